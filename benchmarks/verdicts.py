@@ -17,7 +17,7 @@ from populations import SCORES, UNSEEN, Score, logistic, rare, ratio
 import uqeval
 from uqeval.compare.holm import holm
 from uqeval.gate.more_units import more_units
-from uqeval.gate.resampling import Interval, Units
+from uqeval.records.resampling import Interval, Units
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import moved
 from uqeval.statistics.methods import Bounds, NoBounds
@@ -25,7 +25,7 @@ from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import swap_tests
 from uqeval.statistics.video import autocorrelation, batch_count
-from uqeval.stores.states import SavedStates
+from uqeval.stores.states.saved import SavedStates
 
 #: Scores of a comparison of models, and how many rivals one of them has.
 COMPARED = (

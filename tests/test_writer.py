@@ -12,8 +12,8 @@ from written import ABOUT, CLASSES, NAMES, RNG, SAMPLES, SIZE, STACK, fill, prob
 
 from uqeval.errors import DataError, OutputError, StoreError, UsageError
 from uqeval.maps import reduce_array
-from uqeval.stores import zarr_writer as zw
 from uqeval.stores.store import open_store
+from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
 
 

@@ -16,8 +16,8 @@ import pytest
 from written import ABOUT, CLASSES, NAMES, SAMPLES, STACK, fill, probs, stored
 
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
-from uqeval.stores import zarr_writer as zw
 from uqeval.stores.store import open_store
+from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
 
 

@@ -13,7 +13,7 @@ from written import ABOUT, NAMES, SAMPLES, STACK, fill, stored
 
 from uqeval.disk.publishing import publish_folder
 from uqeval.errors import OutputError
-from uqeval.stores import zarr_writer as zw
+from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
 
 LABELS = np.zeros((6, 10), np.uint8)
@@ -111,7 +111,7 @@ def test_killed_before_the_replacement_was_put_in_place(
         raise OSError(5, os.strerror(5))
 
     with monkeypatch.context() as patch:
-        patch.setattr("uqeval.stores.zarr_writer.publish_folder", fails)
+        patch.setattr("uqeval.stores.zarr.writer.publish_folder", fails)
         with pytest.raises(OutputError), PredictionWriter(path, **ABOUT, overwrite=True) as writer:
             for name in NAMES:
                 writer.add(name, STACK[0])

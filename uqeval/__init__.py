@@ -17,7 +17,7 @@ _HOMES = {
     "DataError": "uqeval.errors",
     "OutputError": "uqeval.errors",
     "PredictionWriter": "uqeval.writer",
-    "Report": "uqeval.report",
+    "Report": "uqeval.records.report",
     "StoreError": "uqeval.errors",
     "TemporalObserver": "uqeval.usecases.observe",
     "UqevalError": "uqeval.errors",
@@ -45,7 +45,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
-    from uqeval.report import Report
+    from uqeval.records.report import Report
     from uqeval.usecases.evaluate import evaluate
     from uqeval.usecases.merge import merge
     from uqeval.usecases.observe import TemporalObserver

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.stores import bfloat16
-from uqeval.stores import zarr_writer as zw
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
-from uqeval.stores.processes import process_count
-from uqeval.stores.sample_buffer import SampleBuffer
-from uqeval.stores.unfinished_store import UnfinishedStore
+from uqeval.stores.writing.processes import process_count
+from uqeval.stores.writing.sample_buffer import SampleBuffer
+from uqeval.stores.writing.unfinished_store import UnfinishedStore
+from uqeval.stores.zarr import writer as zw
 
 
 class PredictionWriter:

@@ -20,7 +20,7 @@ from command import EXECUTABLE, Outcome, environment, run_well
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_complete
 
 from uqeval.cli import COMMANDS, app
-from uqeval.report import Report
+from uqeval.records.report import Report
 
 ESCAPE = "\x1b"
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38;[0-9;]*)m")

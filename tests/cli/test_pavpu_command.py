@@ -26,8 +26,8 @@ from small_stores import (
     save_predictions,
 )
 
-from uqeval.report import Report
-from uqeval.stores.states import SavedStates
+from uqeval.records.report import Report
+from uqeval.stores.states.saved import SavedStates
 
 
 def pavpu(*arguments: str | Path, **options: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from command import refused, run_uqeval, run_well
 from forged import VARIED, repeated
 from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save_complete
 
-from uqeval.report import Report
+from uqeval.records.report import Report
 
 
 def evaluated(*arguments: str | Path, **options: Any) -> dict[str, Any]:

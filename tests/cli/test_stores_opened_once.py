@@ -12,8 +12,8 @@ import small_stores
 from typer.testing import CliRunner
 
 from uqeval.cli.entry import app
-from uqeval.stores import sources
 from uqeval.stores.contents import Contents
+from uqeval.stores.zarr import sources
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -13,12 +13,12 @@ import pytest
 from uqeval.disk.leftovers import OWNER, clear, hold, own_name, temporary
 from uqeval.errors import OutputError
 from uqeval.report.files import write
-from uqeval.stores.states_writer import StatesWriter
+from uqeval.stores.states.writer import StatesWriter
 
 #: Copies states beside their place for ever.
 _WRITER = """
 import sys, time
-from uqeval.stores.states_writer import StatesWriter
+from uqeval.stores.states.writer import StatesWriter
 class Earlier:
     def states(self):
         print("ready", flush=True)

@@ -34,11 +34,11 @@ from uqeval.disk.publishing import (
     settle_states,
 )
 from uqeval.errors import OutputError
-from uqeval.report.folder import foreign_states
-from uqeval.stores.convert import convert
-from uqeval.stores.packed_items import PackedItems
-from uqeval.stores.states import tally_key
-from uqeval.stores.states_writer import StatesWriter
+from uqeval.records.folder import foreign_states
+from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.saved import tally_key
+from uqeval.stores.states.writer import StatesWriter
+from uqeval.stores.writing.convert import convert
 from uqeval.usecases.reduce import reduce as write_maps
 
 _HOLDER = """

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.more_units import MoreUnits, more_units
-from uqeval.report.folder import Named
+from uqeval.records.folder import Named
 
 
 def verdicts(folder: Path, text: str, *reports: Named, **options: Any) -> tuple[Verdict, ...]:

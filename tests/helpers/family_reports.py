@@ -10,7 +10,7 @@ import numpy as np
 from scenes import labels, softmax
 
 import uqeval
-from uqeval.report import Report
+from uqeval.records.report import Report
 
 
 @functools.cache

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.stores.packed_items import PackedItems
-from uqeval.stores.states_entries import block_of, seal
+from uqeval.stores.states.entries import block_of, seal
+from uqeval.stores.states.packed_items import PackedItems
 from uqeval.tallies import Tally
 
 #: Words and marks in no order: no word repeats, and none is long.
@@ -52,7 +52,7 @@ def forge(
     path: Path, tally: Tally, change: Callable[[dict[str, np.ndarray[Any, Any]]], None]
 ) -> str:
     """Change the state of the first item of a tally; return the new digest of the file."""
-    from uqeval.stores.states import SavedStates, tally_key
+    from uqeval.stores.states.saved import SavedStates, tally_key
 
     saved = SavedStates(path)
     number = saved._numbers[tally_key(tally.parameters())]

@@ -8,8 +8,8 @@ from typing import Any
 from uqeval.config import load_rules
 from uqeval.errors import StoreError
 from uqeval.gate import Interval, Mover, Rule, Units
-from uqeval.report import Report
-from uqeval.report.folder import Named
+from uqeval.records.folder import Named
+from uqeval.records.report import Report
 
 
 def row(cls: int | str, name: str, value: float) -> dict[str, Any]:

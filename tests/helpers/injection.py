@@ -25,9 +25,9 @@ from command import environment
 from number_stores import numbers
 
 from uqeval.errors import StoreError, UqevalError
-from uqeval.report.folder import Named
-from uqeval.stores.states import SavedStates
-from uqeval.stores.zarr_writer import is_complete
+from uqeval.records.folder import Named
+from uqeval.stores.states.saved import SavedStates
+from uqeval.stores.zarr.writer import is_complete
 
 HERE = Path(__file__).parent
 

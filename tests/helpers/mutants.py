@@ -240,7 +240,7 @@ def build(folder: Path) -> None:
     from uqeval.cli.gate import _Tallies
     from uqeval.config import load_rules
     from uqeval.gate import judge
-    from uqeval.report.folder import load_reports
+    from uqeval.records.folder import load_reports
     from uqeval.report.verdicts import to_json
 
     rng = np.random.default_rng(0)

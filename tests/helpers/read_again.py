@@ -14,7 +14,7 @@ from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
-from uqeval.stores.states import SavedStates
+from uqeval.stores.states.saved import SavedStates
 
 
 def fold(tally: Any, packed: Sequence[bytes], items: Sequence[int]) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import uqeval
-from uqeval.report import Report
+from uqeval.records.report import Report
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.scoring import Scoring
-from uqeval.stores.states import SavedStates
+from uqeval.stores.states.saved import SavedStates
 
 C, H, W = 4, 16, 20
 CLASS_NAMES = ["road", "traffic.light", '<b a="1">x/y</b>', "a@b=c,d"]

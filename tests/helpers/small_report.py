@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uqeval.report import Report
+from uqeval.records.report import Report
 
 
 def scores(**changes: Any) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from uqeval.config import load_config
 from uqeval.errors import UqevalError, cut, listed, number_flaw, quoted
 from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.metrics.failure_scores import best_aurc, harmonic
-from uqeval.report.folder import load_reports
+from uqeval.records.folder import load_reports
+from uqeval.stores.files.numpy_array import open_npy
 from uqeval.stores.names import read_names_file
-from uqeval.stores.numpy_array import open_npy
-from uqeval.stores.packed_items import PackedItems
-from uqeval.stores.states_entries import block_of
-from uqeval.stores.zarr_group import open_zarr
+from uqeval.stores.states.entries import block_of
+from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.zarr.group import open_zarr
 
 DEEP = "[" * 100_000
 
@@ -148,7 +148,7 @@ def test_messages_repeat_little(hostile: object) -> None:
 
 
 def test_a_page_of_reports_without_the_path_of_a_store(store: Path) -> None:
-    from uqeval.report.html import to_html
+    from uqeval.report.page.html import to_html
 
     report = uqeval.evaluate(store, None, ["segmentation"], workers=1)
     other = report.model_copy(deep=True)

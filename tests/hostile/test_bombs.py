@@ -21,11 +21,11 @@ import pytest
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray
-from uqeval.stores.decompress import DamagedChunk, decompress, zstd_size
-from uqeval.stores.numpy_array import open_npz
-from uqeval.stores.png_array import PngArray
+from uqeval.stores.files.numpy_array import open_npz
+from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store
-from uqeval.stores.zarr_group import open_zarr
+from uqeval.stores.zarr.decompress import DamagedChunk, decompress, zstd_size
+from uqeval.stores.zarr.group import open_zarr
 
 #: What each bomb unpacks to, and what a chunk should.
 BOMB, SIZE = 24 << 20, 256

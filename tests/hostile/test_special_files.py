@@ -18,20 +18,20 @@ from uqeval.config.yaml12 import read_yaml
 from uqeval.disk import files
 from uqeval.errors import StoreError, UqevalError
 from uqeval.gate.saved_verdicts import load_verdicts
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.statistics.table import names_in
 from uqeval.stores.checked_npy import read_checked
-from uqeval.stores.flo_array import FloArray
-from uqeval.stores.image_folder import ImageFolder
-from uqeval.stores.kitti_flow import KittiFlow
+from uqeval.stores.files.numpy_array import open_npy, open_npz
+from uqeval.stores.files.pfm_array import PfmArray
+from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.names import read_names_file
-from uqeval.stores.numpy_array import open_npy, open_npz
-from uqeval.stores.pfm_array import PfmArray
-from uqeval.stores.png_array import PngArray
-from uqeval.stores.states import SavedStates
-from uqeval.stores.states_entries import entries_of
+from uqeval.stores.states.entries import entries_of
+from uqeval.stores.states.saved import SavedStates
 from uqeval.stores.store import open_store
-from uqeval.stores.video_file import VideoFile, stream
+from uqeval.stores.video.flo_array import FloArray
+from uqeval.stores.video.image_folder import ImageFolder
+from uqeval.stores.video.kitti_flow import KittiFlow
+from uqeval.stores.video.video_file import VideoFile, stream
 
 KINDS = {
     "pipe": "named pipe", "socket": "socket", "device": "character device", "folder": "folder",

@@ -13,7 +13,7 @@ from number_stores import close
 
 import uqeval
 from uqeval.statistics.scoring import Scoring
-from uqeval.stores.states import SavedStates
+from uqeval.stores.states.saved import SavedStates
 
 SHAPE = (3, 30, 40)
 FIELDS = ("pixels", "rmse", "mae", "nmse", "auce", "auce_over", "auce_under", "nll", "crps",

@@ -22,7 +22,7 @@ import uqeval
 from uqeval.metrics import METRICS, Metric
 from uqeval.metrics.calibration_estimators import PUBLISHED
 from uqeval.statistics.scoring import Scoring
-from uqeval.stores.states import SavedStates
+from uqeval.stores.states.saved import SavedStates
 
 ITEMS, CLASSES = 2, 3
 #: What makes a metric worse where it is another thing than what makes its family worse.

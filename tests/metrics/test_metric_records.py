@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from uqeval import glossary
 from uqeval.metrics import FAMILIES, METRICS, Family, Metric
-from uqeval.report import glossary
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.id)

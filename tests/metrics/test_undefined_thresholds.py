@@ -12,13 +12,13 @@ import pytest
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.gate import Rule, judge
-from uqeval.gate.addresses import Address
 from uqeval.gate.rules import Limits
 from uqeval.metrics.patch_scores import METRICS
-from uqeval.report.folder import Named
-from uqeval.report.html import to_html
+from uqeval.records.addresses import Address
+from uqeval.records.folder import Named
 from uqeval.report.markdown import to_markdown
-from uqeval.report.tables import tables_of
+from uqeval.report.page.html import to_html
+from uqeval.report.tables.of_report import tables_of
 
 C = 3
 NEEDED = {m.field for m in METRICS} - {"p_accurate"} | {"n_ac", "n_au", "n_ic", "n_iu"}

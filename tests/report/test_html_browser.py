@@ -13,9 +13,9 @@ from PIL import Image, ImageStat
 
 from uqeval.config import load_rules
 from uqeval.gate import judge
-from uqeval.report import Report
-from uqeval.report.folder import Named
-from uqeval.report.html import to_html
+from uqeval.records.folder import Named
+from uqeval.records.report import Report
+from uqeval.report.page.html import to_html
 from uqeval.statistics.items_behind_cell import behind
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]

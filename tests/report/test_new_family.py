@@ -11,6 +11,7 @@ from rich.console import Console
 from small_report import report
 
 from uqeval.compare import Choice, compare, load_models
+from uqeval.glossary import class_field, class_headlines
 from uqeval.metrics import (
     FAMILIES,
     ClassBars,
@@ -23,13 +24,12 @@ from uqeval.metrics import (
     ScoreTable,
 )
 from uqeval.metrics._evaluation import Evaluation
-from uqeval.report import Report
+from uqeval.records.report import Report
 from uqeval.report.comparison_files import to_csv as comparison_csv
 from uqeval.report.csv import to_csv
-from uqeval.report.glossary import class_field, class_headlines
-from uqeval.report.html import to_html
 from uqeval.report.latex import to_latex
 from uqeval.report.markdown import to_markdown
+from uqeval.report.page.html import to_html
 from uqeval.report.terminal import show
 
 LUCK = Metric(

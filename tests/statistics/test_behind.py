@@ -9,7 +9,7 @@ import pytest
 from saved_runs import C, run, stack
 
 from uqeval.errors import StoreError
-from uqeval.report.items_behind_cell import cell_items
+from uqeval.report.page.items_behind_cell import cell_items
 from uqeval.statistics.items_behind_cell import behind, most
 
 

@@ -12,8 +12,8 @@ import pytest
 from saved_runs import run, scoring, table_file
 
 from uqeval.errors import StoreError
-from uqeval.gate.addresses import Address
-from uqeval.report import Report
+from uqeval.records.addresses import Address
+from uqeval.records.report import Report
 from uqeval.statistics import resampler
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import paired
@@ -260,7 +260,7 @@ def test_a_score_without_an_interval_is_inconclusive(made: Path, tmp_path: Path)
     """Too few groups for draws: the gate says so and judges the other rules."""
     from uqeval.config import load_rules
     from uqeval.gate import judge
-    from uqeval.report.folder import load_reports
+    from uqeval.records.folder import load_reports
 
     run(tmp_path / "few", 4, ["pavpu", "calibration"])
     rules = "calibration.ece: {max: 0.9, confidence: 0.9}\npavpu.pavpu: {min: 0.0, confidence: 0.9}"

@@ -10,8 +10,8 @@ import pytest
 from saved_runs import CLASS_NAMES, run, scoring, stack
 
 import uqeval
-from uqeval.gate.addresses import Address
-from uqeval.gate.lookup import Found, find
+from uqeval.records.addresses import Address
+from uqeval.records.lookup import Found, find
 from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked

@@ -9,8 +9,8 @@ import pytest
 from saved_runs import run, scoring, table_file
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.gate.addresses import Address
-from uqeval.gate.lookup import Found, find
+from uqeval.records.addresses import Address
+from uqeval.records.lookup import Found, find
 from uqeval.statistics.options import CutOptions
 from uqeval.statistics.slices import default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table

@@ -9,7 +9,7 @@ import pytest
 from saved_runs import run, table_file
 
 from uqeval.errors import UsageError
-from uqeval.report import Report
+from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 
 NAMES = [f"item_{i}" for i in range(8)]

@@ -14,9 +14,9 @@ import pytest
 import uqeval
 from uqeval.errors import DataError, StoreError
 from uqeval.stores.bfloat16 import TOLERANCE, is_coarse
-from uqeval.stores.convert import convert
 from uqeval.stores.incoming import as_array
 from uqeval.stores.store import open_store
+from uqeval.stores.writing.convert import convert
 
 NAMES = ("a", "b")
 LABELS = np.zeros((2, 16, 16), np.uint8)

@@ -19,9 +19,9 @@ import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.stores.convert import convert
 from uqeval.stores.stamps import file_state, one_look
 from uqeval.stores.watch import Watch, WatchedText, read_whole
+from uqeval.stores.writing.convert import convert
 from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce as write_maps
@@ -212,7 +212,7 @@ def test_commands_that_write_stores(
     tmp_path: Path, use: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is left of a store whose data changed."""
-    from uqeval.stores.zarr_array import ZarrArray
+    from uqeval.stores.zarr.array import ZarrArray
 
     save(tmp_path / "p.zarr", {"probs": probs(), "labels": labels()}, {"names": NAMES})
     read = ZarrArray.read

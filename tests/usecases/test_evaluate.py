@@ -14,7 +14,7 @@ import scenes
 
 import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
-from uqeval.stores.states import SavedStates
+from uqeval.stores.states.saved import SavedStates
 from uqeval.tallies import (
     AccuracyByUncertainty,
     ClassCounts,

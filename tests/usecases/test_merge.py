@@ -20,9 +20,9 @@ import uqeval
 from uqeval import Report, StoreError, UsageError
 from uqeval.inputs.shards import Part
 from uqeval.report.markdown import to_markdown
-from uqeval.stores.packed_items import PackedItems
-from uqeval.stores.states import SavedStates, tally_key
-from uqeval.stores.states_writer import StatesWriter
+from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.saved import SavedStates, tally_key
+from uqeval.stores.states.writer import StatesWriter
 from uqeval.usecases.merge import merge
 
 ITEMS = 7

@@ -167,7 +167,8 @@ def _print(comparison: Comparison, settings: CompareOptions) -> None:
 
 
 def _text(comparison: Comparison, form: str) -> str:
-    from uqeval.report import comparison_files, comparison_tables, latex
+    from uqeval.report import comparison_files, latex
+    from uqeval.report.tables import comparison as comparison_tables
 
     writers = {
         "json": comparison_files.to_json,
@@ -179,7 +180,7 @@ def _text(comparison: Comparison, form: str) -> str:
 
 
 def _show(comparison: Comparison) -> None:
-    from uqeval.report.comparison_tables import tables_of
+    from uqeval.report.tables.comparison import tables_of
     from uqeval.report.terminal import print_table, split
 
     stdout = console()

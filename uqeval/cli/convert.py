@@ -53,9 +53,9 @@ def convert(
     """
     from uqeval.cli.progress import progress_for
     from uqeval.disk.locks import lock
-    from uqeval.stores.convert import convert as write_store
     from uqeval.stores.overlap import refuse_overlap
     from uqeval.stores.store import read_names_file
+    from uqeval.stores.writing.convert import convert as write_store
 
     progress_bar = progress_for(shared.quiet)
     finished_items = 0

@@ -15,9 +15,9 @@ from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.publishing import drop_older, refusals, settle_states
 from uqeval.errors import UsageError
+from uqeval.records.report import Report
 from uqeval.report.files import check_writable, write
-from uqeval.report.schema import Report
-from uqeval.stores.states_writer import partial_path
+from uqeval.stores.states.writer import partial_path
 
 if TYPE_CHECKING:
     from uqeval.cli.shared import Shared

@@ -93,7 +93,7 @@ def gate(
     from uqeval.gate import judge
     from uqeval.gate.baseline import refuse_unused_baseline
     from uqeval.gate.rules import day_of, refuse_unused_day
-    from uqeval.report.folder import digests_of, load_reports
+    from uqeval.records.folder import digests_of, load_reports
     from uqeval.stores.overlap import refuse_overlap
 
     file = rules or _default_rules()

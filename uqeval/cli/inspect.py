@@ -126,7 +126,7 @@ def _show(inspection: Inspection, of: str) -> None:
     from rich import filesize
     from rich.markup import escape
 
-    from uqeval.report.table import text_table
+    from uqeval.report.tables.table import text_table
     from uqeval.report.terminal import print_table
 
     stdout = console(120)

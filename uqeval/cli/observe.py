@@ -97,7 +97,7 @@ class ObserveOptions(Settings):
         """Return the TC below which a frame raises an alarm: a number, or from a report."""
         if self.alarm_from is None:
             return self.alarm
-        from uqeval.report.schema import Report
+        from uqeval.records.report import Report
         from uqeval.usecases.alarms import alarm_from
 
         report = Report.load(self.alarm_from)

@@ -7,7 +7,7 @@ import typer
 from uqeval.cli.finish import tell_reused
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console, printing
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.usecases.run import Listener, Outcome
 
 
@@ -21,8 +21,8 @@ class OutcomePrinter(Listener):
         """Print the cost of a store and its scores."""
         from rich.console import Console
 
-        from uqeval.report.headline_tables import headline_table
-        from uqeval.report.overview import cost
+        from uqeval.report.page.overview import cost
+        from uqeval.report.tables.headlines import headline_table
         from uqeval.report.terminal import print_table, show_warnings
 
         if self._quiet:

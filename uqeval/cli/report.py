@@ -20,10 +20,9 @@ from uqeval.settings import Settings, same_option, shared_option
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.gate import Judgement
-    from uqeval.report import Report
-    from uqeval.report.folder import Named
-    from uqeval.report.gallery import Gallery
-    from uqeval.report.items_behind_cell import ItemsByCell
+    from uqeval.records.folder import Named
+    from uqeval.records.report import ItemsByCell, Report
+    from uqeval.report.page.gallery import Gallery
 
 _FIGURES, _GALLERY = "Figures", "Gallery"
 
@@ -95,7 +94,7 @@ def report(
     Example: uqeval report report.json --figures figures/ --figure-format pdf
     """
     from uqeval.cli.finish import check_outputs
-    from uqeval.report.folder import load_reports
+    from uqeval.records.folder import load_reports
     from uqeval.stores.overlap import refuse_overlap
 
     quiet = settings.quiet
@@ -117,7 +116,7 @@ def report(
     cell_items = _behind(loaded[0], quiet) if len(loaded) == 1 else None
     differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 
-    from uqeval.report.html import to_html
+    from uqeval.report.page.html import to_html
 
     html = to_html(reports, pictures, settings.gallery, cell_items, judgement, differences)
     figure_paths = _figures(reports, settings.figures, settings.figure_format or ("svg",))

@@ -17,7 +17,7 @@ from uqeval.errors import UsageError
 from uqeval.settings import Settings, same_option, shared_option
 
 if TYPE_CHECKING:
-    from uqeval.report.table import Table
+    from uqeval.report.tables.table import Table
     from uqeval.usecases.select import Selection
 
 
@@ -63,8 +63,8 @@ def select(
     Example: uqeval select report.json -n 50 --min-gap 10 -o label_next.csv
     """
     from uqeval.cli.finish import check_outputs
+    from uqeval.records.folder import Named
     from uqeval.report.files import write
-    from uqeval.report.folder import Named
     from uqeval.usecases.select import select as choose
 
     output = settings.output
@@ -132,7 +132,7 @@ def _columns(selection: Selection) -> list[str]:
 
 
 def _table(selection: Selection) -> Table:
-    from uqeval.report.table import format_number, text_table
+    from uqeval.report.tables.table import format_number, text_table
 
     rows = [
         [str(rank), item.name, item.sequence, format_number(item.value), item.reason]

@@ -62,7 +62,7 @@ def _progress(title: str) -> None:
 
 
 def _show(result: Selftest) -> None:
-    from uqeval.report.table import text_table
+    from uqeval.report.tables.table import text_table
     from uqeval.report.terminal import print_table
 
     rows = [

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uqeval.errors import UsageError
-from uqeval.gate.addresses import Address
+from uqeval.records.addresses import Address
 
 if TYPE_CHECKING:
     from uqeval.compare.models import Model
-    from uqeval.gate.resampling import Interval
+    from uqeval.records.resampling import Interval
 
 
 @dataclass(frozen=True)

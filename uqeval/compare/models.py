@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uqeval.errors import UsageError, cut, listed
-from uqeval.report.folder import Named, load_reports
+from uqeval.records.folder import Named, load_reports
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uqeval import glossary
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
 from uqeval.compare.trainings import cell_of
 from uqeval.errors import UsageError, cut, number_of, quoted
-from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import other_setting, truth_of
-from uqeval.gate.lookup import Absent, Found, addresses_in, find, suggestion
-from uqeval.report import glossary
-from uqeval.report.scalars import described
+from uqeval.records.addresses import Address
+from uqeval.records.lookup import Absent, Found, addresses_in, find, suggestion
+from uqeval.records.scalars import described
 
 if TYPE_CHECKING:
-    from uqeval.report.folder import Named
+    from uqeval.records.folder import Named
     from uqeval.statistics.paired_comparison import PairedComparison
 
 

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 from uqeval.compare.comparison import Cell
-from uqeval.gate.lookup import Absent, Found
-from uqeval.gate.resampling import Interval, Units
+from uqeval.records.lookup import Absent, Found
+from uqeval.records.resampling import Interval, Units
 
 
 def cell_of(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from uqeval.maps.views import WHOLE
-from uqeval.stores.packed_items import PackedItems
+from uqeval.stores.states.packed_items import PackedItems
 from uqeval.tallies._counted import CountedItems
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from uqeval.maps.reduction import Maps
     from uqeval.maps.views import View
-    from uqeval.stores.known_states import KnownStates
+    from uqeval.stores.states.known import KnownStates
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State, Thin
 

@@ -19,13 +19,13 @@ from uqeval.engine.counting import Counted, Counting
 from uqeval.engine.scratch import Scratch
 from uqeval.engine.sizes import shown_size
 from uqeval.errors import UsageError
-from uqeval.stores.item_blocks import ItemBlocks
+from uqeval.stores.states.item_blocks import ItemBlocks
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
     from uqeval.maps.reduction import Maps
-    from uqeval.stores.known_states import KnownStates
-    from uqeval.stores.packed_items import PackedItems
+    from uqeval.stores.states.known import KnownStates
+    from uqeval.stores.states.packed_items import PackedItems
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from uqeval.engine.sizes import shown_size
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
-from uqeval.stores.known_states import KnownStates
-from uqeval.stores.packed_items import ItemStates
-from uqeval.stores.states import tally_key
+from uqeval.stores.states.known import KnownStates
+from uqeval.stores.states.packed_items import ItemStates
+from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from uqeval.maps.views import View
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
-    from uqeval.stores.packed_items import PackedItems
-    from uqeval.stores.states_writer import StatesWriter
+    from uqeval.stores.states.packed_items import PackedItems
+    from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from uqeval.disk.leftovers import temporary_folder
 from uqeval.stores.checked_npy import has_room
-from uqeval.stores.file_values import FileValues
+from uqeval.stores.files.file_values import FileValues
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:

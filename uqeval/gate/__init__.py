@@ -1,13 +1,13 @@
 """The gate: reports and rules to verdicts. Pure, and loads nothing heavy."""
 
-from uqeval.gate.addresses import Address
 from uqeval.gate.judge import judge
 from uqeval.gate.kinds import KINDS, Kind
 from uqeval.gate.not_evaluated import FailedStore, NotEvaluated
-from uqeval.gate.resampling import Interval, Mover, Resampler, Units
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.verdict import Judgement, Status, Verdict
 from uqeval.gate.waivers import Waiver, WaiverUse, parse_day
+from uqeval.records.addresses import Address
+from uqeval.records.resampling import Interval, Mover, Resampler, Units
 
 __all__ = [
     "KINDS", "Address", "FailedStore", "Interval", "Judgement", "Kind", "Limits", "Mover",

@@ -8,8 +8,8 @@ from typing import Any
 
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.gate.rules import Rule
-from uqeval.report.folder import Named
-from uqeval.report.schema import Report
+from uqeval.records.folder import Named
+from uqeval.records.report import Report
 
 #: What a fitted threshold was taken from; with it, `threshold` is a number that differs.
 _TAKEN = "threshold_from"

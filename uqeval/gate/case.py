@@ -12,16 +12,16 @@ from typing import Any
 from uqeval.errors import StoreError, UsageError, number_of, quoted
 from uqeval.gate.baseline import Pair, refuse_other_settings
 from uqeval.gate.kinds import Kind
-from uqeval.gate.lookup import Absent, Found, find
 from uqeval.gate.more_units import more_units
 from uqeval.gate.movers import moved_by
 from uqeval.gate.notes import notes_on, notes_on_value
-from uqeval.gate.resampling import Interval, NoInterval, Resampler, Units
 from uqeval.gate.rules import Rule
-from uqeval.gate.units import recorded_units, units_of
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import use_of
-from uqeval.report.folder import Named
+from uqeval.records.folder import Named
+from uqeval.records.lookup import Absent, Found, find
+from uqeval.records.resampling import Interval, NoInterval, Resampler, Units
+from uqeval.records.units import recorded_units, units_of
 
 #: The end of the names of values that draws have corrected: `calibration.ece_debiased`.
 _DEBIASED = "_debiased"

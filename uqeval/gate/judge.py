@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from uqeval.errors import StoreError, UqevalError, UsageError, quoted
-from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
-from uqeval.gate.lookup import Absent, Found, find, suggestion
 from uqeval.gate.more_units import Margin, chance_of_all
 from uqeval.gate.not_evaluated import FailedStore, NotEvaluated, not_evaluated, refuse_partial
-from uqeval.gate.resampling import Resampler
 from uqeval.gate.rules import Rule
 from uqeval.gate.verdict import Judgement, Status, Verdict
 from uqeval.gate.waivers import today_utc
-from uqeval.report.folder import Named
+from uqeval.records.addresses import Address
+from uqeval.records.folder import Named
+from uqeval.records.lookup import Absent, Found, find, suggestion
+from uqeval.records.resampling import Resampler
 
 __all__ = ["Judgement", "Status", "Verdict", "judge"]
 

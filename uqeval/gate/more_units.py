@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 
-from uqeval.gate.resampling import Interval
+from uqeval.records.resampling import Interval
 
 #: Beyond so many times the units that there are a rule is too close to call.
 _MOST_TIMES = 100

@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 from uqeval.errors import StoreError
-from uqeval.gate.addresses import Address
-from uqeval.gate.lookup import Found
-from uqeval.gate.resampling import Mover, Resampler
-from uqeval.report.folder import Named
-from uqeval.report.glossary import class_field
+from uqeval.glossary import class_field
+from uqeval.records.addresses import Address
+from uqeval.records.folder import Named
+from uqeval.records.lookup import Found
+from uqeval.records.resampling import Mover, Resampler
 
 #: So many are named.
 COUNT = 5

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from uqeval.errors import StoreError
-from uqeval.gate.addresses import Address
 from uqeval.gate.rules import Rule
-from uqeval.report.folder import Named
-from uqeval.report.schema import Report
+from uqeval.records.addresses import Address
+from uqeval.records.folder import Named
+from uqeval.records.report import Report
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import number_of
-from uqeval.gate.resampling import Units
+from uqeval.records.resampling import FEW, FEW_EFFECTIVE, Units
 
 if TYPE_CHECKING:
-    from uqeval.gate.lookup import Found
-    from uqeval.report.schema import Report
+    from uqeval.records.lookup import Found
+    from uqeval.records.report import Report
 
-#: Below so many units an interval may be too narrow.
-FEW = 30
-#: Below so many independent pairs of a video an interval says little.
-FEW_EFFECTIVE = 10
 #: Thresholds that are no numbers: they are fitted on the evaluated items.
 _GIVEN = ("threshold_from",)
 

@@ -10,13 +10,13 @@ from pydantic import TypeAdapter
 
 from uqeval.disk.json import read_json
 from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.gate.addresses import Address
 from uqeval.gate.checksum import KEY, checksum_of
 from uqeval.gate.contradictions import contradiction
 from uqeval.gate.not_evaluated import NotEvaluated
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.verdict import Judgement, Verdict
 from uqeval.gate.waivers import parse_day
+from uqeval.records.addresses import Address
 
 _SCHEMA = "uqeval.verdicts/1"
 _VERDICT = TypeAdapter(Verdict)

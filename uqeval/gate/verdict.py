@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
-from uqeval.gate.addresses import Address
 from uqeval.gate.kinds import Kind
 from uqeval.gate.more_units import MoreUnits
 from uqeval.gate.not_evaluated import NotEvaluated
-from uqeval.gate.resampling import Interval, Mover, Units
 from uqeval.gate.rules import Rule
 from uqeval.gate.waivers import WaiverUse
+from uqeval.records.addresses import Address
+from uqeval.records.resampling import Interval, Mover, Units
 
 Status = Literal["waived", "pass", "fail", "inconclusive"]
 

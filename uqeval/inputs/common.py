@@ -134,7 +134,7 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
 
 def is_folder_of_files(path: Given) -> bool:
     """Return whether ground truth consists of separate files, matched with items by name."""
-    from uqeval.stores.folder_store import FolderStore
+    from uqeval.stores.files.folder_store import FolderStore
     from uqeval.stores.formats import contents_of
 
     if not isinstance(path, os.PathLike | str) or not Path(path).is_dir():

@@ -49,7 +49,7 @@ def _has_label_files(inputs: Inputs) -> bool:
 
 
 def _has_chunks(inputs: Inputs) -> bool:
-    from uqeval.stores.source import is_zarr
+    from uqeval.stores.zarr.source import is_zarr
 
     paths = _paths(inputs, "predictions", "labels", "target", "reference", "frames", "flow")
     return any("://" in path or is_zarr(path) for path in paths)
@@ -59,7 +59,7 @@ def _has_bare_predictions(inputs: Inputs) -> bool:
     # For other kinds of data, opening checks the declaration.
     if inputs.source.kind != "video":
         return True
-    from uqeval.stores.label_folder import png_files
+    from uqeval.stores.files.label_folder import png_files
 
     paths = _paths(inputs, "predictions")
     return any(not Path(path).is_dir() or not png_files(path) for path in paths)

@@ -71,7 +71,7 @@ def open_ids(
 ) -> Ids:
     """Open the ids of the frames in their order, in any format; `count` None: all frames."""
     from uqeval.stores.array import Store
-    from uqeval.stores.label_folder import (
+    from uqeval.stores.files.label_folder import (
         open_label_folder,
         open_ordered_folder,
         open_sparse_labels,
@@ -124,7 +124,7 @@ def _positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
 ) -> tuple[int, ...]:
     """Return each frame's item of a store: by name if both have names, else by position."""
-    from uqeval.stores.matching import match_files
+    from uqeval.stores.files.matching import match_files
 
     if store.names is not None and names is not None and store.names != names:
         file_names = match_files(store.path, store.names, names, noun)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from uqeval.stores.frames import Frames
+    from uqeval.stores.video.frames import Frames
 
 #: A camera image has more distinct grey values than this; an image of class ids has fewer.
 _FEW = 32
@@ -15,7 +15,7 @@ def like_ids(frames: Frames, i: int, classes: int, void: int) -> str:
     """Return a warning if frame `i` looks like an image of class ids, else an empty text."""
     import numpy as np
 
-    from uqeval.stores.image_folder import ImageFolder
+    from uqeval.stores.video.image_folder import ImageFolder
 
     values = frames.single_channel(i) if isinstance(frames, ImageFolder) else None
     if values is None:

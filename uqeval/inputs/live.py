@@ -73,7 +73,7 @@ class Live:
         return self._predictions.classes
 
     def __iter__(self) -> Iterator[LiveFrame]:
-        from uqeval.stores.sequences import Neighbours
+        from uqeval.stores.video.sequences import Neighbours
 
         neighbours = Neighbours()
         # A stream waits for its frames itself, and an ended stream has no more frames.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.stores.array import StoredArray
-    from uqeval.stores.frames import Frames
+    from uqeval.stores.video.frames import Frames
 
 _STREAMS = ("rtsp://", "rtsps://", "rtmp://", "rtp://", "udp://", "tcp://")
 
@@ -37,7 +37,7 @@ class Stream:
     """Frames of a video file, a camera or a URL."""
 
     def __init__(self, source: str) -> None:
-        from uqeval.stores.video_file import stream
+        from uqeval.stores.video.video_file import stream
 
         self.where = source
         self._frames = stream(source)
@@ -105,7 +105,7 @@ class Listed:
         self._count += 1
 
     def _open(self) -> Frames:
-        from uqeval.stores.frames import open_frames
+        from uqeval.stores.video.frames import open_frames
 
         at: Any = inside(self.where, FRAMES)
         if at is None and self._strict and plain_folder(self.where):
@@ -121,7 +121,7 @@ class Listed:
         return frames
 
     def _read(self, name: str) -> NDArray[Any]:
-        from uqeval.stores.frames import Frame
+        from uqeval.stores.video.frames import Frame
 
         frames = self._frames or self._open()
         try:
@@ -141,14 +141,14 @@ def is_stream(video: str) -> bool:
         return not video.rstrip("/").endswith((".zarr", ".zip"))
     if "://" in video:
         return video.startswith(_STREAMS)
-    from uqeval.stores.video_file import VIDEOS
+    from uqeval.stores.video.video_file import VIDEOS
 
     return Path(video).is_file() and Path(video).suffix.lower() in VIDEOS
 
 
 def plain_folder(path: str) -> bool:
     """Return whether a path is a local folder that is not a Zarr store."""
-    from uqeval.stores.source import is_zarr
+    from uqeval.stores.zarr.source import is_zarr
 
     return "://" not in path and Path(path).is_dir() and not is_zarr(path)
 

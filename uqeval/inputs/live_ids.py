@@ -14,8 +14,8 @@ from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, 
 from uqeval.inputs.live_frames import Shot, check_growing, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
-from uqeval.stores.source import is_zarr
 from uqeval.stores.watch import read_whole
+from uqeval.stores.zarr.source import is_zarr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,7 +105,7 @@ class Predictions:
         self._store = ids, frames, place, _stems(names or ()), count
 
     def _list(self, folder: str) -> None:
-        from uqeval.stores.label_folder import png_files
+        from uqeval.stores.files.label_folder import png_files
         from uqeval.stores.names import natural
 
         files = sorted(png_files(folder), key=natural)
@@ -114,8 +114,8 @@ class Predictions:
     def _from_file(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
         from uqeval.maps.frame_ids import StoredIds
         from uqeval.stores.array import ItemArray
+        from uqeval.stores.files.png_array import PngArray
         from uqeval.stores.planes import Planes
-        from uqeval.stores.png_array import PngArray
 
         found = self._file(shot)
         if found is None:
@@ -143,7 +143,7 @@ class Predictions:
             return ids.read(0, size)
 
     def _file(self, shot: Shot) -> str | None:
-        from uqeval.stores.matching import file_of
+        from uqeval.stores.files.matching import file_of
 
         assert self._files is not None
         folder, files, stems = self._files
@@ -152,7 +152,7 @@ class Predictions:
         return files[shot.number] if shot.number < len(files) else None
 
     def _from_store(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
-        from uqeval.stores.matching import file_of
+        from uqeval.stores.files.matching import file_of
 
         assert self._store is not None
         frames, ids, place, stems, count = self._store
@@ -172,6 +172,6 @@ class Predictions:
 
 
 def _stems(names: Any) -> dict[str, list[str]]:
-    from uqeval.stores.matching import stems
+    from uqeval.stores.files.matching import stems
 
     return stems(names)

@@ -19,7 +19,7 @@ from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.watch import WatchedText
 
 if TYPE_CHECKING:
-    from uqeval.stores.sequences import Pair, Sequences
+    from uqeval.stores.video.sequences import Pair, Sequences
     from uqeval.stores.watch import Watched
 
 
@@ -112,7 +112,7 @@ def _refuse_missing(video_inputs: VideoInputs, options: InputOptions) -> None:
 
 def _read_from(video_inputs: VideoInputs, pair: Pair, index: int) -> list[Watched]:
     """Return all files and arrays that a pair of frames is read from."""
-    from uqeval.stores.frames import Frame
+    from uqeval.stores.video.frames import Frame
 
     watched_parts: list[Watched] = [WatchedText(f"{pair.first}")]
     for i in (pair.before, pair.after):

@@ -16,9 +16,9 @@ from uqeval.inputs.options import InputOptions
 
 if TYPE_CHECKING:
     from uqeval.stores.contents import Contents
-    from uqeval.stores.flow_files import Flows
-    from uqeval.stores.frames import Frames
-    from uqeval.stores.sequences import Sequences
+    from uqeval.stores.video.flow_files import Flows
+    from uqeval.stores.video.frames import Frames
+    from uqeval.stores.video.sequences import Sequences
 
 #: Subfolders of a video folder.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
@@ -72,9 +72,9 @@ def open_video_inputs(
     `StoreError` or `UsageError`.
     """
     from uqeval.stores.formats import contents_of
-    from uqeval.stores.frames import open_frames
     from uqeval.stores.names import read_names_file, refuse_reordered
-    from uqeval.stores.sequences import sequences_of
+    from uqeval.stores.video.frames import open_frames
+    from uqeval.stores.video.sequences import sequences_of
 
     assert options.video is not None
     video = options.video
@@ -101,14 +101,14 @@ def open_video_inputs(
 
 def _is_store(video: str | Path) -> bool:
     """Return whether a video is one store of arrays, not a folder of files or a film."""
-    from uqeval.stores.source import is_url, is_zarr
+    from uqeval.stores.zarr.source import is_url, is_zarr
 
     return is_url(str(video)) or is_zarr(str(video)) or Path(video).suffix == ".npz"
 
 
 def inside(video: str | Path, name: str) -> Path | None:
     """Return the subfolder of this name of a video that is a plain folder."""
-    from uqeval.stores.source import is_zarr
+    from uqeval.stores.zarr.source import is_zarr
 
     local = Path(video)
     if is_zarr(str(video)) or not (local / name).exists():
@@ -180,8 +180,8 @@ def _flows(
     options: InputOptions,
 ) -> dict[str, Flows]:
     """Return saved flow by direction, from the given paths or the video's store."""
-    from uqeval.stores.flow_files import open_flows
     from uqeval.stores.store import open_store
+    from uqeval.stores.video.flow_files import open_flows
 
     inside_video: set[str] = set()
     if store is not None:

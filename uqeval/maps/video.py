@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from uqeval.maps.flow_cache import FlowCache
     from uqeval.maps.frame_ids import FrameIds
     from uqeval.maps.reduction import Maps
-    from uqeval.stores.flow_files import Flows
-    from uqeval.stores.frames import Frames
-    from uqeval.stores.sequences import Pair
+    from uqeval.stores.video.flow_files import Flows
+    from uqeval.stores.video.frames import Frames
+    from uqeval.stores.video.sequences import Pair
 
 #: Bytes a pixel of one direction of a flow, of a frame in colour and in grey.
 _FLOW, _RGB, _GREY = 8, 3, 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
 
 Record: TypeAlias = "Mapping[str, Any]"
 

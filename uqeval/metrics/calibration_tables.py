@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.metrics._display import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 
 if TYPE_CHECKING:
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
 
 
 def _scaled(record: Record) -> Iterator[tuple[str, Record]]:

@@ -231,7 +231,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
         raise UsageError("--threshold and --threshold-from exclude each other; give one.")
     settings: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, choices, ("uncertainty",))
     if path is not None:
-        from uqeval.report.schema import Report
+        from uqeval.records.report import Report
 
         fitted = Report.load(path).model_dump()
         settings = {

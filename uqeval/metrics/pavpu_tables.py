@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uqeval.metrics._display import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 
 if TYPE_CHECKING:
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
 
 _COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 _SCORES = ("p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus", "phi")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.metrics._display import Column, Display, Record, ScoreTable
 
 if TYPE_CHECKING:
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
 
 #: Removed fractions at which a table reads the curves.
 _REMOVED = (0.0, 0.1, 0.2, 0.5, 0.8, 0.9)

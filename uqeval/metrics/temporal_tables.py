@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uqeval.metrics._display import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 
 if TYPE_CHECKING:
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
 
 
 def _seconds(record: Record, report: Report) -> float | None:

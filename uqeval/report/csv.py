@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from uqeval.report.schema import Report
-from uqeval.report.table import Cell, Row, Table
+from uqeval.records.report import Report
+from uqeval.report.tables.table import Cell, Row, Table
 
 
 def to_csv(report: Report) -> str:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
-from uqeval.report.comparison_tables import notes_on_trainings, scores
-from uqeval.report.glossary import ARROWS, label
-from uqeval.report.table import Table, format_number
+from uqeval.glossary import ARROWS, label
+from uqeval.report.tables.comparison import notes_on_trainings, scores
+from uqeval.report.tables.table import Table, format_number
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison, Row
-    from uqeval.report.table import Cell
+    from uqeval.report.tables.table import Cell
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from uqeval.errors import printable
-from uqeval.report.schema import Report
-from uqeval.report.table import Table
-from uqeval.report.tables import tables_of
+from uqeval.records.report import Report
+from uqeval.report.tables.of_report import tables_of
+from uqeval.report.tables.table import Table
 
 
 def to_markdown(report: Report) -> str:

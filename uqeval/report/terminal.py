@@ -8,9 +8,9 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from uqeval.errors import printable
-from uqeval.report.schema import Report
-from uqeval.report.table import Table, text_table
-from uqeval.report.tables import tables_of
+from uqeval.records.report import Report
+from uqeval.report.tables.of_report import tables_of
+from uqeval.report.tables.table import Table, text_table
 
 #: Tables of at most so many rows are turned where they are too wide: scores down, variants across.
 _FEW = 4

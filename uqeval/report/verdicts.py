@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import listed
-from uqeval.report.intervals import plural, units_text
+from uqeval.records.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines
-from uqeval.report.table import Table, format_number, text_table
+from uqeval.report.tables.table import Table, format_number, text_table
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict

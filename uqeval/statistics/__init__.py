@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from uqeval.gate.addresses import Address
-    from uqeval.gate.resampling import Resampler
+    from uqeval.records.addresses import Address
+    from uqeval.records.resampling import Resampler
 
 
 def resampler(addresses: Iterable[Address] = ()) -> Resampler:

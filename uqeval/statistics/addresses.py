@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from uqeval.gate.addresses import Address
+from uqeval.records.addresses import Address
 
 
 def addresses_of(

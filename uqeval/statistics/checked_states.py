@@ -21,7 +21,7 @@ class StatesSource(Protocol):
 
     @property
     def index(self) -> dict[str, Any]:
-        """Return names, records, settings and fitted numbers, as `uqeval.stores.states` has
+        """Return names, records, settings and fitted numbers, as `uqeval.stores.states.saved` has
         them.
         """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uqeval.gate.notes import FEW, FEW_EFFECTIVE
+from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
 
 

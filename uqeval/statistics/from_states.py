@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut
-from uqeval.gate.addresses import Address
-from uqeval.gate.resampling import Interval, Mover, NoInterval, Units
-from uqeval.report.folder import foreign_states
-from uqeval.report.schema import Report
+from uqeval.records.addresses import Address
+from uqeval.records.folder import foreign_states
+from uqeval.records.report import Report
+from uqeval.records.resampling import Interval, Mover, NoInterval, Units
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.intervals import (
     check_level,
@@ -30,7 +30,7 @@ from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import cases_of, resampling_for, sequences_of
 
 if TYPE_CHECKING:
-    from uqeval.stores.states import SavedStates
+    from uqeval.stores.states.saved import SavedStates
 
 
 #: Influences below this, relative to the value, are rounding.
@@ -266,7 +266,7 @@ def scoring_of(report: Path, loaded: Report) -> Scoring:
 
 def states_of(report: Path, loaded: Report) -> SavedStates:
     """Return the states beside a report. Raises `StoreError` where they are none of it."""
-    from uqeval.stores.states import SavedStates
+    from uqeval.stores.states.saved import SavedStates
 
     if loaded.states is None:
         raise StoreError(f"{report}: has no states beside it; evaluate again with --states.")

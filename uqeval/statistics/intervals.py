@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import UsageError
-from uqeval.gate.addresses import Address
 from uqeval.metrics import Metric
+from uqeval.records.addresses import Address
 from uqeval.settings import options_of
 from uqeval.statistics import methods
 from uqeval.statistics.blas import one_blas_thread

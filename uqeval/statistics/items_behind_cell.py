@@ -17,8 +17,7 @@ from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies import AccuracyByUncertainty, Reliability
 
 if TYPE_CHECKING:
-    from uqeval.report.items_behind_cell import ItemsByCell
-    from uqeval.report.schema import Report
+    from uqeval.records.report import ItemsByCell, Report
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any
 
-from uqeval.gate.addresses import Address
 from uqeval.metrics import METRICS, Metric
 from uqeval.metrics._contract import IntervalKind
-from uqeval.report.scalars import described
+from uqeval.records.addresses import Address
+from uqeval.records.scalars import described
 
 #: Kinds of scores whose intervals are percentiles of draws; all others take the jackknife.
 DRAWN: tuple[IntervalKind, ...] = ("draws", "gaps")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import UsageError
-from uqeval.stores.packed_items import PackedItems
-from uqeval.stores.states import SavedStates, tally_key
+from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.saved import SavedStates, tally_key
 
 #: Options about the data that have to be the same in all runs.
 _OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from uqeval.errors import UsageError
-from uqeval.gate.resampling import Interval, Units
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
+from uqeval.records.resampling import Interval, Units
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import resampling_of, scoring_of, units_of
 from uqeval.statistics.intervals import defined_in_both, difference, is_approximate

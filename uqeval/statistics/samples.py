@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.gate.addresses import Address
+from uqeval.records.addresses import Address
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of
 from uqeval.statistics.scoring import Scoring

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.gate.addresses import Address
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import put_part
+from uqeval.records.addresses import Address
 from uqeval.statistics.addresses import addresses_of, set_score
 from uqeval.statistics.blas import one_blas_thread
 from uqeval.statistics.checked_states import checked_states
@@ -66,10 +66,10 @@ def in_blocks(
 class Scoring:
     """Scores of sets of items from the states of one run or of several that were joined.
 
-    `index` as `uqeval.stores.states` has it; `packed(parameters)` the states of a tally, in the
-    order of `index["items"]`. The states of a tally are read and checked when a score needs them.
-    `shared` gives those that are read already. Raises `StoreError` for states that do not belong to
-    their index.
+    `index` as `uqeval.stores.states.saved` has it; `packed(parameters)` the states of a tally, in
+    the order of `index["items"]`. The states of a tally are read and checked when a score needs
+    them. `shared` gives those that are read already. Raises `StoreError` for states that do not
+    belong to their index.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError, cut
-from uqeval.gate.addresses import slice_key
+from uqeval.records.addresses import slice_key
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import intervals
 from uqeval.statistics.samples import Samples

@@ -11,7 +11,7 @@ import numpy as np
 from uqeval.errors import UsageError
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._signs import with_intervals
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
 from uqeval.statistics.few_units import few_units
 from uqeval.statistics.intervals import (

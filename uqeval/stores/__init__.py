@@ -1,1 +1,1 @@
-"""Disk: formats opened, checked, read tile by tile and written; saved states."""
+"""Formats opened, checked, read tile by tile and written; saved states."""

@@ -10,6 +10,7 @@ from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.declared import Declared, kind_of_bare, not_one_of, with_scale
+from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
     FLOWS,
     KNOWN,
@@ -19,7 +20,6 @@ from uqeval.stores.kinds import (
     resolve,
 )
 from uqeval.stores.names import checked_names, refuse_reordered
-from uqeval.stores.numpy_array import NumpyArray
 from uqeval.stores.one_pixel import with_pixel
 
 Role: TypeAlias = Literal["predictions", "labels", "target", "frames", "flow", "flow_forward"]

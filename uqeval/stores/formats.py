@@ -10,11 +10,11 @@ from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
 from uqeval.stores.assembled import Opening
 from uqeval.stores.contents import Contents
-from uqeval.stores.folder_store import FolderStore
-from uqeval.stores.foreign import how_to_convert
-from uqeval.stores.hdf5_store import Hdf5Store
-from uqeval.stores.numpy_store import NpyStore, NpzStore
-from uqeval.stores.zarr_store import ZarrStore
+from uqeval.stores.files.folder_store import FolderStore
+from uqeval.stores.files.foreign import how_to_convert
+from uqeval.stores.files.hdf5_store import Hdf5Store
+from uqeval.stores.files.numpy_store import NpyStore, NpzStore
+from uqeval.stores.zarr.store import ZarrStore
 
 FORMATS: tuple[type[Contents], ...] = (ZarrStore, Hdf5Store, FolderStore, NpyStore, NpzStore)
 

@@ -14,10 +14,10 @@ from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.assembled import Opening, Role, store_of_named, store_of_one
 from uqeval.stores.attributes import check_attributes
 from uqeval.stores.declared import Declared
+from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.formats import contents_of
 from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
-from uqeval.stores.numpy_array import in_memory
 
 __all__ = ["Role", "contents_of", "open_store", "read_names_file"]
 

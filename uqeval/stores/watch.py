@@ -93,7 +93,7 @@ class Watch:
     def _arrays(self) -> list[StoredArray]:
         """Return the stored arrays that items are parts of, each once."""
         from uqeval.stores.array import ItemArray
-        from uqeval.stores.frames import Frame
+        from uqeval.stores.video.frames import Frame
 
         arrays: dict[int, StoredArray] = {}
         for part in {id(part): part for item_parts in self.parts for part in item_parts}.values():

@@ -7,7 +7,7 @@ from typing import Any
 from uqeval.errors import UsageError
 from uqeval.keys import family_of
 from uqeval.metrics.temporal_settings import TemporalSettings
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 
 #: Options that TC_t of a pair depends on besides the flow; the observer has the paper's values.
 _CHOICES = ("absent", "least_pixels", "grid", "out_of_frame")

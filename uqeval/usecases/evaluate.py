@@ -13,7 +13,7 @@ from uqeval.disk.leftovers import temporary
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.inputs.effects import refuse_flow_without_effect
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
@@ -74,7 +74,7 @@ def _check_states(
     if states is None:
         return
     from uqeval.stores.overlap import paths_in, refuse_overlap
-    from uqeval.stores.states_writer import partial_path
+    from uqeval.stores.states.writer import partial_path
 
     state_paths = [
         options.get(name) for options in families.values() for name in ("threshold_from", "fit_on")
@@ -86,7 +86,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     """Evaluate families on opened inputs; return the report."""
     from uqeval.engine.scheduler import Scheduler
     from uqeval.metrics._driver import drive, groups_of
-    from uqeval.stores.resuming import resume_warnings
+    from uqeval.stores.states.resuming import resume_warnings
 
     began = time.perf_counter()
     if options.cut is not None and options.states is None:
@@ -148,6 +148,6 @@ def _with_slices(report: Report, states: str | Path, options: CutOptions) -> Rep
     """Return the report with intervals and slices from its states."""
     from uqeval.statistics.scoring import Scoring
     from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
-    from uqeval.stores.states import SavedStates
+    from uqeval.stores.states.saved import SavedStates
 
     return with_slices_and_intervals(report, Scoring(SavedStates(states)), options)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.files import resolved
 from uqeval.disk.json import content_of
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.merged_results import merged_results
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
-    from uqeval.stores.states import SavedStates
+    from uqeval.stores.states.saved import SavedStates
 
 SUFFIX = ".states.zip"
 
@@ -110,7 +110,7 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
     `UsageError` for one that is given twice.
     """
     from uqeval.statistics.from_states import states_of as states_of_report
-    from uqeval.stores.states import SavedStates
+    from uqeval.stores.states.saved import SavedStates
 
     states: list[SavedStates] = []
     for path in map(Path, paths):
@@ -182,8 +182,8 @@ def _report(
 
 def _write(merged_states: MergedStates, path: str | Path) -> str:
     """Write the states of all as one file, in the order of items; return its digest."""
-    from uqeval.stores.states import tally_key
-    from uqeval.stores.states_writer import StatesWriter
+    from uqeval.stores.states.saved import tally_key
+    from uqeval.stores.states.writer import StatesWriter
 
     with StatesWriter(path) as writer:
         for parameters in merged_states.parameters():

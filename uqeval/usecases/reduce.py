@@ -48,8 +48,8 @@ def reduce(
     classes on). Writes to a temporary name and renames at the end. Raises `UqevalError`.
     """
     from uqeval.engine.passes import Resources, in_order, workers_within
-    from uqeval.stores import zarr_writer as zw
-    from uqeval.stores.new_store import NewStore
+    from uqeval.stores.writing.new_store import NewStore
+    from uqeval.stores.zarr import writer as zw
 
     options = options or RunOptions()
     source = with_samples(inputs.source, "reduce")
@@ -94,8 +94,8 @@ def reduce(
 
 def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:
     """Return the absolute path of the new store. Raises `OutputError` if it cannot be written."""
-    from uqeval.stores import zarr_writer as zw
     from uqeval.stores.overlap import refuse_overlap
+    from uqeval.stores.zarr import writer as zw
 
     target = resolved(destination)
     if "://" in str(destination):
@@ -137,7 +137,7 @@ def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
 
 def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
     """Return the attributes of the new store."""
-    from uqeval.stores import zarr_writer as zw
+    from uqeval.stores.zarr import writer as zw
 
     return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
         "class_names": list(inputs.class_names),

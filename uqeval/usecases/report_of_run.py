@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval import version
 from uqeval.inputs import Inputs
 from uqeval.keys import Key, family_of
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler

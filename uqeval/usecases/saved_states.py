@@ -19,9 +19,9 @@ from uqeval import version
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
     from uqeval.stores.map_cache import MapCache
-    from uqeval.stores.states_writer import StatesWriter
+    from uqeval.stores.states.writer import StatesWriter
     from uqeval.stores.watch import Watched
 
 #: Input options that the states of an item depend on.
@@ -45,9 +45,9 @@ def states_of_run(
 
     Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
     """
-    from uqeval.stores.earlier_states import EarlierStates
-    from uqeval.stores.item_blocks import ItemBlocks
-    from uqeval.stores.states_writer import StatesWriter
+    from uqeval.stores.states.earlier import EarlierStates
+    from uqeval.stores.states.item_blocks import ItemBlocks
+    from uqeval.stores.states.writer import StatesWriter
 
     run = {
         "uqeval_version": version.VERSION,
@@ -88,7 +88,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
 
     from uqeval.maps import VERSION
     from uqeval.stores.stamps import combined_stamp
-    from uqeval.stores.states import SCHEMA
+    from uqeval.stores.states.saved import SCHEMA
 
     info = inputs.info()
     context = {

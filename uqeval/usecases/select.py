@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from uqeval.errors import UsageError, cut, quoted
+from uqeval.glossary import display_of
 from uqeval.keys import family_of
-from uqeval.report.glossary import display_of
-from uqeval.report.schema import Report
-from uqeval.stores.sequences import split_name
+from uqeval.records.report import Report
+from uqeval.stores.video.sequences import split_name
 
 #: Scores that only items have and that are worse if higher; `Report.metrics` has the others.
 _LOWER = frozenset({"changed"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from family_reports import of_classes
 
-from uqeval.report import Report
+from uqeval.records.report import Report
 from uqeval.report.figures import figures_of
 from uqeval.report.figures.classes import _column, _named_alike
 from uqeval.report.figures.contract import lines_of

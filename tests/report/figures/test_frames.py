@@ -9,7 +9,7 @@ import pytest
 from family_reports import of_video
 from matplotlib.figure import Figure as Canvas
 
-from uqeval.report import Report
+from uqeval.records.report import Report
 from uqeval.report.figures import figures_of
 from uqeval.report.figures.frames import FrameAxis
 from uqeval.report.figures.temporal import _alone

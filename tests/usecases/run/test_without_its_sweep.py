@@ -13,8 +13,8 @@ import scenes
 
 import uqeval
 from uqeval.errors import DataError
-from uqeval.gate.addresses import Address
-from uqeval.report import Report
+from uqeval.records.addresses import Address
+from uqeval.records.report import Report
 from uqeval.statistics import resampler
 
 pytestmark = pytest.mark.usefixtures("undrawn")

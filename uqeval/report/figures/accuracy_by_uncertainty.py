@@ -10,7 +10,7 @@ from uqeval.report.figures import style
 from uqeval.report.figures.classes import MOST
 from uqeval.report.figures.contract import Figure, Line
 from uqeval.report.figures.curves import numbers, shown
-from uqeval.report.items_behind_cell import anchor
+from uqeval.report.page.items_behind_cell import anchor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

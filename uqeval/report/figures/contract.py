@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.errors import printable
 from uqeval.keys import Key, family_of
-from uqeval.report.intervals import class_of, interval
-from uqeval.report.schema import Report
+from uqeval.records.intervals import class_of, interval
+from uqeval.records.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
 from uqeval.report.figures.curves import shown
-from uqeval.report.glossary import headlines, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

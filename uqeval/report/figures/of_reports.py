@@ -11,10 +11,10 @@ import uqeval.report.figures.headlines as headlines
 import uqeval.report.figures.slices as slices
 from uqeval.disk.leftovers import clear_beside
 from uqeval.errors import OutputError, cut
+from uqeval.glossary import display_of
+from uqeval.records.report import Report
 from uqeval.report.figures.contract import Figure, Line, lines_of
 from uqeval.report.files import write
-from uqeval.report.glossary import display_of
-from uqeval.report.schema import Report
 
 FORMATS = ("svg", "png", "pdf")
 #: Modules that draw results of no family.

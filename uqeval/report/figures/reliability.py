@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, holding
 from uqeval.report.figures.curves import counts, fractions, scores
-from uqeval.report.items_behind_cell import anchor
+from uqeval.report.page.items_behind_cell import anchor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

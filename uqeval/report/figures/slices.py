@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
+from uqeval.records.intervals import interval
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
 from uqeval.report.figures.curves import shown
-from uqeval.report.glossary import headlines, label
-from uqeval.report.intervals import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

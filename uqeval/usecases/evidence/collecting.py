@@ -13,11 +13,11 @@ from uqeval.disk.files import MOST_REPORT, open_file, read_bytes
 from uqeval.disk.json import parse_json
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.gate.checksum import KEY
-from uqeval.gate.lookup import Found, find
 from uqeval.gate.saved_verdicts import judgement_of
 from uqeval.gate.verdict import Judgement
-from uqeval.report.folder import load_reports
-from uqeval.report.schema import Report
+from uqeval.records.folder import load_reports
+from uqeval.records.lookup import Found, find
+from uqeval.records.report import Report
 from uqeval.version import VERSION
 
 _BLOCK = 1 << 20
@@ -131,7 +131,7 @@ def is_merged(report: Report) -> bool:
 
 def _add_states(evidence: Evidence, name: str, report: Report) -> None:
     """Add the states that lie beside a report. Raises `UsageError` for those of another."""
-    from uqeval.stores.states import SavedStates
+    from uqeval.stores.states.saved import SavedStates
 
     if report.states is None or report.states_digest is None:
         evidence.statements.append(f"{name}: no states of its items were saved.")

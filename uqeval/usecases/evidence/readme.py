@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
-from uqeval.report.glossary import headlines, label
-from uqeval.report.intervals import units_of
+from uqeval.records.intervals import units_of
+from uqeval.records.report import Report
 from uqeval.report.markdown import cell
-from uqeval.report.schema import Report
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.statement import (
     outcome_of,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UqevalError
 from uqeval.keys import Key, family_of
-from uqeval.report.gallery import Picture
+from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, heat, painted, photo
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from uqeval.inputs import Inputs
     from uqeval.maps.reduction import Maps
-    from uqeval.report import Report
+    from uqeval.records.report import Report
 
 #: Patches: accurate and certain, accurate and uncertain, inaccurate and certain, … and uncertain.
 _PATCHES = ((205, 225, 240), (110, 165, 210), (200, 30, 40), (240, 165, 80))

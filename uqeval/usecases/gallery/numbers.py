@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.report.gallery import Picture
+from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.paint import HIDDEN, css, heat, photo
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
-    from uqeval.report import Report
+    from uqeval.records.report import Report
 
 
 class Numbers:

@@ -11,8 +11,8 @@ from uqeval.errors import UsageError, listed, number_of, quoted
 
 if TYPE_CHECKING:
     from uqeval.inputs import Given, InputOptions, Inputs
-    from uqeval.report import Report
-    from uqeval.report.gallery import Picture
+    from uqeval.records.report import Report
+    from uqeval.report.page.gallery import Picture
 
 
 class Painter(Protocol):

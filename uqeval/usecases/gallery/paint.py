@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.report.gallery import Picture
+from uqeval.report.page.gallery import Picture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ import numpy as np
 from uqeval.errors import UsageError, cut
 from uqeval.keys import family_of
 from uqeval.maps.names import void_of
-from uqeval.report.gallery import Picture
+from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, painted
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from uqeval.inputs import Inputs
     from uqeval.maps.video import VideoSource
-    from uqeval.report import Report
+    from uqeval.records.report import Report
 
 
 class Pairs:

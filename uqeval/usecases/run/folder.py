@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Store
 from uqeval.disk.publishing import link_aside, mend_states, new_file, refusals
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
+from uqeval.records.report import Report
 from uqeval.report.files import check_writable, write
-from uqeval.report.schema import Report
 from uqeval.usecases.run.outcome import Outcome, RunSettings
 from uqeval.usecases.run.tasks import Task
 
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore
-    from uqeval.report.folder import Named
+    from uqeval.records.folder import Named
     from uqeval.usecases.run.preflight import RunRules
 
 #: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
@@ -114,7 +114,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     pictures, and a sweep, are of a second read.
     """
     from uqeval.report.csv import to_csv
-    from uqeval.report.html import to_html
+    from uqeval.report.page.html import to_html
     from uqeval.statistics.items_behind_cell import behind
 
     exhibits = _exhibits(task, report, run_settings)
@@ -163,8 +163,8 @@ def judge_all(
 ) -> None:  # fmt: skip
     """Judge the reports; list the rules that cannot be judged."""
     from uqeval.gate import judge
+    from uqeval.records.folder import Named, digests_of
     from uqeval.report import verdicts
-    from uqeval.report.folder import Named, digests_of
     from uqeval.statistics import resampler
 
     folder = outcome.folder
@@ -188,7 +188,7 @@ def judge_all(
 
 def write_overview(outcome: Outcome) -> None:
     """Write the page that leads to those of all stores."""
-    from uqeval.report.overview import to_overview
+    from uqeval.report.page.overview import to_overview
 
     page = outcome.folder / PAGE
     text = to_overview(outcome.reports, outcome.failed, outcome.judgement, outcome.ungated)

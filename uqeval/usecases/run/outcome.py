@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Silent
 from uqeval.errors import UqevalError, UsageError
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of, same_option, shared_option
 from uqeval.statistics.options import CutOptions
 

@@ -16,7 +16,7 @@ from uqeval.inputs import Inputs
 from uqeval.usecases.plans import with_companions
 
 if TYPE_CHECKING:
-    from uqeval.report.folder import Named
+    from uqeval.records.folder import Named
     from uqeval.statistics.options import CutOptions
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uqeval.engine.options import Progress, RunOptions
 from uqeval.errors import NegativeSigma
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.usecases.evaluate import run
 from uqeval.usecases.plans import without_sigma
 from uqeval.usecases.run.tasks import Task

@@ -37,7 +37,7 @@ from uqeval.usecases.run.tasks import open_task, with_cuts
 
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
     from uqeval.settings import Settings
     from uqeval.stores.contents import Contents
     from uqeval.usecases.run.tasks import Task
@@ -67,7 +67,7 @@ def run_stores(
     `opened`: paths of the configuration that are open already.
     """
     from uqeval.gate.rules import refuse_unused_day
-    from uqeval.report.folder import load_reports
+    from uqeval.records.folder import load_reports
 
     names = _names(config, run_settings, file)
     cut_settings = _cut_options(config, run_settings)

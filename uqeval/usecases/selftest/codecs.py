@@ -40,8 +40,8 @@ def _zarr(
     checks: Checks, name: str, folder: Path, data: Any, form: int, kind: str
 ) -> None:  # fmt: skip
     """Write by the Zarr library, read by uqeval."""
-    from uqeval.stores.by_library import write_array
-    from uqeval.stores.zarr_group import open_zarr
+    from uqeval.stores.zarr.by_library import write_array
+    from uqeval.stores.zarr.group import open_zarr
 
     path = folder / f"{name.replace(' ', '-').replace(',', '')}.zarr"
     write_array(path, data, (2, 3, 4, 11), kind, form)
@@ -53,7 +53,7 @@ def _zarr(
 
 def _writer(checks: Checks, folder: Path) -> None:
     """Write by PredictionWriter, read by the Zarr library."""
-    from uqeval.stores.by_library import read_array
+    from uqeval.stores.zarr.by_library import read_array
     from uqeval.writer import PredictionWriter
 
     predictions = synthetic_data.classes("writer", items=2)
@@ -114,8 +114,8 @@ def _labels(checks: Checks, folder: Path) -> None:
 def _flow(checks: Checks, folder: Path) -> None:
     import cv2
 
-    from uqeval.stores.flow_files import open_flows
-    from uqeval.stores.sequences import sequences_of
+    from uqeval.stores.video.flow_files import open_flows
+    from uqeval.stores.video.sequences import sequences_of
 
     names = ("f_0", "f_1")
     pairs = sequences_of(names, 2, "frames").pairs
@@ -140,8 +140,8 @@ def _flow(checks: Checks, folder: Path) -> None:
 def _damage(checks: Checks, folder: Path) -> None:
     """Check that a chunk that was changed on disk is refused."""
     from uqeval.errors import StoreError
-    from uqeval.stores.by_library import write_array
-    from uqeval.stores.zarr_group import open_zarr
+    from uqeval.stores.zarr.by_library import write_array
+    from uqeval.stores.zarr.group import open_zarr
 
     path = folder / "damaged.zarr"
     data = synthetic_data.uniform("damage", (2, 3, 8, 8)).astype("f4")

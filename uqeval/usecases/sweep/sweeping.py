@@ -19,7 +19,7 @@ from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_in
 from uqeval.maps.views import Subset
 from uqeval.metrics import FAMILIES
 from uqeval.metrics._driver import drive, renamed
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.usecases.plans import families_of, known_families
 from uqeval.usecases.report_of_run import report_of

@@ -11,7 +11,7 @@ from uqeval.errors import UsageError, cut, listed
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
 
 #: Options of a report that name files which are opened again.
 _FILES = ("label_map", "flow_path", "flow_forward_path")

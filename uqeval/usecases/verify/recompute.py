@@ -18,7 +18,7 @@ from uqeval.usecases.verify.resampled import Counted, Resampled
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
-    from uqeval.report.schema import Report
+    from uqeval.records.report import Report
 
 #: Pixels of an item: of classes or of numbers.
 Part = TypeVar("Part")

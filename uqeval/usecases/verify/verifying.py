@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from uqeval.disk.files import MOST_REPORT, read_bytes
 from uqeval.disk.json import content_of
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
-from uqeval.report.schema import Report
+from uqeval.records.report import Report
 from uqeval.usecases.verify.opening import (
     Role,
     fingerprints,
@@ -144,7 +144,7 @@ def _check_stores(
 
 def _check_states(verification: Verification, report: Report, path: Path) -> None:
     """Check the states that lie beside the report against the digest in it."""
-    from uqeval.stores.states import SavedStates
+    from uqeval.stores.states.saved import SavedStates
 
     if report.states is None or report.states_digest is None:
         verification.not_verified.append("The report has no states of its items beside it.")

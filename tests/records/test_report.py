@@ -1,0 +1,118 @@
+"""The report file: what is written is read back, and nothing else is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from small_report import report
+
+from uqeval.errors import StoreError
+from uqeval.records.report import SCHEMA, Report
+
+
+def test_written_and_read_back(tmp_path: Path) -> None:
+    first = report(warnings=["π ≈ 3"], partial=True)
+    file = tmp_path / "r.json"
+    file.write_text(first.to_json(), "utf-8")
+    assert Report.load(file) == first
+    assert json.loads(file.read_text())["schema"] == SCHEMA == "uqeval.report/1"
+    assert first.to_json().isascii() and first.to_json().endswith("}\n")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_json_is_strict(value: float, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        report(numerics={"x": value}).to_json()
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps(json.loads(report().to_json()) | {"numerics": {"x": value}}))
+    with pytest.raises(StoreError, match=r"r\.json: is no JSON report: -?(NaN|Infinity)"):
+        Report.load(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is no JSON report"),
+        ("[]", "schema None; this uqeval reads 'uqeval.report/1'"),
+        ('{"schema": "uqeval.report/9"}', "schema 'uqeval.report/9'"),
+        ('{"schema": "uqeval.report/1"}', "is no report: uqeval_version: Field required"),
+        (b"\xff", "is no JSON report"),
+        ("[" * 100_000, "is no JSON report"),
+    ],
+)
+def test_what_is_no_report(tmp_path: Path, text: str | bytes, says: str) -> None:
+    file = tmp_path / "r.json"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(StoreError, match=says):
+        Report.load(file)
+
+
+def test_keys_that_nobody_knows(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps(json.loads(report().to_json()) | {"extra": 1}))
+    with pytest.raises(StoreError, match="extra"):
+        Report.load(file)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file or directory; expected a report"):
+        Report.load(tmp_path / "none.json")
+
+
+def test_one_row_an_item() -> None:
+    assert report().to_frame() == [
+        {"name": "a", "pavpu.pavpu": 0.1 + 0.2, "pavpu.phi": None},
+        {"name": "b", "pavpu.pavpu": 1.0, "pavpu.phi": 0.5, "segmentation.pixels": 7},
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"results": {"segmentation": 5}},
+        {"items": [{"pixels": 3}]},
+        {"items": [{"name": {}}]},
+        {"slices": {"weather=night": 5}},
+        {"slices": {"weather=night": {"names": [[1]]}}},
+        {"slices": {"weather=night": {"results": {"pavpu": 3}}}},
+        {"intervals": {"pavpu.pavpu": 3}},
+        {"metrics": {"pavpu.pavpu": {"range": [0]}}},
+        {"metrics": {"pavpu.pavpu": {"reference": 3}}},
+        {"inputs": {"predictions": 5}},
+        {"inputs": {"labels": {"fingerprint": [1]}}},
+        {"inputs": {"part": 5}},
+        {"settings": {"intervals": []}},
+        {"settings": {"intervals": {"draws": "x"}}},
+        {"settings": {"intervals": {"seed": 0.5}}},
+        {"settings": {"intervals": {"groups": 5}}},
+    ],
+)
+def test_a_report_that_was_tampered_with_is_none(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    path = tmp_path / "r.json"
+    record = {
+        "schema": SCHEMA, "uqeval_version": "0", "inputs": {}, "settings": {}, "results": {},
+        "items": [],
+    }  # fmt: skip
+    path.write_text(json.dumps(record))
+    assert Report.load(path).items == []
+    path.write_text(json.dumps(record | changes))
+    with pytest.raises(StoreError, match="is no report"):
+        Report.load(path)
+
+
+@pytest.mark.parametrize(
+    "items", [[], [{"name": "a", "x": {"y": [1, 2]}}, {"name": '\n  "items": []'}]]
+)
+def test_each_item_is_one_line(items: list[dict[str, object]]) -> None:
+    text = report(items=items).to_json()
+    assert json.loads(text)["items"] == items
+    assert list(json.loads(text)) == list(json.loads(report().to_json()))
+    lines = text.splitlines()
+    for item in items:
+        assert any(
+            json.loads(line.rstrip(",")) == item for line in lines if line.startswith("    {")
+        )

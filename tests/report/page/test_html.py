@@ -1,0 +1,282 @@
+"""The page as text: what stands on it, and that nothing of the data becomes HTML."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from family_reports import of_classes, of_numbers, of_sweep, of_video, with_states
+from small_report import report
+
+from uqeval.records.report import Report
+from uqeval.report.page.cards import cards
+from uqeval.report.page.gallery import Picture
+from uqeval.report.page.html import MOST_ITEMS, to_html
+from uqeval.report.page.overview import to_overview
+from uqeval.report.tables.cells import interval_of
+from uqeval.report.tables.items import columns_of
+from uqeval.report.tables.scores import scores
+from uqeval.report.tables.settings import pairs
+from uqeval.report.tables.settings import settings as setting_table
+from uqeval.statistics.items_behind_cell import behind
+
+EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
+
+
+@pytest.fixture(autouse=True)
+def drawn_where_looked_at(request: pytest.FixtureRequest) -> None:
+    """Draw figures only in the tests that look at them."""
+    if request.node.get_closest_marker("draws") is None:
+        request.getfixturevalue("undrawn")
+
+
+def family_report(family: str, folder: Path) -> Report:
+    if family in ("regression", "nmerci"):
+        return of_numbers(folder, family)
+    return {"sweep": of_sweep, "temporal": of_video}.get(
+        family, lambda: of_classes(family=family)
+    )()
+
+
+@pytest.mark.draws
+@pytest.mark.parametrize(
+    ("family", "figures"),
+    [
+        ("segmentation", {"segmentation-classes"}),
+        ("pavpu", {"pavpu-threshold", "pavpu-accuracy-threshold", "pavpu-classes", "headlines",
+                   "accuracy-by-uncertainty", "accuracy-by-uncertainty-2"}),
+        ("calibration", {"reliability", "calibration-classes"}),
+        ("failure", {"risk-coverage", "failure-classes"}),
+        ("sparsification", {"sparsification"}),
+        ("regression", {"regression-calibration"}),
+        ("nmerci", {"nmerci-alpha", "nmerci-depth"}),
+        ("sweep", {"sweep"}),
+        ("temporal", {"temporal", "temporal-correlation", "temporal-classes"}),
+    ],
+)  # fmt: skip
+def test_every_family_has_its_figures(
+    family: str, figures: set[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    html = to_html({"r": family_report(family, tmp_path_factory.getbasetemp())})
+    assert figures <= set(re.findall(r'<figure id="figure-([\w-]+)"', html))
+    assert html.count("<svg") == html.count('role="img" style=')
+    assert f'<section id="{family}"' in html
+    assert "$\\mathdefault" not in html  # no formula is left unread
+
+
+@pytest.mark.draws
+def test_names_stay_text() -> None:
+    """Of items, classes, stores, settings and warnings."""
+    one = of_classes(family="pavpu").model_copy(deep=True)
+    one.items[0]["name"] = EVIL
+    for key in ("pavpu", "segmentation"):
+        one.results[key]["per_class"][0]["name"] = EVIL
+    one.results["pavpu"]["accuracy_by_uncertainty"]["rows"][0]["name"] = EVIL
+    one.inputs["predictions"] = [{"path": EVIL}]
+    one.warnings.append(EVIL)
+    one.settings["pavpu"][EVIL] = EVIL
+    for html in (to_html({EVIL: one}), to_html({EVIL: one, "other": one})):
+        assert html.count("<script") == 1
+        assert "alert(1)</script>" not in html
+        assert "{{ 7 * 7 }}" in html  # no template of a template
+        assert "\u202e" not in html and "\\u202e" in html
+
+
+def test_undefined_shows_a_dash_and_its_reason() -> None:
+    html = to_html({"r": report()})
+    assert re.search(r"–<sup[^>]*>1</sup>", html)
+    assert "undefined: all patches are certain" in html
+
+
+def test_intervals_are_shown() -> None:
+    one = of_classes(family="pavpu").model_copy(deep=True)
+    one.intervals = {"pavpu.pavpu": {"level": 0.95, "low": 0.25, "high": 0.75, "approximate": True}}
+    html = to_html({"r": one})
+    assert html.count("≈ [0.2500, 0.7500]") == 2  # on the card, in the table
+    assert html.count("95 %: ≈ [0.2500, 0.7500]") == 1
+    assert "Bars: confidence intervals" in html
+
+
+def test_cards_show_all_variants() -> None:
+    report = of_classes()
+    (card,) = (own for own in cards(report) if own.title == "PAvPU")
+    second = report.results["pavpu[mutual_information]"]
+    assert (card.variant, card.cell.number) == ("entropy", report.results["pavpu"]["pavpu"])
+    assert [(name, own.number) for name, own in card.others] == [
+        ("mutual_information", second["pavpu"])
+    ]
+    html = to_html({"r": report})
+    assert html.count('<ul class="variants">') == 4  # of the four headlines of pavpu alone
+    value = f"{second['pavpu']:.4f}"
+    assert re.search(
+        rf"<span>mutual_information</span>\s*<span class=\"number\">{value}</span>", html
+    )
+
+
+def test_cards_of_many_variants_count_the_rest() -> None:
+    report = of_classes()
+    own = report.results["pavpu"]
+    undefined = own | {"pavpu": None, "pavpu_reason": "no patch was counted"}
+    many = {f"pavpu[window={i}]": undefined for i in range(2, 12)}
+    report = report.model_copy(update={"results": {"pavpu": own} | many})
+    (card,) = (own for own in cards(report) if own.title == "PAvPU")
+    assert (card.variant, len(card.others), card.more) == ("pavpu", 6, 4)
+    html = to_html({"r": report})
+    assert "<li>and 4 more in the table</li>" in html
+    assert 'title="undefined: no patch was counted"' in html
+
+
+def test_only_results_over_the_same_pixels_compete() -> None:
+    whole = report().results["segmentation"]
+    edge, inner = "segmentation@boundary:3", "segmentation@interior:3"
+    values = {"segmentation": 0.5, edge: 0.25, inner: 0.75, "segmentation[x]@boundary:3": 0.3}
+    described = {"segmentation.miou": {"direction": "higher"}}
+    results = {key: whole | {"miou": value} for key, value in values.items()}
+    table = scores({"": report(results=results, metrics=described)}, "segmentation")
+    (row,) = (row for row in table.rows if row.name.startswith("mIoU"))
+    assert [cell.best for cell in row.cells] == [False, False, False, True]
+    others = {key: whole | {"miou": 0.6} for key in values}
+    table = scores({"a": report(results=results, metrics=described),
+                    "b": report(results=others, metrics=described)}, "segmentation")  # fmt: skip
+    (row,) = (row for row in table.rows if row.name.startswith("mIoU"))
+    assert [cell.best for cell in row.cells] == [False, False, True, False, True, True, False, True]
+
+
+def test_a_page_names_the_region_of_each_score() -> None:
+    whole = report().results["segmentation"]
+    edge = "segmentation@boundary:3"
+    items = [{"name": n, "segmentation": {"miou": v}, edge: {"miou": v / 2}}
+             for n, v in (("a", 0.5), ("b", 0.75))]  # fmt: skip
+    settings = {"segmentation": {"definition": "paper"}, edge: {"definition": "paper"}}
+    own = report(results={"segmentation": whole, edge: whole}, items=items, settings=settings,
+                 metrics={"segmentation.miou": {"direction": "higher"}})  # fmt: skip
+    assert [c.title for c in columns_of(own)] == ["mIoU", "mIoU @boundary:3"]
+    page = to_html({"r": own})
+    assert page.count("<h3>by mIoU") == 1  # the whole image ranks the items
+    assert "<summary>By class (segmentation@boundary:3), as a table</summary>" in page
+    assert "<caption>By class (segmentation)</caption>" in page
+    assert setting_table(own).columns == ["setting", "segmentation"]
+
+
+def test_ends_of_intervals_are_rounded() -> None:
+    ends = {"low": 0.9999999999999, "high": 0.00001, "level": 0.9, "units": {}}
+    assert interval_of({"toy.luck": ends}, "toy", ["luck"]) == "[1.0000, 1e-05]"
+
+
+def test_the_comparison_marks_the_best() -> None:
+    a, b = of_classes(family="calibration"), of_classes(family="calibration", seed=5)
+    html = to_html({"a": a, "b": b})
+    better = min(r.results["calibration"]["ece"] for r in (a, b))
+    row = re.search(r"<tr><th[^>]*>ECE ↓.*?</tr>", html, re.DOTALL)
+    assert row and f'<span class="best">{better:.4f}' in row[0]
+    assert row[0].count("★") == 1
+    assert "figure-reliability" in html and "2 reports side by side" in html
+
+
+def test_reports_of_different_items_are_compared_with_a_warning() -> None:
+    one = of_classes(family="calibration")
+    other = one.model_copy(update={"items": one.items[1:]})
+    said = "of different items"
+    assert said in to_html({"a": one, "b": other}) and said not in to_html({"a": one, "b": one})
+
+
+def test_huge_reports_are_cut_with_a_note() -> None:
+    small = report()
+    items = [{"name": f"i{i}", "pavpu": {"surplus": i / 10_000}} for i in range(10_000)]
+    html = to_html({"r": small.model_copy(update={"items": items})})
+    assert html.count('id="item-') == MOST_ITEMS
+    assert f"{MOST_ITEMS} of 10000 items" in html and len(html) < 2_000_000
+    assert html.index(">i0<") < html.index(">i1<")  # the worst first
+
+
+def test_links_lead_somewhere() -> None:
+    html = to_html({"r": of_classes(family="pavpu")})
+    targets = set(re.findall(r'\bid="([^"]+)"', html))
+    links = set(re.findall(r'href="#([^"]+)"', html))
+    assert links <= targets and "worst" in links
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', html)
+
+
+def test_the_gallery_shows_what_it_is_given() -> None:
+    class Two:
+        legend = (("#ff0000", "wrong <pixel>"),)
+        note = ""
+
+        def pictures(self, item: int) -> list[Picture]:
+            return [Picture(f"of {item}", b"png", f"alt {EVIL}")]
+
+    html = to_html({"r": of_classes(family="pavpu")}, Two(), 2)  # type: ignore[arg-type]
+    assert html.count("<article") == 3  # two of the worst, one good
+    assert "wrong &lt;pixel&gt;" in html and "data:image/png;base64,cG5n" in html
+    assert "1. worst by Surplus" in html and "1. best by Surplus" in html
+
+
+def test_intervals_of_classes_are_found_by_their_address() -> None:
+    one = of_classes(family="pavpu").model_copy(deep=True)
+    one.results["pavpu"]["per_class"][0]["name"] = "traffic.light"
+    ends = {"level": 0.9, "low": 0.125, "high": 0.875}
+    one.intervals = {'pavpu.per_class."traffic.light".pavpu': ends}
+    html = to_html({"r": one})
+    assert html.count("[0.1250, 0.8750]") == 1 and html.count("Lines: confidence intervals.") == 1
+
+
+def test_slices_and_how_intervals_were_drawn(tmp_path: Path) -> None:
+    html = to_html({"r": Report.load(with_states(tmp_path))})
+    assert 'id="figure-slices"' in html and "light=night" in html
+    assert "1 item, which is few" in html and ">all items<" in html
+    assert "Intervals at level 90 % from 12 items. Below 30 they may be too narrow." in html
+    assert "Hollow: a slice of few units." in html
+
+
+def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:
+    path = with_states(tmp_path)
+    one = Report.load(path)
+    html = to_html({"r": one}, behind=behind(path, one))
+    targets = re.findall(r'\bid="([^"]+)"', html)
+    links = set(re.findall(r'href="#([^"]+)"', html))
+    assert links <= set(targets)
+    piles = [t for t in targets if t.startswith("behind-")]
+    assert piles and len(piles) == len(set(piles)) and set(piles) <= links
+    tables = "".join(re.findall(r"<table.*?</table>", html, re.DOTALL))
+    assert set(piles) <= set(re.findall(r'href="#(behind-[^"]+)"', tables))  # for the keyboard
+    assert re.search(r"<li><a href=.#item-\d+.>\d+</a> \(\d+ wrong pixels?\)</li>", html)
+    assert "_blank" not in html
+    without = to_html({"r": one})
+    assert "behind-" not in without and "keep the report's states beside it" in without
+
+
+def test_a_page_says_when_its_report_was_finished() -> None:
+    """The newest of several; a report of an earlier version, which does not say it, is shown."""
+    old, new = (
+        report(timing=report().timing | {"finished": time})
+        for time in ("2026-11-20T23:59:59Z", "2026-11-21T20:12:03Z")
+    )
+    assert "uqeval 0.1.0, finished 2026-11-21 20:12 UTC</p>" in to_html({"r": new})
+    assert "finished" not in to_html({"r": report()})
+    timed = {"seconds": 1.0, "bytes_read": 1}
+    several = {
+        name: own.model_copy(update={"timing": own.timing | timed})
+        for name, own in (("a", new), ("b", old), ("c", report()))
+    }
+    page = to_overview(several, {}, None, None)
+    assert "a, b, c; finished 2026-11-21 20:12 UTC</p>" in page
+    side_by_side = to_html({"a": new, "b": old})
+    assert all(f"<td>2026-11-2{day} " in side_by_side for day in (0, 1))
+
+
+def test_tables_by_class_begin_with_what_one_came_for() -> None:
+    page = to_html({"r": of_classes(family="pavpu")})
+    head = re.search(r"<caption>By class \(pavpu\)</caption>(.*?)</thead>", page, re.DOTALL)
+    assert head is not None
+    assert re.findall(r">([^<>\n]+)</th>", head[1])[:4] == [
+        "class", "Surplus", "PAvPU", "p(accurate | certain)",
+    ]  # fmt: skip
+
+
+def test_settings_keep_their_brackets() -> None:
+    shown = dict(pairs(of_sweep().settings))
+    assert shown["sweep.subsets"] == "[[0], [2]], [[1, 2], [2, 3]], [[0, 1, 2, 3]]"
+    assert shown["sweep.samples"] == "1, 2, 4"
+    assert shown["pavpu.log_base"] == "e"
+    assert dict(pairs({"log_base": 2.0})) == {"log_base": "2.0"}

@@ -1,0 +1,151 @@
+"""What a person is format_number: rounding that never lies, tables on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from small_report import report, scores
+
+from uqeval.errors import printable
+from uqeval.metrics import METRICS
+from uqeval.report.tables.of_report import tables_of
+from uqeval.report.tables.table import format_number
+from uqeval.report.terminal import show, show_warnings
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, "0.0000"),
+        (1.0, "1.0000"),
+        (-1.0, "-1.0000"),
+        (0.12345, "0.1235"),
+        (0.99999, "0.99999"),
+        (0.9999999, "0.9999999"),
+        (1 - 1e-15, "1.0000"),
+        (-1 - 1e-15, "-1.0000"),
+        (1e-9, "1e-09"),
+        (-0.00001, "-1e-05"),
+        (-0.999999, "-0.999999"),
+        (0, "0"),
+        (1234567, "1,234,567"),
+        ("entropy", "entropy"),
+    ],
+)
+def test_rounding(value: object, text: str) -> None:
+    assert format_number(value) == text
+
+
+@pytest.mark.parametrize("value", [1 - 1e-12, 1 + 1e-12, -1 + 1e-12])
+def test_what_is_not_1_is_not_shown_as_1(value: float) -> None:
+    assert float(format_number(value)) != round(value)
+
+
+def test_tables_of_a_report() -> None:
+    found = {table.title: table for table in tables_of(report())}
+    assert list(found) == [
+        "Segmentation", "Patch accuracy vs patch uncertainty", "Patches",
+        "By class of patch (pavpu)",
+    ]  # fmt: skip
+    assert found["Segmentation"].texts == [["segmentation", "0.8750", "–", "0.5000", "12,345"]]
+    assert found["Patches"].texts[0][1:5] == ["6,000", "2", "1", "3"]
+    assert [row[0] for row in found["By class of patch (pavpu)"].texts] == ["road", "mixed"]
+    assert all(len(row) == len(table.columns) for table in found.values() for row in table.texts)
+
+
+def test_tables_without_patches() -> None:
+    results = {"segmentation": report().results["segmentation"]}
+    assert [table.title for table in tables_of(report(results=results))] == ["Segmentation"]
+
+
+def test_intervals_and_slices() -> None:
+    units = {"name": "item", "drawn": 2, "defined": 2}
+    surplus = {"low": -0.2, "high": 0.1, "level": 0.9, "approximate": True, "units": units}
+    drawn = {"level": 0.9, "draws": 50, "seed": 0, "unit": "item", "units": 2}
+    day = {
+        "items": 1, "small": True, "units": {"name": "group", "drawn": 1, "defined": 1},
+        "names": ["a"], "results": {"pavpu": scores(surplus=0.25)},
+        "intervals": {},
+    }  # fmt: skip
+    cut = report(
+        intervals={"pavpu.surplus": surplus, "pavpu.phi": surplus},
+        settings={"intervals": drawn}, slices={"light=day": day},
+    )  # fmt: skip
+    intervals, slices = tables_of(cut)[-2:]
+    assert intervals.title == "Intervals"
+    assert intervals.texts == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]", "2 items"]]
+    assert "level 90 % from 2 items. Below 30 they may be too narrow." in intervals.note
+    assert "approximate" in intervals.note
+    assert slices.columns[:4] == ["slice", "items", "units", "Surplus"]
+    assert [row[:4] for row in slices.texts] == [
+        ["all items", "2", "2 items", "-0.1250 ≈ [-0.2000, 0.1000]"],
+        ["light=day", "1", "1 group (few)", "0.2500"],
+    ]
+    text = printed(lambda console: show(cut, console))
+    assert "Intervals" in text and "1 group (few)" in text
+    ends = [table.title for table in tables_of(report(intervals={"pavpu.phi": surplus}))]
+    assert "Intervals" not in ends and "Slices" not in ends
+
+
+def printed(what: object, width: int = 200, **options: object) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=width, **options)  # type: ignore[arg-type]
+    what(console)  # type: ignore[operator]
+    return file.getvalue()
+
+
+def test_names_cannot_act_on_the_terminal() -> None:
+    results = report().results
+    name = "[red]x[/red]\x1b[2J\u202e\r\n"
+    results["pavpu"]["per_class"] = [scores(**{"class": 0, "name": name})]
+    hostile = report(results=results, warnings=[f"item {name}"])
+    text = printed(lambda console: show(hostile, console))
+    assert "[red]x[/red]\\x1b[2J\\u202e\\r\\n" in text and "\x1b" not in text
+    text = printed(lambda console: show_warnings(hostile, console))
+    assert text == "warning: item [red]x[/red]\\x1b[2J\\u202e\\r\\n\n"
+
+
+def test_partial_is_said() -> None:
+    text = printed(lambda console: show(report(partial=True), console))
+    assert "partial: not all items were evaluated" in text
+
+
+def test_printable() -> None:
+    assert printable("plain ünï 道路") == "plain ünï 道路"
+    assert printable("a\x00b\x7f\x9bc") == "a\\x00b\\x7f\\x9bc"
+
+
+def test_a_dash_is_explained_where_there_is_one() -> None:
+    for dash in ("–", "0.5000"):
+        row = {**scores(), "class": 0, "name": "road", "phi": None if dash == "–" else 0.5}
+        pavpu = report().results["pavpu"] | {"per_class": [row]}
+        results = report().results | {"pavpu": pavpu}
+        table = tables_of(report(results=results))[-1]
+        assert table.texts[0][-1] == dash
+        assert table.note.endswith("the report says why.") == (dash == "–")
+    segmentation = tables_of(report())[0]
+    assert segmentation.note == "–: undefined; the report says why."
+
+
+def test_what_is_one_is_not_many() -> None:
+    one, two = (report(items=report().items[:n], warnings=["w"] * n) for n in (1, 2))
+    assert ": 1 item; " in repr(one) and repr(one).endswith("; 1 warning>")
+    assert ": 2 items; " in repr(two) and repr(two).endswith("; 2 warnings>")
+
+
+def test_regions_have_rows_beside_the_whole_image() -> None:
+    whole = report().results["segmentation"]
+    results = {"segmentation": whole, "segmentation@boundary:2": whole | {"miou": 0.25}}
+    (table,) = tables_of(report(results=results))
+    assert table.columns == ["", "pixel accuracy", "mean accuracy", "mIoU", "pixels"]
+    assert [row[0] for row in table.texts] == list(results)
+    assert table.texts[1][3] == "0.2500"
+
+
+def test_headings_are_those_of_the_metrics() -> None:
+    columns = {heading for table in tables_of(report()) for heading in table.columns}
+    of_pavpu = {own.heading for own in METRICS if own.family == "pavpu" and own.column}
+    assert of_pavpu <= columns

@@ -1,0 +1,257 @@
+"""`.npy` and `.npz` files: read by region, never unpickled, refused where they are cut short."""
+
+from __future__ import annotations
+
+import gc
+import io
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uqeval.disk import files
+from uqeval.errors import StoreError
+from uqeval.stores.files import file_values
+from uqeval.stores.files.numpy_array import in_memory, open_npy, open_npz
+
+EVERYTHING = (slice(None),) * 4
+
+
+def values(dtype: str = "f2") -> np.ndarray:
+    return np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "<f2", ">f2", ">i4", "<f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_reads_as_saved(tmp_path: Path, dtype: str, order: str) -> None:
+    data = np.asarray(values(dtype), order=order)
+    np.save(tmp_path / "a.npy", data)
+    array = open_npy(str(tmp_path / "a.npy"))
+    region = np.s_[1:2, :, 1:3, :]
+    read = array.read(region)
+    assert array.shape == data.shape
+    assert array.dtype == read.dtype == data.dtype.newbyteorder("=")
+    assert np.array_equal(read, data[region])
+    assert read.flags.c_contiguous
+    assert array.stored_bytes() == data.nbytes
+    assert array.missing() == []
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_region_is_read(tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = np.asarray(np.arange(3 * 4 * 5 * 700, dtype="<i4").reshape(3, 4, 5, 700), order=order)
+    np.save(tmp_path / "a.npy", data)
+    array = open_npy(str(tmp_path / "a.npy"))
+    for block in (1 << 20, 1 << 10, 1):  # runs in one block, in several, larger than any
+        monkeypatch.setattr(file_values, "_BLOCK", block)
+        for region in [
+            np.s_[1:2, :, :, :], np.s_[:, 1:3, 2:3, :], np.s_[0:2, 3:4, 1:5, 5:9],
+            np.s_[2:3, 0:1, 0:1, 699:700], np.s_[1:1, :, :, :], np.s_[:, :, :, 0:1],
+        ]:  # fmt: skip
+            assert np.array_equal(array.read(region), data[region])
+
+
+def test_no_more_is_read_than_the_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((4, 8, 64, 64)))
+    array = open_npy(str(tmp_path / "a.npy"))
+    counts: list[int] = []
+    read = files.read_into
+
+    def counting(descriptor: int, room: memoryview, begin: int) -> memoryview:
+        counts.append(len(room))
+        return read(descriptor, room, begin)
+
+    monkeypatch.setattr(file_values, "read_into", counting)
+    array.read(np.s_[1:2, :, 10:20, :])
+    assert sum(counts) == 8 * 10 * 64 * 8
+
+
+def test_header_of_version_2(tmp_path: Path) -> None:
+    with (tmp_path / "a.npy").open("wb") as file:
+        np.lib.format.write_array(file, values(), version=(2, 0))
+    assert np.array_equal(open_npy(str(tmp_path / "a.npy")).read(EVERYTHING), values())
+
+
+@pytest.mark.parametrize("keep", [-1, 130, 128])
+def test_npy_cut_short(tmp_path: Path, keep: int) -> None:
+    file = tmp_path / "a.npy"
+    np.save(file, values())
+    data = file.read_bytes()[:keep]
+    file.write_bytes(data)
+    with pytest.raises(StoreError, match=f"cut short: {len(data)} bytes .* needs 368"):
+        open_npy(str(file))
+
+
+def test_npy_too_long(tmp_path: Path) -> None:
+    file = tmp_path / "a.npy"
+    np.save(file, values())
+    file.write_bytes(file.read_bytes() + b"x")
+    with pytest.raises(StoreError, match="too long: 369 bytes"):
+        open_npy(str(file))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93NUM", b"no array at all", b"\x93NUMPY\x09\x00"])
+def test_what_is_no_npy(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(data)
+    with pytest.raises(StoreError, match=r"numpy\.save"):
+        open_npy(str(tmp_path / "a.npy"))
+
+
+def test_npy_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        open_npy(str(tmp_path / "a.npy"))
+
+
+def test_pickles_are_never_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "a.npz", probs=np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(StoreError, match="never read"):
+        open_npy(str(tmp_path / "a.npy"))
+    with pytest.raises(StoreError, match="never read"):
+        open_npz(str(tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize("dtype", ["c8", "M8[s]", "V3"])
+def test_neither_numbers_nor_text(tmp_path: Path, dtype: str) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(3, dtype))
+    with pytest.raises(StoreError, match="neither numbers nor text"):
+        open_npy(str(tmp_path / "a.npy"))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npz_reads_as_saved(tmp_path: Path, save: object, order: str) -> None:
+    data = np.asarray(values(), order=order)
+    save(tmp_path / "a.npz", probs=data, names=np.array(["ä", "b"]))  # type: ignore[operator]
+    members = open_npz(str(tmp_path / "a.npz"))
+    assert set(members) == {"probs", "names"}
+    assert np.array_equal(members["probs"].read(EVERYTHING), data)
+    assert members["names"].read((slice(None),)).tolist() == ["ä", "b"]
+    assert members["probs"].where == f"{tmp_path}/a.npz[probs]"
+
+
+def test_stored_members_are_mapped_and_aligned(tmp_path: Path) -> None:
+    for shift in range(9):  # a name more moves the next member by a byte
+        np.savez(
+            tmp_path / "a.npz", **{"n" * (shift + 1): np.zeros(1, "u1"), "probs": values("f8")}
+        )
+        read = open_npz(str(tmp_path / "a.npz"))["probs"].read(EVERYTHING)
+        assert read.flags.aligned
+        assert np.array_equal(read, values("f8"))
+
+
+def test_unpacked_members_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    np.savez_compressed(tmp_path / "a.npz", probs=values())
+    array = open_npz(str(tmp_path / "a.npz"))["probs"]
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    read = array.read(EVERYTHING)
+    assert list((tmp_path / "tmp").iterdir()) == []
+    del read, array
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def test_no_room_to_unpack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez_compressed(tmp_path / "a.npz", probs=values())
+    array = open_npz(str(tmp_path / "a.npz"))["probs"]
+
+    def full(**_: object) -> io.BytesIO:
+        class Full(io.BytesIO):
+            def write(self, _data: object) -> int:
+                raise OSError(28, "No space left on device")
+
+        return Full()
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(StoreError, match=r"No space left.*needs 368 bytes"):
+        array.read(EVERYTHING)
+
+
+def test_npz_cut_short(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, probs=values())
+    file.write_bytes(file.read_bytes()[:-30])
+    with pytest.raises(StoreError, match=r"cannot be opened as an \.npz"):
+        open_npz(str(file))
+
+
+def test_npz_with_a_damaged_member(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    rng = np.random.default_rng(0)
+    np.savez_compressed(file, probs=rng.random((2, 3, 40, 50)))
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.write_bytes(bytes(data))
+    array = open_npz(str(file))["probs"]
+    with pytest.raises(StoreError, match=r"probs.*cannot be unpacked"):
+        array.read(EVERYTHING)
+
+
+def test_npz_member_whose_header_lies(tmp_path: Path) -> None:
+    saved = io.BytesIO()
+    np.save(saved, values())
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("probs.npy", saved.getvalue().replace(b"(2, 3, 4, 5)", b"(9999999, 5)"))
+        archive.writestr("readme.txt", "not an array")
+    with pytest.raises(StoreError, match="is 368 bytes where its header"):
+        open_npz(str(tmp_path / "a.npz"))
+
+
+def test_fingerprint_is_of_the_content(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).random((4, 3, 64, 64))
+    np.save(tmp_path / "a.npy", data)
+    shutil.copy(tmp_path / "a.npy", tmp_path / "b.npy")
+    first = open_npy(str(tmp_path / "a.npy")).fingerprint()
+    assert open_npy(str(tmp_path / "b.npy")).fingerprint() == first
+    np.save(tmp_path / "b.npy", data + 1)
+    assert open_npy(str(tmp_path / "b.npy")).fingerprint() != first
+    np.save(tmp_path / "b.npy", data.reshape(3, 4, 64, 64))
+    assert open_npy(str(tmp_path / "b.npy")).fingerprint() != first
+
+
+def test_fingerprint_of_nothing_and_of_one() -> None:
+    assert in_memory(np.zeros((0, 3))).fingerprint() != in_memory(np.zeros((1, 3))).fingerprint()
+
+
+def test_empty_npy(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((0, 4, 4), "u1"))
+    assert open_npy(str(tmp_path / "a.npy")).read((slice(None),) * 3).shape == (0, 4, 4)
+
+
+def test_in_memory() -> None:
+    array = in_memory(values())
+    assert array.where == "array in memory"
+    assert np.array_equal(array.read(EVERYTHING), values())
+
+
+def test_what_was_written_to_a_map_of_ones_own_stays(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros_like(values()))
+    own = np.load(tmp_path / "a.npy", mmap_mode="c")
+    own[...] = values()
+    array = in_memory(own)
+    assert array.fingerprint() == in_memory(values()).fingerprint()
+    assert np.array_equal(array.read(EVERYTHING), values())
+    assert np.array_equal(own, values())
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "chunks"),
+    [
+        ((9, 4, 19, 1024, 2048), "f2", (1, 4, 19, 26, 2048)),
+        ((9, 19, 64, 64), "f4", (1, 19, 64, 64)),
+        ((9, 500, 200, 1024, 2048), "f8", (1, 500, 200, 1, 2048)),
+        ((9, 300, 400), "u1", (1, 300, 400)),
+        ((9,), "u1", (9,)),
+    ],
+)
+def test_chunks_are_bands_of_rows(
+    shape: tuple[int, ...], dtype: str, chunks: tuple[int, ...]
+) -> None:
+    lazy = np.broadcast_to(np.zeros((), dtype), shape)
+    assert in_memory(lazy).chunks == chunks

@@ -1,0 +1,90 @@
+"""States of items packed together: they come back, and no hostile bytes take more than they may."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from uqeval.stores.states.packed_items import MOST_TOGETHER, ItemStates, PackedItems
+
+MOST = 100
+
+
+@pytest.mark.parametrize("states", [[b"one"], [b""], [b"one", b"", b"three"], [b"x" * 100] * 300])
+def test_states_come_back(states: list[bytes]) -> None:
+    packed = PackedItems.of(states)
+    assert packed.items == len(states)
+    assert packed.states(MOST) == states
+    assert packed == PackedItems.of(list(states))
+
+
+def test_one_state_is_packed_as_in_earlier_versions() -> None:
+    assert PackedItems.of([b"one"]).data == zlib.compress(b"one", 1)
+
+
+def test_small_states_pack_better_together() -> None:
+    states = [bytes([i % 7]) * 60 for i in range(256)]
+    alone = sum(len(PackedItems.of([state]).data) for state in states)
+    assert len(PackedItems.of(states).data) < alone / 5
+
+
+def lengths(*sizes: int) -> bytes:
+    return struct.pack(f"<{len(sizes)}I", *sizes)
+
+
+@pytest.mark.parametrize(
+    ("data", "items"),
+    [
+        (b"", 1),
+        (b"nonsense", 1),
+        (b"nonsense", 2),
+        (zlib.compress(b"x" * (MOST + 1)), 1),
+        (zlib.compress(b"x" * 50)[:-3], 1),
+        (zlib.compress(bytes(10**6)), 1),
+        (zlib.compress(b"abc"), 2),
+        (zlib.compress(lengths(MOST + 1, 0) + b"x" * (MOST + 1)), 2),
+        (zlib.compress(lengths(3, 3) + b"abcde"), 2),
+        (zlib.compress(lengths(3, 3) + b"abcdefg"), 2),
+        (zlib.compress(lengths(3, 3) + b"abcdef")[:-2], 2),
+        (zlib.compress(b"abc"), 10**9),
+    ],
+)
+def test_strange_bytes_are_refused(data: bytes, items: int) -> None:
+    with pytest.raises(ValueError):
+        PackedItems(data, items).states(MOST)
+
+
+def test_states_that_claim_too_much_together_are_refused() -> None:
+    each = MOST_TOGETHER // 2
+    data = zlib.compress(lengths(each, each, each), 1)
+    with pytest.raises(ValueError, match="3 states of"):
+        PackedItems(data, 3).states(each)
+
+
+def test_any_bytes_give_states_or_an_error() -> None:
+    rng = np.random.default_rng(0)
+    whole = PackedItems.of([b"one", b"two", b"three"])
+    refused = 0
+    for _ in range(300):
+        data = bytearray(whole.data)
+        data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        try:
+            assert len(PackedItems(bytes(data), 3).states(MOST)) == 3
+        except ValueError:
+            refused += 1
+    assert refused > 250
+
+
+def test_the_states_of_a_run() -> None:
+    blocks = [PackedItems.of([b"a", b"b"]), PackedItems.of([b"c"])]
+    states = ItemStates(MOST, blocks)
+    assert list(states) == [b"a", b"b", b"c"] and len(states) == 3
+    assert [states[i] for i in (0, 1, 2, -1)] == [b"a", b"b", b"c", b"c"]
+    assert states[1:] == [b"b", b"c"]
+    for i in (3, -4):
+        with pytest.raises(IndexError):
+            states[i]
+    assert list(ItemStates.of([b"a", b"bc"])) == [b"a", b"bc"]

@@ -1,0 +1,233 @@
+"""Everything that converts reads back as it was; what is not what it is said to be is refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from PIL import Image
+from written import stored
+
+from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
+from uqeval.stores.store import open_store
+from uqeval.stores.writing import convert as module
+from uqeval.stores.writing.convert import convert
+from uqeval.stores.zarr import writer as zw
+
+RNG = np.random.default_rng(0)
+
+
+def probs(*shape: int, dtype: str = "f2") -> np.ndarray:
+    e = np.exp(RNG.normal(size=shape))
+    return (e / e.sum(axis=-3, keepdims=True)).astype(dtype)
+
+
+STACK = probs(3, 4, 5, 9, 8)
+LABELS = RNG.integers(0, 5, (3, 9, 8))
+
+
+@pytest.fixture(params=[2**28, 1])
+def tiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole items at a time, and the smallest tiles there are."""
+    monkeypatch.setattr(module, "_TILE_BYTES", request.param)
+    monkeypatch.setattr(zw, "CHUNK_BYTES", 2**23 if request.param > 1 else 900)
+
+
+def npy(path: Path) -> Path:
+    np.save(path / "s.npy", STACK)
+    return path / "s.npy"
+
+
+def fortran(path: Path) -> Path:
+    np.save(path / "s.npy", np.asfortranarray(STACK))
+    return path / "s.npy"
+
+
+def npz(path: Path) -> Path:
+    np.savez(path / "s.npz", softmax=STACK, other=np.ones(3))
+    return path / "s.npz"
+
+
+def deflated(path: Path) -> Path:
+    np.savez_compressed(path / "s.npz", anything=STACK)
+    return path / "s.npz"
+
+
+def group(path: Path) -> Path:
+    store = zarr.create_group(str(path / "s"), zarr_format=2)
+    for kind, values in (("probs", STACK), ("labels", LABELS)):
+        # Chunks across items, which are read together and written apart.
+        chunks = (2, *values.shape[1:-2], 4, 3)
+        array = store.create_array(kind, shape=values.shape, dtype=values.dtype, chunks=chunks)
+        array[...] = values
+    return path / "s"
+
+
+def bare(path: Path) -> Path:
+    array = zarr.create_array(
+        str(path / "s"), shape=STACK.shape, dtype="f2", chunks=(1, 1, 5, 9, 8)
+    )
+    array[...] = STACK
+    return path / "s"
+
+
+def files(path: Path) -> Path:
+    for i, values in enumerate(STACK):
+        np.save(path / f"item{i}.npy", values)
+    return path
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("source", [npy, fortran, npz, deflated, group, bare, files])
+def test_probabilities_read_back_as_they_were(tmp_path: Path, source: Any) -> None:
+    (tmp_path / "in").mkdir()
+    convert(source(tmp_path / "in"), tmp_path / "out.zarr", names=["item0", "item1", "item2"])
+    np.testing.assert_array_equal(stored(tmp_path / "out.zarr"), STACK)
+    store = open_store(tmp_path / "out.zarr", role="predictions")
+    assert store.names == ("item0", "item1", "item2")
+    assert store.arrays["probs"][0].array.missing() == []
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.zarr"]
+    if source is group:
+        np.testing.assert_array_equal(stored(tmp_path / "out.zarr", "labels"), LABELS)
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("axes", ["NTHWC", "TNCHW", "ncwht", "NCHW", "TCHW", "HWC"])
+def test_axes_are_as_declared(tmp_path: Path, axes: str) -> None:
+    canonical = "NTCHW"
+    values = STACK
+    for letter in "TN":
+        if letter not in axes.upper():
+            values = values.take(0, axis=canonical.index(letter))
+            canonical = canonical.replace(letter, "")
+    np.save(tmp_path / "s.npy", values.transpose([canonical.index(a) for a in axes.upper()]))
+    convert(tmp_path / "s.npy", tmp_path / "out", axes=axes)
+    found = np.stack(stored(tmp_path / "out"))
+    np.testing.assert_array_equal(found, values if "N" in axes.upper() else values[None])
+
+
+@pytest.mark.usefixtures("tiles")
+def test_files_of_different_sizes(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    stacks = {f"im{i}": probs(4, 5, 6 + i, 8) for i in range(3)}
+    for name, values in stacks.items():
+        np.savez_compressed(folder / f"{name}.npz", probs=values)
+    calls: list[tuple[int, int]] = []
+    convert(folder, tmp_path / "out", progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+    for found, values in zip(stored(tmp_path / "out"), stacks.values(), strict=True):
+        np.testing.assert_array_equal(found, values)
+    convert(tmp_path / "out", tmp_path / "again", compression="zstd")
+    assert open_store(tmp_path / "again", role="predictions").names == tuple(stacks)
+    convert(folder, tmp_path / "two", names=["im2", "im0"])
+    np.testing.assert_array_equal(stored(tmp_path / "two")[0], stacks["im2"])
+    with pytest.raises(StoreError, match=r"1 of 1 items have no prediction: im9"):
+        convert(folder, tmp_path / "three", names=["im9"])
+
+
+def test_labels_come_along(tmp_path: Path) -> None:
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    for i, ids in enumerate(LABELS):
+        Image.fromarray(np.where(ids == 4, 255, ids).astype(np.uint8)).save(folder / f"i{i}.png")
+    convert(npy(tmp_path), tmp_path / "out", labels=folder, names=["i2", "i0", "i1"])
+    expected = np.where(LABELS == 4, 255, LABELS)[[2, 0, 1]]
+    np.testing.assert_array_equal(stored(tmp_path / "out", "labels"), expected)
+    convert(folder, tmp_path / "alone")
+    np.testing.assert_array_equal(
+        stored(tmp_path / "alone", "labels", "labels"), np.where(LABELS == 4, 255, LABELS)
+    )
+    assert open_store(tmp_path / "alone", role="labels").names == ("i0", "i1", "i2")
+    np.save(tmp_path / "ids.npy", LABELS)
+    convert(tmp_path / "ids.npy", tmp_path / "ids", kind="labels", class_names=list("abcde"))
+    np.testing.assert_array_equal(stored(tmp_path / "ids", "labels", "labels"), LABELS)
+
+
+def test_other_arrays_and_attributes_come_along(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path / "s"), attributes={"ignore_index": 7, "site": "north"})
+    arrays = {
+        "mean": RNG.normal(size=(3, 9, 8)), "valid": RNG.random((3, 9, 8)) > 0.5,
+        "frames": RNG.integers(0, 255, (3, 9, 8, 3), np.uint8), "mine": RNG.random((3, 9, 8)),
+        "flow": RNG.normal(size=(2, 9, 8, 2)), "probs": RNG.integers(0, 2, (3, 2, 9, 8), np.uint8),
+    }  # fmt: skip
+    arrays["probs"][:, 1] = 255 - arrays["probs"][:, 0]
+    for kind, values in arrays.items():
+        scale = {"scale": 1 / 255} if kind == "probs" else {}
+        group.create_array(kind, data=values, chunks=(1, *values.shape[1:]), attributes=scale)
+    convert(tmp_path / "s", tmp_path / "out")
+    store = open_store(tmp_path / "out", role="predictions")
+    for kind, values in arrays.items():
+        np.testing.assert_array_equal(stored(tmp_path / "out", kind), values)
+    assert store.attributes["ignore_index"] == 7 and store.attributes["site"] == "north"
+    assert store.arrays["probs"][0].array.attributes == {"scale": 1 / 255}
+    arrays["probs"][1, 0, 2, 3] += 20
+    group["probs"][:] = arrays["probs"]
+    with pytest.raises(DataError, match=r"item 1: .* row 2, column 3 do not sum to 1"):
+        convert(tmp_path / "s", tmp_path / "bad")
+
+
+def change(*at: int, to: float) -> np.ndarray:
+    values = STACK.astype(np.float32)
+    values /= values.sum(axis=2, keepdims=True)
+    values[at] = to
+    return values
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "says"),
+    [
+        (change(1, 2, 3, 8, 7, to=np.nan), {}, "item 1, sample 2: .*NaN, first in class 3, row 8"),
+        (change(1, 2, 3, 8, 7, to=-1), {}, "item 1, sample 2: .*no probabilities.*logits"),
+        (change(1, 2, 3, 8, 7, to=np.inf), {"kind": "logits"}, "infinite, first in class 3, row 8"),
+        (STACK, {"axes": "NCTHW"}, "do not sum to 1"),
+        (STACK, {"axes": "NCHW"}, "axes 'NCHW' are 4, but"),
+        (STACK, {"axes": "NTCHH"}, "expected letters of NTCHW"),
+        (STACK, {"names": ["a"]}, "1 names for 3 items"),
+        (STACK, {"key": "x"}, "--key x names an array of a .npz file"),
+        (STACK.astype("f4") * 255, {}, "no probabilities"),
+        (STACK[0, 0, 0], {}, "Say kind="),
+        (LABELS, {}, "may be one of several things. Say kind="),
+        (np.full((1, 2, 3, 3), 128, np.uint8), {}, "with scale None"),
+    ],
+)
+def test_what_is_not_as_declared_is_refused(
+    tmp_path: Path, values: np.ndarray, options: dict[str, Any], says: str
+) -> None:
+    np.save(tmp_path / "s.npy", values)
+    with pytest.raises(UqevalError, match=says):
+        convert(tmp_path / "s.npy", tmp_path / "out", **options)
+    assert [p.name for p in tmp_path.iterdir()] == ["s.npy"]
+
+
+def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, out = npy(tmp_path), tmp_path / "out"
+    convert(source, out)
+    with pytest.raises(OutputError, match="exists"):
+        convert(source, out)
+    np.save(source, STACK[:2])
+    convert(source, out, overwrite=True)
+    assert len(stored(out)) == 2
+    for place in ("s3://bucket/s", tmp_path / "out.zip"):
+        with pytest.raises(OutputError, match="local folders"):
+            convert(source, place)
+    with pytest.raises(UsageError, match="contains the input"):
+        convert(source, tmp_path, overwrite=True)
+    with pytest.raises(StoreError, match="nothing here"):
+        convert(tmp_path / "nowhere", tmp_path / "x")
+    with pytest.raises(UsageError, match="say which one with key"):
+        convert(out, tmp_path / "x", axes="NTCHW")
+    convert(out, tmp_path / "x", axes="NTCHW", key="probs")
+
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("zarr.storage.LocalStore.set", full)
+    with pytest.raises(OutputError, match="No space left"):
+        convert(source, tmp_path / "y")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "s.npy", "x"]

@@ -1,0 +1,108 @@
+"""Load one report, or a folder of reports."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from uqeval.disk.files import MOST_REPORT, is_file, read_bytes
+from uqeval.disk.json import noted_digest, read_json
+from uqeval.disk.publishing import older_file
+from uqeval.errors import StoreError, cut
+from uqeval.records.report import Report
+
+
+@dataclass(frozen=True)
+class Named:
+    """A report under the name of its store, which is the name of its file."""
+
+    name: str
+    path: Path
+    report: Report
+
+    @classmethod
+    def load(cls, path: Path) -> Named:
+        """Load a report, and check that the states beside it, if any, are of the same run.
+
+        Only the digest that the states record is compared; readers of the states check all bytes.
+        Raises `StoreError`.
+        """
+        named = cls(path.stem, path, Report.load(path))
+        digest = named.report.states_digest
+        for states in named.files[1:]:
+            if digest is not None and is_file(states) and noted_digest(states) != digest:
+                raise foreign_states(states, path, digest)
+        return named
+
+    @property
+    def files(self) -> list[Path]:
+        """Return the report's file, and that of its states."""
+        states = self.report.states
+        return [self.path, *([self.path.parent / Path(states).name] if states else [])]
+
+
+def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError:
+    """Return the error for states that are not those of the report beside them.
+
+    A run that was killed while it replaced both has kept the older states: they are named.
+    """
+    older = older_file(states)
+    if digest is not None and older.is_file() and noted_digest(older) == digest:
+        return StoreError(
+            f"{states}: are not the states of {report}, but of a newer run that was killed before "
+            f"it wrote its report. Evaluate again, or: mv {quote(str(older))} {quote(str(states))}"
+        )
+    return StoreError(
+        f"{states}: are not the states of {report}, but of another run; a report and its states "
+        "are moved together. Evaluate again, or move the states elsewhere."
+    )
+
+
+def load_reports(path: str | Path) -> list[Named]:
+    """Return the report at `path`, or every report of the folder, by name; raises `StoreError`.
+
+    A folder may hold other JSON files, such as verdicts; a file that is no JSON at all is an error:
+    it may be half a report.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        return [Named.load(place)]
+    files = sorted(file for file in place.glob("*.json") if file.is_file() and _is_report(file))
+    if not files:
+        raise StoreError(
+            f"{cut(path)}: no report in this folder; expected what -o FILE.json writes."
+        )
+    return [Named.load(file) for file in files]
+
+
+def digests_of(
+    reports: Sequence[Named], baseline: Sequence[Named], rules: str | Path
+) -> dict[str, Any]:
+    """Return the SHA-256 of the files that verdicts are of: reports and baseline by name, rules."""
+    return {
+        "reports": {own.name: _sha256(own.path) for own in reports},
+        "baseline": {own.name: _sha256(own.path) for own in baseline},
+        "rules": _sha256(rules),
+    }
+
+
+def _sha256(path: str | Path) -> str:
+    try:
+        return hashlib.sha256(read_bytes(path, most=MOST_REPORT)).hexdigest()
+    except OSError as error:
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        record: Any = read_json(path)
+    except OSError as error:
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise StoreError(f"{cut(path)}: is no JSON: {error}. Move it, or write it again.") from None
+    schema = record.get("schema") if isinstance(record, dict) else None
+    return isinstance(schema, str) and schema.startswith("uqeval.report/")

@@ -1,0 +1,77 @@
+"""The confidence intervals of a report, by the address of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def interval(
+    intervals: Mapping[str, Any], key: str, fields: Sequence[str]
+) -> dict[str, Any] | None:
+    """Return the interval of the value at `fields` below a result, where there is one with both
+    ends.
+
+    `intervals` are those of a report or of a slice, which keys them as addresses.
+    """
+    if not intervals:
+        return None
+    from uqeval.records.addresses import Address
+
+    found = intervals.get(Address.of_key(key, tuple(fields)).within)
+    if not isinstance(found, dict) or found.get("low") is None or found.get("high") is None:
+        return None
+    return found
+
+
+def class_of(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
+    """Return the name of a row's class in addresses: its name, or its id if several classes have
+    that name.
+    """
+    once = sum(str(own.get("name")) == str(row.get("name")) for own in rows) == 1
+    return str(row["name"] if once and "name" in row else row.get("class"))
+
+
+def in_words(settings: Mapping[str, Any] | None) -> str:
+    """Return in words from how many units the intervals of a report are computed."""
+    if not settings:
+        return ""
+    unit, units = settings.get("unit", "item"), settings.get("units")
+    effective = settings.get("effective")
+    drawn = "all items" if units is None else units_text(unit, units, None, effective)
+    by = f" by {settings['group_by']}" if settings.get("group_by") else ""
+    fixed = f" Held fixed: {settings['held_fixed']}." if settings.get("held_fixed") else ""
+    few = " Below 30 they may be too narrow." if _few(units, effective) else ""
+    return (
+        f"Intervals at level {100 * settings.get('level', 0):g} % from {drawn}{by}.{few} Draws, "
+        f"where a method needs them: {settings.get('draws', 0):,} (seed {settings.get('seed')})."
+        f"{fixed}"
+    )
+
+
+def _few(units: Any, effective: Any) -> bool:
+    counts = [own for own in (units, effective) if isinstance(own, int | float)]
+    return bool(counts) and (effective if effective is not None else counts[0]) < 30
+
+
+def units_text(
+    name: str, drawn: int, defined: int | None = None, effective: float | None = None
+) -> str:
+    """Return units in words: `3 of 5 groups`, `3 batches, about 6 independent pairs`."""
+    share = f"{drawn:,}" if defined in (None, drawn) else f"{defined:,} of {drawn:,}"
+    pairs = "" if effective is None else f", about {effective:.0f} independent pairs"
+    return f"{share} {plural(name, drawn)}{pairs}"
+
+
+def units_of(record: Mapping[str, Any]) -> str:
+    """Return the units of an interval or a slice in words; empty where it has none."""
+    own = record.get("units")
+    if not isinstance(own, Mapping) or not isinstance(own.get("drawn"), int):
+        return ""
+    effective = record.get("effective", own.get("effective"))
+    return units_text(str(own.get("name", "item")), own["drawn"], own.get("defined"), effective)
+
+
+def plural(noun: str, count: int) -> str:
+    """Return the noun of units for a count."""
+    return noun if count == 1 else {"batch": "batches"}.get(noun, f"{noun}s")

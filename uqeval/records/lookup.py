@@ -1,0 +1,195 @@
+"""The value at an address of a report, or the nearest address if there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from uqeval.errors import StoreError, listed, quoted
+from uqeval.records.addresses import Address
+from uqeval.records.report import Report
+
+#: No number of a report is as large; 1e999 reads as infinity.
+_MOST = 1e300
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value; None is undefined, for a `reason`. `address` calls a class by name, without store.
+
+    `results` and `intervals` are the slice's, or the report's; `items`: of how many the value is;
+    `small`: the slice has too few of them to say much; `names`: the slice's items, None where they
+    are all items of the report.
+    """
+
+    address: Address
+    value: int | float | None
+    reason: str | None
+    results: dict[str, Any]
+    intervals: dict[str, Any]
+    items: int
+    small: bool = False
+    names: frozenset[str] | None = None
+
+    def holds(self, name: str) -> bool:
+        """Return whether the value is of an item."""
+        return self.names is None or name in self.names
+
+
+@dataclass(frozen=True)
+class Absent:
+    """That a report holds no such value: how much of the address it holds, and why no more."""
+
+    depth: int
+    why: str
+
+
+def find(report: Report, address: Address) -> Found | Absent:
+    """Return the value at `address`, whatever its store. Raises `StoreError` for a damaged
+    report.
+    """
+    results, intervals, items, small = report.results, report.intervals, len(report.items), False
+    inside = None
+    if address.where:
+        key = next((key for key in address.slice_keys if key in report.slices), None)
+        if key is None:
+            return _absent(0, "slice", next(address.slice_keys), report.slices)
+        part = report.slices[key]
+        if not isinstance(part, dict) or not isinstance(part.get("results"), dict):
+            raise StoreError(f"slice {quoted(key)} has no results; evaluate again.")
+        results, intervals = part["results"], part.get("intervals") or {}
+        count, small = part.get("items"), bool(part.get("small"))
+        items = count if isinstance(count, int) else 0
+        inside = frozenset(map(str, part.get("names") or ()))
+    if address.key not in results:
+        return _absent(1, "metric", address.key, results)
+    value: Any = results[address.key]
+    reason = None
+    names: list[str] = []
+    for depth, name in enumerate(address.fields, 2):
+        if isinstance(value, list):
+            value, called = _row(value, name)
+            if isinstance(called, list):
+                return _absent(depth, _noun(address), name, called)
+            names.append(called)
+            reason = None if isinstance(value, dict) else reason
+        elif isinstance(value, dict) and name in value:
+            said = value.get(f"{name}_reason")
+            value = value[name]
+            reason = said if isinstance(said, str) else reason
+            names.append(name)
+        elif value is None:
+            names.append(name)  # undefined further up
+        elif isinstance(value, dict):
+            return _absent(depth, f"field of {address.key}", name, _fields(value))
+        else:
+            return Absent(depth, f"{address.within}: there is nothing below {quoted(names[-1])}")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        return _no_number(address, value)
+    if value is not None and not abs(value) < _MOST:
+        raise StoreError(f"{address}: {value} is not a number that a report may hold.")
+    place = dataclasses.replace(address, store=None, fields=tuple(names))
+    if value is None:
+        reason = reason or "the report does not say why"
+    reason = reason if value is None else None
+    return Found(place, value, reason, results, intervals, items, small, inside)
+
+
+def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
+    """Return the row of a name, of a class id, or of a number from 0 where rows have neither."""
+    named = [row for row in rows if isinstance(row, dict) and "class" in row]
+    if not named:
+        if name.isascii() and name.isdigit() and int(name) < len(rows):
+            return rows[int(name)], name
+        return None, [f"0 … {len(rows) - 1}"] if rows else []
+    same = [row for row in named if str(row.get("name")) == name]
+    if len(same) > 1:
+        ids = " and ".join(str(row["class"]) for row in same)
+        return None, [f"ids: classes {ids} are all called {name}"]
+    same = same or [row for row in named if str(row["class"]) == name]
+    if same:
+        once = [row for row in named if row.get("name") == same[0].get("name")]
+        called = same[0].get("name") if len(once) == 1 else same[0]["class"]
+        return same[0], str(called)
+    return None, [str(row.get("name", row["class"])) for row in named]
+
+
+def _noun(address: Address) -> str:
+    return "class" if "per_class" in address.fields else f"row of {address.key}"
+
+
+def _fields(record: dict[str, Any]) -> list[str]:
+    return [
+        name
+        for name, value in record.items()
+        if not name.endswith("_reason") and not isinstance(value, str | bool)
+    ]
+
+
+def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> Absent:
+    names = [str(n) for n in there]
+    if near := difflib.get_close_matches(name, names, 1):
+        return Absent(depth, f"there is no {noun} {quoted(name)}; the nearest is {quoted(near[0])}")
+    if not names:
+        return Absent(depth, f"there is no {noun} {quoted(name)}, nor any other")
+    return Absent(depth, f"there is no {noun} {quoted(name)}; there are {listed(names, 12)}")
+
+
+def _no_number(address: Address, value: Any) -> Absent:
+    depth = len(address.fields) + 2
+    if isinstance(value, dict):
+        inner = ", ".join(f"{address.within}.{name}" for name in _fields(value)[:6])
+        return Absent(depth, f"{address.within} holds several values; name one of {inner}")
+    if isinstance(value, list):
+        return Absent(depth, f"{address.within} is a list of {len(value)}; name one row of it")
+    return Absent(depth, f"{address.within} is {quoted(value)}, which is no number")
+
+
+def suggestion(reports: Iterable[Report], address: Address) -> str | None:
+    """Return the valid address nearest to one that names nothing."""
+    valid: dict[str, None] = {}
+    for report in reports:
+        parts = [("", report.results)]
+        parts += [
+            (f"@{key}", part.get("results") or {})
+            for key, part in report.slices.items()
+            if address.where and isinstance(part, dict)
+        ]
+        for end, results in parts:
+            for key, record in results.items():
+                valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
+    wanted = str(dataclasses.replace(address, store=None))
+    same_class = [text for text in valid if ".per_class." in text] if _in_class(address) else []
+    same_class = same_class or [text for text in valid if ".per_class." not in text]
+    for candidates in (same_class, list(valid)):
+        if near := difflib.get_close_matches(wanted, candidates[:3000], 1, 0.5):
+            return near[0]
+    return None
+
+
+def _in_class(address: Address) -> bool:
+    return address.fields[0] == "per_class"
+
+
+def addresses_in(key: str, record: Any) -> Iterable[str]:
+    """Yield the addresses of all values of a result, undefined ones too."""
+    start = Address.of_key(key)
+
+    def walk(value: Any, path: tuple[str, ...]) -> Iterable[str]:
+        if isinstance(value, dict):
+            for name in _fields(value):
+                yield from walk(value[name], (*path, name))
+        elif isinstance(value, list):
+            for row in value:
+                if isinstance(row, dict) and "class" in row:
+                    yield from walk(
+                        {k: v for k, v in row.items() if k != "class"},
+                        (*path, str(row.get("name", row["class"]))),
+                    )
+        elif path:
+            yield str(dataclasses.replace(start, fields=path))
+
+    return walk(record, ())

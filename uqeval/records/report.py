@@ -1,0 +1,212 @@
+"""The report: the record of all values, which is all that writers and the gate see.
+
+History of the format: 1 is the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from uqeval.disk.json import read_json
+from uqeval.errors import StoreError, cut, number_of, quoted
+
+SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"
+#: The list of items of a report in JSON, where it is empty.
+_NO_ITEMS = '\n  "items": []'
+#: By the key of a result and by cell, (row, column) or (bin,): places of the items that hold most
+#: wrong pixels there, and how many, most first.
+ItemsByCell: TypeAlias = "Mapping[str, Mapping[tuple[int, ...], Sequence[tuple[int, int]]]]"
+
+
+class Report(BaseModel):
+    """What one evaluation found; `docs/reports.md` describes every key.
+
+    Undefined values are None with a reason beside them (`<key>_reason`), never 0 and never NaN.
+    Fractions lie in [0, 1] and nothing is rounded.
+    """
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    schema_: Literal["uqeval.report/1"] = Field(default=SCHEMA, alias="schema")
+    uqeval_version: str
+    inputs: dict[str, Any]
+    settings: dict[str, Any]
+    results: dict[str, dict[str, Any]]
+    items: list[dict[str, Any]]
+    intervals: dict[str, dict[str, Any]] = {}
+    slices: dict[str, dict[str, Any]] = {}
+    states: str | None = None
+    states_digest: str | None = None
+    numerics: dict[str, Any] = {}
+    metrics: dict[str, dict[str, Any]] = {}
+    partial: bool = False
+    warnings: list[str] = []
+    timing: dict[str, Any] = {}
+
+    @field_validator("inputs")
+    @classmethod
+    def _inputs(cls, inputs: dict[str, Any]) -> dict[str, Any]:
+        for store in [
+            *_list(inputs.get("predictions", [])),
+            inputs.get("labels") or {},
+            inputs.get("target") or {},
+        ]:
+            if not isinstance(_record(store).get("fingerprint", ""), str):
+                raise ValueError("a fingerprint is a text")
+        _record(inputs.get("part") or {})
+        return inputs
+
+    @field_validator("settings")
+    @classmethod
+    def _settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        said = _record(settings.get("intervals", {}))
+        for name, kind in (("draws", int), ("seed", int), ("level", float)):
+            if name in said and type(said[name]) is not kind:
+                raise ValueError(f"intervals.{name} is {quoted(said[name])}")
+        _texts(said.get("groups") or [])
+        return settings
+
+    @field_validator("items")
+    @classmethod
+    def _items(cls, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        _texts([item.get("name") for item in items])
+        return items
+
+    @field_validator("slices")
+    @classmethod
+    def _slices(cls, slices: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for own in slices.values():
+            _texts(own.get("names", []))
+            for record in _record(own.get("results", {})).values():
+                _record(record)
+        return slices
+
+    @field_validator("metrics")
+    @classmethod
+    def _metrics(cls, metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for own in metrics.values():
+            _texts([own.get("unit", ""), own.get("reference", "")])
+            ends = _list(own.get("range", [None, None]))
+            if len(ends) != 2 or any(type(e) not in (int, float, type(None)) for e in ends):
+                raise ValueError(f"a range has two ends, numbers or null; found {quoted(ends)}")
+            if own.get("direction") not in (None, "higher", "lower"):
+                raise ValueError(f"a direction is {quoted(own['direction'])}")
+        return metrics
+
+    def __repr__(self) -> str:
+        """Return a summary in one line; `to_json` has everything."""
+        stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
+        partial = ", partial" if self.partial else ""
+        return (
+            f"<Report of {' + '.join(stores) or '?'}: "
+            f"{number_of(len(self.items), 'item')}{partial}; "
+            f"{', '.join(self.results)}; {number_of(len(self.warnings), 'warning')}>"
+        )
+
+    __str__ = __repr__
+
+    def to_json(self) -> str:
+        """Return the report as strict JSON, two spaces deep, one line an item; raises `ValueError`
+        for NaN or infinity.
+        """
+        record = self.model_copy(update={"items": []}).model_dump(by_alias=True)
+        text = json.dumps(record, indent=2, allow_nan=False)
+        lines = ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in self.items)
+        if lines:
+            head, tail = text.split(_NO_ITEMS, 1)
+            text = f'{head}\n  "items": [\n{lines}\n  ]{tail}'
+        return text + "\n"
+
+    @classmethod
+    def load(cls, path: str | Path) -> Report:
+        """Read a report file. Raises `StoreError` if it is none, or of another schema."""
+        try:
+            record = read_json(path, _refuse)
+            schema = record.get("schema") if isinstance(record, dict) else None
+            if schema != SCHEMA:
+                raise StoreError(
+                    f"{cut(path)}: schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
+                )
+            return cls.model_validate(record)
+        except OSError as error:
+            raise StoreError(
+                f"{cut(path)}: {error.strerror}; expected a report, as -o writes it."
+            ) from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(k) for k in first["loc"])
+            raise StoreError(f"{cut(path)}: is no report: {cut(place)}: {first['msg']}.") from None
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"{cut(path)}: is no JSON report: {error}.") from None
+
+    def to_frame(self) -> list[dict[str, Any]]:
+        """Return one flat row per item, for `pandas.DataFrame(report.to_frame())`.
+
+        The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
+        row a metric, number of samples `m` and draw; curves have one a point, `index`; beside other
+        results it is left out.
+        """
+        if list(self.results) == ["sweep"]:
+            return list(_sweep_rows(self.results["sweep"]))
+        rows = []
+        for item in self.items:
+            row: dict[str, Any] = {"name": item["name"]}
+            for key, record in item.items():
+                if isinstance(record, dict):
+                    row |= {
+                        f"{key}.{field}": value
+                        for field, value in record.items()
+                        if not field.endswith("_reason") and not isinstance(value, dict | list)
+                    }
+            rows.append(row)
+        return rows
+
+    def scalars(self, prefix: str = "", per_class: bool = False) -> dict[str, float]:
+        """Return the defined scores by name, ready for `mlflow.log_metrics` and `wandb.log`.
+
+        Names hold letters, digits and underscores only: `calibration_ece`,
+        `pavpu_window_7_surplus` for `pavpu[window=7]`. `prefix`: what they begin with, such as
+        "val/"; `per_class`: those of classes too. Raises `UsageError` for a prefix that is none.
+        """
+        from uqeval.records.scalars import for_trackers
+
+        return for_trackers(self.results, self.metrics, prefix, per_class)
+
+
+def _record(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a record, found {quoted(value)}")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, found {quoted(value)}")
+    return value
+
+
+def _texts(value: Any) -> None:
+    for own in _list(value):
+        if not isinstance(own, str):
+            raise ValueError(f"expected a text, found {quoted(own)}")
+
+
+def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, found in sweep.items():
+        for m, values in zip(found["m"], found["values"], strict=True):
+            for draw, value in enumerate(values):
+                row = {"name": name, "m": m, "draw": draw}
+                if isinstance(value, list):
+                    for index, point in enumerate(value):
+                        yield row | {"index": index, "value": point}
+                else:
+                    yield row | {"index": None, "value": value}
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not a number that a report may hold")

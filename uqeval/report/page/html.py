@@ -1,0 +1,252 @@
+"""The report as one self-contained HTML page: no network, no foreign script, readable as text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import printable
+from uqeval.glossary import display_of
+from uqeval.keys import Key, family_of
+from uqeval.records.report import ItemsByCell, Report
+from uqeval.report import verdicts
+from uqeval.report.figures import Figure, figures_of
+from uqeval.report.page.cards import cards
+from uqeval.report.page.finish_time import finish_time
+from uqeval.report.page.gallery import Gallery
+from uqeval.report.page.items_behind_cell import CellItems, cell_items
+from uqeval.report.tables.cells import cell
+from uqeval.report.tables.comparison import differences
+from uqeval.report.tables.items import Column, columns_of, items, worst_first
+from uqeval.report.tables.records import tables
+from uqeval.report.tables.scores import families, scores, slices
+from uqeval.report.tables.settings import pairs, resampling, settings
+from uqeval.report.tables.table import Cell, Table
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from uqeval.compare import Comparison
+    from uqeval.gate import Judgement
+
+#: Rows of the table of items, and of each list of the worst; a page of more is of no use.
+MOST_ITEMS, MOST_WORST = 500, 10
+#: Rows of any other table.
+MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst items by one score: (anchor, name, value)."""
+
+    title: str
+    direction: str
+    items: list[tuple[str, str, Cell]]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """An item of the gallery: its place, name, why it is there, scores, and pictures by group."""
+
+    item: int
+    name: str
+    why: str
+    scores: list[tuple[str, str]]
+    groups: list[tuple[str, list[tuple[str, str, str]]]]
+
+
+def to_html(
+    reports: Mapping[str, Report],
+    gallery: Gallery | None = None,
+    exhibits: int = 0,
+    behind: ItemsByCell | None = None,
+    judgement: Judgement | None = None,
+    comparison: Comparison | None = None,
+) -> str:
+    """Return a page of one report, or of a comparison of several, by name.
+
+    For a single report: `gallery` gives pictures of the `exhibits` worst items and of a third as
+    many good ones; `behind` lists the items behind its cells and bins. `judgement`: the verdicts of
+    a gate on the reports. `comparison`: the comparison of several reports.
+    """
+    environment = _environment()
+    script = _source(environment, "page.js")
+    behind_cells: dict[str, list[CellItems]] = {}
+    targets: set[str] = set()
+    if len(reports) == 1:
+        (report,) = reports.values()
+        behind_cells = cell_items(report, behind or {})
+        targets = {cell.anchor for own in behind_cells.values() for cell in own}
+        targets |= {"worst"} if len(report.items) > 1 else set()
+    common = {
+        "reports": reports,
+        "families": families(reports),
+        "figures": {k: [(f, _svg(f, targets)) for f in v] for k, v in figures_of(reports).items()},
+        "cell_items": behind_cells,
+        "judgement": judgement,
+        "verdicts": verdicts,
+        "scores": {family: scores(reports, family) for family in families(reports)},
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "most_rows": MOST_ROWS,
+        "finished": finish_time(reports.values()),
+    }
+    if len(reports) > 1:
+        return environment.get_template("compare.html").render(
+            **common,
+            different=_different(reports),
+            differences=differences(comparison) if comparison else None,
+            differences_note=differences(comparison).note if comparison else "",
+            finished_of=finish_time,
+            title=f"Comparison of {', '.join(reports)}",
+        )
+    shown = _exhibits(report, gallery, exhibits) if gallery and exhibits else []
+    stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
+    return environment.get_template("report.html").render(
+        **common,
+        **_items(
+            report, {i for own in behind_cells.values() for cell in own for i, *_ in cell.items}
+        ),
+        title=stores or next(iter(reports)),
+        report=report,
+        cards=cards(report),
+        tables=_tables(report, targets),
+        resampling=resampling(report),
+        settings=settings(report),
+        slices=slices(report),
+        inputs=pairs(report.inputs),
+        numerics=pairs(report.numerics),
+        timing=pairs(_rounded(report.timing)),
+        exhibits=shown,
+        pictured={exhibit.item for exhibit in shown},
+        gallery=gallery,
+    )
+
+
+def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the timing with milliseconds at most."""
+    return {k: round(v, 3) if isinstance(v, float) else v for k, v in timing.items()}
+
+
+def _different(reports: Mapping[str, Report]) -> bool:
+    """Return whether the reports are of different items."""
+    return len({tuple(str(item["name"]) for item in r.items) for r in reports.values()}) > 1
+
+
+def _svg(figure: Figure, targets: Collection[str]) -> Markup:
+    from markupsafe import Markup
+
+    from uqeval.report.figures.style import inline_svg
+
+    return Markup(inline_svg(figure, targets))
+
+
+def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
+    """Return tables of all results, by family."""
+    found: dict[str, list[Table]] = {}
+    for key in report.results:
+        found.setdefault(family_of(key), []).extend(tables(report, key, targets))
+    return found
+
+
+def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
+    """Return the table of items, the worst first, with those `behind` its cells, and the lists of
+    the worst by each score.
+    """
+    columns = columns_of(report)
+    lists = []
+    wanted: dict[int, None] = dict.fromkeys(behind)
+    for column in columns:
+        order = worst_first(report, column)
+        wanted |= dict.fromkeys(order[: MOST_ITEMS if column is _ranking(columns) else MOST_WORST])
+        if column.direction and len(order) > 1 and Key.parse(column.key).region is None:
+            lists.append(
+                Worst(
+                    column.title,
+                    column.direction,
+                    [
+                        (
+                            f"item-{i}",
+                            str(report.items[i]["name"]),
+                            cell(report.items[i][column.key], column.name),
+                        )
+                        for i in order[:MOST_WORST]
+                    ],
+                )
+            )
+    ranking = _ranking(columns)
+    order = worst_first(report, ranking) if ranking else []
+    place = {i: n for n, i in enumerate(order)}
+    shown = sorted(wanted, key=lambda i: place.get(i, len(place) + i))
+    known = set(shown)
+    shown += [i for i in range(len(report.items)) if i not in known][: MOST_ITEMS - len(shown)]
+    return {
+        "items": items(report, shown, columns),
+        "ranking": ranking,
+        "worst": lists,
+    }
+
+
+def _ranking(columns: list[Column]) -> Column | None:
+    """Return the column that ranks the items: the first headline of the first family that may."""
+    ranked = [column for column in columns if column.direction]
+    own = [column for column in ranked if display_of(family_of(column.key)).ranks_items]
+    return next(iter(own or ranked), None)
+
+
+def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
+    columns = columns_of(report)
+    ranking = _ranking(columns)
+    order = worst_first(report, ranking) if ranking else list(range(len(report.items)))
+    good = list(reversed(order[most:]))[: max(1, most // 3)]
+    name = ranking.title if ranking else "name"
+    chosen = [(i, f"{n}. worst by {name}") for n, i in enumerate(order[:most], 1)]
+    chosen += [(i, f"{n}. best by {name}") for n, i in enumerate(good, 1)]
+    found = []
+    for i, why in chosen:
+        item = report.items[i]
+        scores = [
+            (c.title, cell(item[c.key], c.name).text)
+            for c in columns
+            if isinstance(item.get(c.key), dict) and Key.parse(c.key).region is None
+        ]
+        groups = [
+            (group, [(p.title, _data(p.png), p.alt) for p in own])
+            for group, own in groupby(gallery.pictures(i), lambda picture: picture.group)
+        ]
+        found.append(Exhibit(i, str(item["name"]), why, scores, groups))
+    return found
+
+
+def _data(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    def shown(value: Any) -> Any:
+        # Names come from data: what they may not do to a page, beside what escaping prevents.
+        return printable(value) if type(value) is str else value
+
+    return Environment(
+        loader=PackageLoader("uqeval.report.page", "templates"), autoescape=True, finalize=shown,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def rendered(template: str, **values: Any) -> str:
+    """Return a page of the layout."""
+    environment = _environment()
+    script = _source(environment, "page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template(template).render(**values, script_hash=digest)
+
+
+def _source(environment: Environment, name: str) -> str:
+    """Return a template's text exactly as in the page; the page's policy has its hash."""
+    return environment.get_template(name).render()

@@ -1,0 +1,63 @@
+"""The overview of a run: a page that leads to those of its stores, with the gate's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from uqeval.glossary import family_label
+from uqeval.keys import family_of
+from uqeval.records.report import Report
+from uqeval.report.page.cards import cards
+from uqeval.report.page.finish_time import finish_time
+from uqeval.report.page.html import MOST_ROWS, rendered
+
+if TYPE_CHECKING:
+    from uqeval.gate import Judgement
+
+
+def cost(report: Report) -> str:
+    """Return the amount of work in words: items, seconds, bytes read."""
+    timing = report.timing
+    items = len(report.items)
+    return (
+        f"{items} item{'' if items == 1 else 's'}, {timing['seconds']:.1f} s, "
+        f"{_bytes(timing['bytes_read'])} read"
+    )
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def to_overview(
+    reports: Mapping[str, Report],
+    failed: Mapping[str, str],
+    judgement: Judgement | None,
+    ungated: str | None,
+) -> str:
+    """Return the page: verdicts first, then the headlines of each store, with a link to its own
+    page.
+    """
+    from uqeval.report import verdicts
+
+    stores = [
+        (name, quote(str(PurePath(f"{name}.html"))), cost(report), cards(report), report)
+        for name, report in reports.items()
+    ]
+    return rendered(
+        "overview.html", title=f"uqeval run of {', '.join(reports)}", stores=stores, failed=failed,
+        judgement=judgement, ungated=ungated, verdicts=verdicts, most_rows=MOST_ROWS,
+        finished=finish_time(reports.values()),
+        families={name: _families(report) for name, report in reports.items()},
+    )  # fmt: skip
+
+
+def _families(report: Report) -> str:
+    return ", ".join(dict.fromkeys(family_label(family_of(key)) for key in report.results))

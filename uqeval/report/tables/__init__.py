@@ -1,0 +1,1 @@
+"""Tables of reports and comparisons, for every writer."""

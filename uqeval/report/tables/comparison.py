@@ -1,0 +1,183 @@
+"""Tables of a comparison: scores side by side, differences, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from uqeval.errors import listed, number_of
+from uqeval.glossary import ARROWS
+from uqeval.report.markdown import cell as escaped
+from uqeval.report.markdown import table_lines
+from uqeval.report.tables.table import Cell as TableCell
+from uqeval.report.tables.table import Row as TableRow
+from uqeval.report.tables.table import Table, format_number, text_table
+from uqeval.report.verdicts import units
+
+if TYPE_CHECKING:
+    from uqeval.compare import Cell, Comparison, Row
+    from uqeval.compare.models import Model
+    from uqeval.gate import Interval
+
+
+def tables_of(comparison: Comparison) -> list[Table]:
+    """Return scores; where there are several models, differences from the baseline, and places."""
+    found = [scores(comparison)]
+    if len(comparison.models) > 1:
+        found += [differences(comparison), _ranks(comparison)]
+    return [table for table in found if table.rows]
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """Return tables and warnings as GitHub-flavoured Markdown."""
+    lines = [f"## uqeval compare: {escaped(', '.join(comparison.names))}", ""]
+    for table in tables_of(comparison):
+        lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
+        lines += [f"<sub>{escaped(table.note)}</sub>", ""] if table.note else []
+    lines += [f"- warning: {escaped(text)}" for text in comparison.warnings]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def heading(row: Row) -> str:
+    """Return a score's address and which way is better."""
+    return f"{row.address} {ARROWS.get(row.direction or '', '')}".strip()
+
+
+def score(cell: Cell) -> str:
+    """Return a score; of several trainings, with ± t·s/√n."""
+    text, reach = format_number(cell.value), reach_of(cell)
+    return text if reach is None else f"{text} ± {format_number(reach)}"
+
+
+def reach_of(cell: Cell) -> float | None:
+    """Return half of the interval over trainings, else their standard deviation; None of one
+    training.
+    """
+    own = cell.over_trainings
+    return cell.std if own is None else (own.high - own.low) / 2
+
+
+def over_trainings(model: Model, level: float | None) -> str:
+    """Return the meaning of ± for a model."""
+    n = len(model.trainings)
+    if n == 1:
+        return f"{model.name}: n = 1 training, no interval over trainings (2 are needed)."
+    if level is None:
+        return f"{model.name}: mean ± sample standard deviation over n = {n} trainings."
+    return (
+        f"{model.name}: mean ± t·s/√n over n = {n} trainings (Student's t with {n - 1} "
+        f"degree{'' if n == 2 else 's'} of freedom, level {level})."
+    )
+
+
+def difference(cell: Cell) -> str:
+    """Return a difference with its interval and what follows."""
+    own = cell.difference
+    if own is None:
+        return "–"
+    if own.interval is None:
+        return _signed(own.value)
+    low, high = _signed(own.interval.low), _signed(own.interval.high)
+    rough = "≈ " if own.interval.approximate else ""
+    exact = "†" if own.interval.exact else ""
+    verdict = own.verdict or ""
+    if verdict == "differs" and own.better is not None:
+        verdict = f"differs, {'better' if own.better else 'worse'}"
+    p = "" if own.p_adjusted is None else f" p {format_number(own.p_adjusted, 3)}"
+    return f"{_signed(own.value)} {rough}[{low}, {high}]{exact}{p} {verdict}"
+
+
+def differences(comparison: Comparison) -> Table:
+    """Return the differences of every other model from the baseline."""
+    base = comparison.baseline
+    rows = _rows(comparison, difference, [m for m in range(len(comparison.models)) if m != base])
+    choice = comparison.choice
+    some = [c.difference.interval for row in comparison.rows for c in row.cells if c.difference]
+    note = ""
+    if any(some):
+        tests = number_of(comparison.tests, "comparison")
+        note = (
+            f"[…]: intervals at level {choice.level}{_rest_on(some)}. p: two-sided p-value of "
+            f"swapping the two models item by item, adjusted (Holm) for {tests} of whole sets and "
+            f"{comparison.tests_of_parts} of classes and slices; differs: p is at most "
+            f"{1 - (choice.level or 0):.3g}. Other trainings may differ more."
+        )
+        if any(own and own.approximate for own in some):
+            note += " ≈: computed from bins."
+        if any(own and own.exact for own in some):
+            note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
+    names = [name for m, name in enumerate(comparison.names) if m != base]
+    title = f"Difference from {comparison.names[base]}"
+    return text_table(title, ["score", *names], rows, note)
+
+
+def _rest_on(intervals: list[Interval | None]) -> str:
+    """Return from how many units intervals are computed."""
+    counts = list(dict.fromkeys(units(own.units) for own in intervals if own))
+    return f", from {listed(counts, 3)}"
+
+
+def scores(comparison: Comparison) -> Table:
+    """Return the scores of all models."""
+    stars = any(cell.best for row in comparison.rows for cell in row.cells)
+    rows = [TableRow(heading(row), [_score(cell) for cell in row.cells]) for row in comparison.rows]
+    items = sorted({row.items for row in comparison.rows})
+    counted = number_of(items[0], "item") if len(items) == 1 else f"{items[0]} to {items[-1]} items"
+    notes = [f"{counted}."]
+    if stars:
+        notes.append("★: the best of a row.")
+    notes += notes_on_trainings(comparison)
+    return Table("Scores", ["score", *comparison.names], rows, " ".join(notes))
+
+
+def _score(cell: Cell) -> TableCell:
+    differs = cell.difference is not None and cell.difference.verdict == "differs"
+    text = score(cell)
+    return TableCell(text, cell.value, cell.reason or "", best=cell.best, starred=differs)
+
+
+def notes_on_trainings(comparison: Comparison) -> list[str]:
+    """Return the meaning of ± for each model; empty if each has one training."""
+    if all(len(model.trainings) == 1 for model in comparison.models):
+        return []
+    return [over_trainings(model, comparison.choice.level) for model in comparison.models]
+
+
+def _ranks(comparison: Comparison) -> Table:
+    def place(cell: Cell) -> str:
+        if cell.rank is None:
+            return "–"
+        if cell.rank.best_share is None or cell.rank.kept_share is None:
+            return str(cell.rank.place)
+        return (
+            f"{cell.rank.place} ({_percent(cell.rank.best_share)} | "
+            f"{_percent(cell.rank.kept_share)})"
+        )
+
+    rows = _rows(comparison, place, list(range(len(comparison.models))))
+    ranked = [
+        row
+        for row, own in zip(rows, comparison.rows, strict=True)
+        if any(cell.rank for cell in own.cells)
+    ]
+    shares = any(c.rank and c.rank.best_share is not None for r in comparison.rows for c in r.cells)
+    note = (
+        "place (share of the draws in which no other model is better | in which the place is kept)."
+    )
+    return text_table("Places", ["score", *comparison.names], ranked, note if shares else "")
+
+
+def _rows(
+    comparison: Comparison, text: Callable[[Cell], str], models: list[int]
+) -> list[list[str]]:
+    return [[heading(row), *(text(row.cells[m]) for m in models)] for row in comparison.rows]
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{format_number(value)}"
+
+
+def _percent(share: float) -> str:
+    if share in (0, 1):
+        return f"{share:.0%}"
+    return f"{min(max(share, 0.01), 0.99):.0%}"

@@ -1,0 +1,113 @@
+"""Rows and curves of a record as tables of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from uqeval.glossary import headlines, label
+from uqeval.keys import Key, family_of
+from uqeval.records.intervals import class_of
+from uqeval.records.report import Report
+from uqeval.report.page.items_behind_cell import anchor, percentiles
+from uqeval.report.tables.cells import cell, interval_of
+from uqeval.report.tables.table import Cell, Row, Table, format_number
+
+
+def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Table]:
+    """Return rows that a record holds (by class, by depth, …), and its curves, folded.
+
+    What has items behind it links to those of the page's `targets`.
+    """
+
+    def link(*cell: int) -> str:
+        own = anchor(report, key, *cell)
+        return own if own in targets else ""
+
+    found: list[Table] = []
+    family = family_of(key)
+    for name, value in report.results[key].items():
+        text = label(family, name)
+        title = f"{text[:1].upper()}{text[1:]} ({key})"
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            found.append(_of_rows(title, value, report, key, name))
+        elif isinstance(value, dict) and family != "sweep":
+            rows = value.get("rows")
+            columns = {
+                n: v for n, v in value.items()
+                if isinstance(v, list) and v and not isinstance(v[0], dict | list)
+            }  # fmt: skip
+            if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+                found.append(_of_lists(title, rows, percentiles(value), link))
+            elif columns and len({len(v) for v in columns.values()}) == 1:
+                own = link if name == "reliability" else lambda *cell: ""
+                found.append(_of_columns(title, family, columns, value, own))
+    return found
+
+
+def _of_rows(
+    title: str, rows: Sequence[Mapping[str, Any]], report: Report, key: str, place: str
+) -> Table:
+    names = [
+        n
+        for n in dict.fromkeys(n for row in rows for n in row)
+        if not n.endswith(("_reason", "_bound"))
+        and n not in ("class", "name")
+        and not isinstance(rows[0].get(n), list)
+    ]
+    flat = [(row, {n: row.get(n) for n in names if isinstance(row.get(n), dict)}) for row in rows]
+    names = [n for n in names if not any(n in nested for _, nested in flat)]
+    head = names.pop(0) if "name" not in rows[0] and "lower" not in rows[0] else ""
+    if "lower" in names and "upper" in names:
+        names = [n for n in names if n not in ("lower", "upper")]
+    family = family_of(key)
+    first = headlines(family)  # what one came for, before what it is made of
+    names = [*(n for n in first if n in names), *(n for n in names if n not in first)]
+    found = []
+    for row in rows:
+        if "name" in row:
+            title_of = str(row["name"])
+        elif head:
+            title_of = format_number(row.get(head))
+        else:
+            title_of = f"{row['lower']:g} – {row['upper']:g}"
+        of = class_of(rows, row)
+        cells = [cell(row, n, interval_of(report.intervals, key, (place, of, n))) for n in names]
+        found.append(Row(title_of, cells))
+    corner = "class" if "class" in rows[0] else label(family, head) if head else "interval"
+    # A page with regions has many of these tables: those of regions are folded.
+    folded = Key.parse(key).region is not None
+    return Table(title, [corner, *(label(family, n) for n in names)], found, folded=folded)
+
+
+def _of_lists(
+    title: str, rows: Sequence[Mapping[str, Any]], columns: list[str], link: Callable[..., str]
+) -> Table:
+    """Return rows that hold lists, such as the cells of a heat map: one table of each cell's
+    values.
+    """
+    names = [n for n, v in rows[0].items() if isinstance(v, list)]
+    found = []
+    for y, row in enumerate(rows):
+        cells = [
+            Cell(" / ".join(format_number(row[n][x], 3) for n in names), link=link(y, x))
+            for x in range(len(columns))
+        ]
+        found.append(Row(str(row.get("name")), cells))
+    return Table(f"{title}: {' / '.join(names)}", ["class", *columns], found, folded=True)
+
+
+def _of_columns(
+    title: str, family: str, columns: Mapping[str, Sequence[Any]], record: Mapping[str, Any],
+    link: Callable[..., str],
+) -> Table:  # fmt: skip
+    names = list(columns)
+    rows = []
+    for i, values in enumerate(zip(*columns.values(), strict=True)):
+        cells = [
+            Cell("–", None, str(record.get(f"{n}_reason") or "nothing there")) if v is None
+            else Cell(format_number(v), v if isinstance(v, int | float) else None)
+            for n, v in zip(names[1:], values[1:], strict=True)
+        ]  # fmt: skip
+        rows.append(Row(format_number(values[0]), cells, link=link(i)))
+    return Table(title, [label(family, n) for n in names], rows, folded=True)

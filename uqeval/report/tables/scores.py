@@ -1,0 +1,148 @@
+"""The scores of reports as tables of a page: all of a family, and the headlines by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from uqeval.glossary import ARROWS, family_label, headlines, label, label_of
+from uqeval.keys import Key, family_of
+from uqeval.records.intervals import units_of
+from uqeval.records.report import Report
+from uqeval.report.tables.cells import cell, interval_of
+from uqeval.report.tables.fields import DIRECTIONS, about, unit_of
+from uqeval.report.tables.table import Cell, Row, Table
+
+
+def families(reports: Mapping[str, Report]) -> dict[str, str]:
+    """Return the families of all reports, and what they are called."""
+    keys = dict.fromkeys(family_of(key) for r in reports.values() for key in r.results)
+    return {family: family_label(family) for family in keys}
+
+
+def scores(reports: Mapping[str, Report], family: str) -> Table:
+    """Return all single values of a family, one row each, one column a variant (and report)."""
+    columns = [
+        (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
+    ]
+    regions = [Key.parse(key).region for _, key in columns]
+    held = [dict(_scalars(reports[name].results[key])) for name, key in columns]
+    rows = []
+    for address in dict.fromkeys(a for own in held for a in own):
+        known = next(
+            (k for name, key in columns if (k := about(reports[name], key, address))), {}
+        )  # fmt: skip
+        cells = [
+            cell(
+                own[address],
+                address.rpartition(".")[2],
+                interval_of(reports[name].intervals, key, address.split(".")),
+            )
+            if address in own
+            else Cell("")
+            for (name, key), own in zip(columns, held, strict=True)
+        ]
+        direction = known.get("direction") or ""
+        advice = known.get("advice")
+        hint = " · ".join(
+            text
+            for text in (
+                DIRECTIONS.get(direction, ""),
+                unit_of(known),
+                known.get("reference") or "",
+                known.get("meaning") or "",
+                f"If it is bad: {advice}" if advice else "",
+            )
+            if text
+        )
+        title = f"{label(family, address)} {ARROWS.get(direction, '')}".strip()
+        rows.append(Row(title, _marked(cells, regions, direction), hint))
+    many = len(reports) > 1
+    headings = [
+        " · ".join([name] * many + [key] * (not many or "[" in key)) for name, key in columns
+    ]
+    return Table("All scores", ["score", *headings], rows)
+
+
+def _scalars(
+    record: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield addresses of a record's single values, with the record that each lies in."""
+    for name, value in record.items():
+        if name.endswith(("_reason", "_bound")) or name == "parameters":  # one of the settings
+            continue
+        if isinstance(value, dict):
+            if not any(isinstance(v, list) for v in value.values()):
+                yield from _scalars(value, f"{prefix}{name}.")
+        elif not isinstance(value, list):
+            yield f"{prefix}{name}", record
+
+
+def _marked(cells: list[Cell], regions: list[str | None], direction: str) -> list[Cell]:
+    """Return the cells; of those of the same region, the best is marked."""
+    values: dict[str | None, set[float]] = {}
+    for own, region in zip(cells, regions, strict=True):
+        if own.number is not None and direction:
+            values.setdefault(region, set()).add(own.number)
+    choose = max if direction == "higher" else min
+    best = {region: choose(numbers) for region, numbers in values.items() if len(numbers) > 1}
+    return [
+        replace(own, best=own.number is not None and own.number == best.get(region))
+        for own, region in zip(cells, regions, strict=True)
+    ]
+
+
+def slices(report: Report) -> Table | None:
+    """Return the headlines of all items and of each slice, where the report has slices."""
+    held = {
+        str(name): own
+        for name, own in report.slices.items()
+        if isinstance(own, dict) and isinstance(own.get("results"), dict)
+    }
+    columns = [
+        (key, field)
+        for key, record in report.results.items()
+        for field in headlines(family_of(key))
+        if field in record and any(field in own["results"].get(key, {}) for own in held.values())
+    ]
+    if not columns:
+        return None
+    whole = whole_of(report)
+    rows = []
+    for name, own in {"all items": whole, **held}.items():
+        cells = [
+            cell(
+                own["results"].get(key, {}),
+                field,
+                interval_of(own.get("intervals") or {}, key, [field]),
+            )
+            for key, field in columns
+        ]
+        count = own.get("items", 0)
+        hint = f"{count} item{'' if count == 1 else 's'}"
+        units = units_of(own)
+        hint += f", {units}" if units and units != hint else ""
+        rows.append(Row(name, cells, hint + (", which is few" if own.get("small") else "")))
+    headings = [_heading(report, *c) for c in columns]
+    return Table("Headlines by slice", ["slice", *headings], rows)
+
+
+def whole_of(report: Report) -> dict[str, Any]:
+    """Return all items as a slice is recorded."""
+    count = len(report.items)
+    drawn = report.settings.get("intervals") or {}
+    units = {"name": drawn.get("unit", "item"), "drawn": drawn.get("units", count)}
+    if "effective" in drawn:
+        units["effective"] = drawn["effective"]
+    return {
+        "items": count, "units": units, "results": report.results, "intervals": report.intervals,
+    }  # fmt: skip
+
+
+def _heading(report: Report, key: str, field: str) -> str:
+    """Return the heading of a column of scores: score, variant, and an arrow to the better
+    direction.
+    """
+    arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
+    return f"{label_of(key, field)} {arrow}".strip()

@@ -1,0 +1,72 @@
+"""Settings, inputs and resampling of a report, as text of a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from uqeval.keys import Key
+from uqeval.records.intervals import in_words
+from uqeval.records.report import Report
+from uqeval.report.tables.table import Cell, Row, Table
+
+
+def settings(report: Report) -> Table:
+    """Return all settings, a row each, with a column for each result.
+
+    The settings of intervals have text of their own. A region with the settings of the whole image
+    has no column.
+    """
+    columns = [
+        key
+        for key, own in report.settings.items()
+        if key != "intervals" and own != _of_whole(report, key)
+    ]
+    held = [
+        dict(pairs(own)) if isinstance(own := report.settings[name], dict) else {"": _plain(own)}
+        for name in columns
+    ]
+    rows = [
+        Row(name, [Cell(own.get(name, "")) for own in held])
+        for name in dict.fromkeys(n for own in held for n in own)
+    ]
+    return Table("Settings", ["setting", *columns], rows)
+
+
+def _of_whole(report: Report, key: str) -> Any:
+    """Return the settings of the whole image for a region's key; None for other keys."""
+    own = Key.parse(key)
+    return None if own.region is None else report.settings.get(str(own.of(None)))
+
+
+def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return a nested record as lines `a.b` = text, for settings and inputs."""
+    found: list[tuple[str, str]] = []
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            found += pairs(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for i, own in enumerate(value):
+                found += pairs(own, f"{prefix}{name}[{i}].")
+        else:
+            found.append((f"{prefix}{name}", _plain(value)))
+    return found
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    if value == math.e:  # the base of natural logarithms
+        return "e"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, list):
+        text = ", ".join(f"[{_plain(v)}]" if isinstance(v, list) else _plain(v) for v in value)
+        return text if len(text) <= 300 else f"{text[:299]}…"
+    return str(value)
+
+
+def resampling(report: Report) -> str:
+    """Return the method of the report's intervals in words; empty without intervals."""
+    return in_words(report.settings.get("intervals")) if report.settings.get("intervals") else ""

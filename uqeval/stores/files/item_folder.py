@@ -1,0 +1,243 @@
+"""A folder, flat or nested, of .npy and .npz files: one an item, or one a volume of slices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.assembled import Opening
+from uqeval.stores.declared import Declared, kind_of_file, with_scale
+from uqeval.stores.files.matching import files_below, match_files, unused
+from uqeval.stores.files.numpy_array import open_npy, open_npz
+from uqeval.stores.kinds import ALIASES, KNOWN, known_as, resolve
+from uqeval.stores.names import checked_names
+from uqeval.stores.one_pixel import with_pixel
+
+_SUFFIXES = (".npy", ".npz")
+#: What folders and ends of stems may be called, to say which array their files are.
+_KINDS = {name: ALIASES.get(name, name) for name in (*KNOWN, *ALIASES) if name != "pred"}
+#: What nnU-Net calls the probabilities [class, z, y, x] of one case.
+_VOLUMES = frozenset({"probabilities", "softmax"})
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file: whose item it is, and which array, where its path says it."""
+
+    path: str
+    item: str
+    kind: str | None
+
+
+def array_files(folder: str | Path) -> list[str]:
+    """Return all .npy and .npz files below `folder`, relative to it, sorted."""
+    return files_below(folder, _SUFFIXES)
+
+
+def kinds_in_folder(folder: str | Path) -> frozenset[str]:
+    """Return the kinds of arrays in a folder, from its paths and the header of one file; empty for
+    none.
+
+    An array without a name is a `target` if it is [H, W] of numbers, `labels` if it is of ids, else
+    `probs`. Raises `StoreError` for a file that cannot be read.
+    """
+    files = _files_of(folder, array_files(folder))
+    if not files:
+        return frozenset()
+    if files[0].kind is not None:
+        return frozenset(file.kind for file in files if file.kind is not None)
+    arrays = _arrays_of(folder, files[0], Declared())
+    if set(arrays) != {""}:
+        return frozenset(arrays)
+    array = arrays[""]
+    shape = array.shape[1:] if array.shape[:1] == (1,) else array.shape
+    if array.dtype.kind in "biu" and len(shape) in (2, 3):
+        return frozenset({"labels"})
+    return frozenset({"target" if len(shape) == 2 else "probs"})
+
+
+def open_item_folder(path: str, opening: Opening) -> Store:
+    """Return the arrays below `path`, cut into items that are called by their paths less the
+    suffix.
+
+    A file with an item axis is a volume: its slices are items `file/0000`, …, of one group.
+    `how.names` choose items and their order. Raises `StoreError`, `UsageError`.
+    """
+    parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
+    groups: dict[str, str] = {}
+    for file in _files_of(path, array_files(path)):
+        for kind, array in _read_headers(path, file, opening):
+            for name, item_array in _split_volume(file.item, array):
+                if name in parts[kind]:
+                    raise StoreError(
+                        f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
+                        "and in another file. Keep one of them."
+                    )
+                parts[kind][name] = item_array
+                groups[name] = file.item
+    if opening.role in ("labels", "target"):
+        if opening.role not in parts:
+            kinds = ", ".join(sorted(parts)) or "nothing"
+            raise StoreError(f"{cut(path)}: holds {kinds}, but no {quoted(opening.role)}.")
+        parts = {kind: of for kind, of in parts.items() if kind in (opening.role, "valid")}
+    names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
+    for kind, of in parts.items():
+        if lost := [name for name in names if name not in of]:
+            raise StoreError(
+                f"{cut(path)}: only {len(of)} of {len(names)} items have {quoted(kind)}; "
+                f"{listed(lost)} have none. Write it for all of them or for none."
+            )
+    volumes = any(groups[name] != name for name in names)
+    warnings: list[str] = []
+    order, addresses = names, names
+    if opening.names is not None:
+        order = checked_names(list(opening.names), f"{path}: item names")
+        noun = "prediction" if opening.role == "predictions" else opening.role.removesuffix("s")
+        files_of_names = match_files(path, names, order, noun)
+        addresses = tuple(files_of_names[name] for name in order)
+        if volumes:
+            _refuse_cut(path, names, addresses, groups)
+        warnings = unused(path, names, files_of_names, noun)
+    arrays_by_kind = {kind: tuple(of[place] for place in addresses) for kind, of in parts.items()}
+    return Store(
+        path,
+        arrays_by_kind,
+        order,
+        {},
+        tuple(warnings),
+        groups=tuple(groups[place] for place in addresses) if volumes else None,
+    )
+
+
+def _refuse_cut(
+    path: str, names: Sequence[str], addresses: Sequence[str], groups: dict[str, str]
+) -> None:
+    """Raise `StoreError` where volumes have slices that the predictions of that volume lack."""
+    evaluated = {groups[place] for place in addresses}
+    lost = sorted(n for n in set(names) - set(addresses) if groups[n] in evaluated)
+    if lost:
+        raise StoreError(
+            f"{cut(path)}: {len(lost)} slices have no predictions, though other slices of the same "
+            f"case have: {listed(lost)}. nnU-Net's saved probabilities may be resampled but not "
+            "uncropped; crop the labels alike, or put the probabilities back into the whole volume."
+        )
+
+
+def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
+    """Return the files with their items and kinds.
+
+    `mean/a.npy`, `std/a.npy` or `a_mean.npy`, `a_std.npy` name their kinds if all files do.
+    """
+
+    _refuse_loose(folder, files)
+
+    def by_folder(file: str) -> tuple[str, str] | None:
+        first, _, remainder = file.partition("/")
+        return (_stem(remainder), _KINDS[first]) if remainder and first in _KINDS else None
+
+    def by_ending(file: str) -> tuple[str, str] | None:
+        stem = _stem(file)
+        ends = [kind for kind in _KINDS if stem.endswith(f"_{kind}")]
+        longest = max(ends, key=len, default="")
+        return (stem.removesuffix(f"_{longest}"), _KINDS[longest]) if longest else None
+
+    for rule in (by_folder, by_ending):
+        rule_results = [rule(file) for file in files]
+        if rule_results and all(rule_results):
+            return [_File(f, *t) for f, t in zip(files, rule_results, strict=True) if t is not None]
+    return [_File(file, _stem(file), None) for file in files]
+
+
+def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
+    """Raise `StoreError` for files that are the arrays of a store, `mean.npy` and `std.npy`."""
+    if len(files) < 2 or not all(_stem(file) in _KINDS for file in files):
+        return
+    names = [_stem(file) for file in files]
+    examples = ", ".join(f"{name}={name}" for name in names)
+    raise StoreError(
+        f"{cut(folder)}: holds {listed(list(files))}, whose names are those of arrays and not of "
+        "items. "
+        "A folder of arrays has one file an item. Put yours into one store, with numpy.savez("
+        f'"preds.npz", {examples}) of the loaded arrays, and give preds.npz.'
+    )
+
+
+def _stem(file: str) -> str:
+    return file[: -len(PurePosixPath(file).suffix)]
+
+
+def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str, StoredArray]:
+    """Return the arrays of numbers in a file, by kind; one without a name as ""."""
+    path = str(Path(folder) / file.path)
+    if file.path.lower().endswith(".npy"):
+        return {"": open_npy(path)}
+    members = {name: a for name, a in open_npz(path).items() if a.dtype.kind != "U"}
+    if not members:
+        raise StoreError(f"{cut(path)}: holds no arrays of numbers. Save it with numpy.savez.")
+    if declared.key is not None:
+        if declared.key not in members:
+            raise StoreError(
+                f"{cut(path)}: holds {cut(', '.join(sorted(members)))}, but no "
+                f"{quoted(declared.key)}. Give the name of one of them as --key."
+            )
+        return {"": members[declared.key]}
+    if set(members) == {"arr_0"}:
+        return {"": members["arr_0"]}
+    arrays: dict[str, StoredArray] = {}
+    for name, array in members.items():
+        kind = known_as(name, array)
+        if kind in arrays:
+            raise StoreError(
+                f"{cut(path)}: holds {quoted(kind)} twice, once as {quoted(name)}. Keep one of "
+                "them."
+            )
+        arrays[kind] = array
+        if name in _VOLUMES and len(array.shape) == 4 and declared.axes is None:
+            array.dimension_names = ("class", "item", "y", "x")
+            array.where += " (read as nnU-Net's [C, Z, Y, X]; --axes TCHW if it is not)"
+    scaled = with_scale(arrays)
+    if len(scaled) == 1 and not (KNOWN & scaled.keys()):
+        return {"": next(iter(scaled.values()))}
+    return scaled
+
+
+def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[str, StoredArray]]:
+    """Yield the arrays of a file with their kinds and axes; maps of other names too."""
+    arrays = _arrays_of(folder, file, opening.declared)
+    where = cut(f"{folder}/{file.path}")
+    if file.kind is not None:
+        if len(arrays) != 1:
+            raise StoreError(
+                f"{where}: holds {cut(', '.join(sorted(arrays)))}; expected one array of "
+                f"{quoted(file.kind)}."
+            )
+        arrays = {file.kind: next(iter(arrays.values()))}
+    if set(arrays) == {""}:
+        array = arrays[""]
+        if opening.role == "predictions":
+            opening.declared.name_axes(array)
+        arrays = {kind_of_file(array, opening.role, opening.declared): array}
+    elif opening.role == "predictions":
+        arrays = opening.declared.of_named(arrays, where)
+    for kind, array in arrays.items():
+        if kind not in KNOWN and len(array.shape) != 2:
+            continue
+        if kind in ("labels", "predictions") and len(array.shape) == 3:
+            array.dimension_names = array.dimension_names or ("item", "y", "x")
+        is_single = "item" not in (array.dimension_names or ())
+        array = with_pixel(array, kind, is_single=is_single)
+        resolve(array, kind, is_single=is_single)
+        yield kind, array
+
+
+def _split_volume(item: str, array: StoredArray) -> Iterator[tuple[str, ItemArray]]:
+    if "item" not in array.axes:
+        yield item, ItemArray(array, None)
+        return
+    count = array.shape[array.axes.index("item")]
+    for index in range(count):
+        yield f"{item}/{index:04d}", ItemArray(array, index)

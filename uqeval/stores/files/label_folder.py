@@ -1,0 +1,156 @@
+"""A folder of PNGs of class ids, matched with items by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from uqeval.errors import StoreError, UsageError, cut
+from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.declared import Declared
+from uqeval.stores.files.matching import (
+    files_below,
+    match_files,
+    match_some,
+    required_names,
+    unused,
+)
+from uqeval.stores.files.png_array import PngArray, label_table
+from uqeval.stores.names import natural
+
+_IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
+_SIBLINGS = ("_color", "_instanceIds", "_instanceTrainIds")
+
+
+def png_files(folder: str | Path) -> list[str]:
+    """Return all PNG files below `folder`, relative to it, sorted."""
+    return files_below(folder, (".png",))
+
+
+@dataclass(frozen=True)
+class SparseLabels:
+    """The labels of those items that have any; None for the others."""
+
+    parts: tuple[ItemArray | None, ...]
+    warnings: tuple[str, ...]
+
+
+def open_label_folder(
+    path: str | Path,
+    names: Sequence[str] | None,
+    *,
+    label_map: str | None = None,
+    kind: Literal["labels", "predictions"] = "labels",
+) -> Store:
+    """Return the images of class ids below `path` for the items called `names`, in their order.
+
+    `kind` says what they are. Raises `StoreError` if the items have no names, if some have no
+    image or more than one, and for files that are not PNGs of class ids.
+    """
+    noun = kind.removesuffix("s")
+    names = required_names(path, names, noun)
+    table = label_table(label_map)
+    files, warnings = _label_files(path, label_map)
+    files_of_names = match_files(path, files, names, noun)
+    warnings += unused(path, files, files_of_names, noun)
+    parts = tuple(
+        ItemArray(PngArray(Path(path) / files_of_names[name], table), None) for name in names
+    )
+    return Store(str(path), {kind: parts}, names, {}, tuple(warnings))
+
+
+def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: Declared) -> Store:
+    """Return the images of predicted class ids below `path`: of the items called `names`, else of
+    all, which are called by their paths less the suffix.
+
+    Raises `StoreError` as `open_label_folder` does, `UsageError` for another kind, or axes.
+    """
+    if declared.kind not in (None, "predictions") or declared.axes is not None:
+        option = "--axes" if declared.axes is not None else f"--kind {declared.kind}"
+        raise UsageError(f"{option}: {cut(path)} holds PNGs of predicted class ids. Leave it out.")
+    stems = [file[: -len(PurePosixPath(file).suffix)] for file in _label_files(path, None)[0]]
+    return open_label_folder(path, stems if names is None else names, kind="predictions")
+
+
+def open_sparse_labels(
+    path: str | Path, names: Sequence[str] | None, *, label_map: str | None = None
+) -> SparseLabels:
+    """Open label files as `open_label_folder` does; some frames of a video may have none.
+
+    Raises `StoreError` if none has, too.
+    """
+    names = required_names(path, names, "label")
+    table = label_table(label_map)
+    files, warnings = _label_files(path, label_map)
+    files_of_names = match_some(path, files, names, "label")
+    parts = tuple(
+        ItemArray(PngArray(Path(path) / files_of_names[name], table), None)
+        if name in files_of_names
+        else None
+        for name in names
+    )
+    return SparseLabels(parts, (*warnings, *unused(path, files, files_of_names, "label")))
+
+
+def open_ordered_folder(
+    path: str | Path,
+    count: int,
+    *,
+    label_map: str | None = None,
+    kind: Literal["labels", "predictions"] = "labels",
+) -> Store:
+    """Return the images of class ids below `path` for `count` frames without names, in natural
+    order.
+
+    Raises `StoreError` if there are more or fewer, and for files that are not PNGs of class ids.
+    """
+    table = label_table(label_map)
+    files, warnings = _label_files(path, label_map)
+    if len(files) != count:
+        raise StoreError(
+            f"{cut(path)}: {len(files)} {kind} for {count} frames, which have no names: the k-th "
+            "file "
+            "in natural order is the k-th frame's. Give one file a frame, or give the frames names "
+            "with --names FILE."
+        )
+    ordered = sorted(files, key=natural)
+    parts = tuple(ItemArray(PngArray(Path(path) / file, table), None) for file in ordered)
+    return Store(str(path), {kind: parts}, None, {}, tuple(warnings))
+
+
+def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:
+    """Return the files that are labels, Cityscapes' other images left out, and warnings."""
+    files = png_files(path)
+    endings = {file: _ending(file) for file in files}
+    files = [file for file in files if endings[file] not in _SIBLINGS]
+    ids = {_base(file) for file in files if endings[file] == _IDS}
+    trained = {_base(file) for file in files if endings[file] == _TRAIN_IDS}
+    if label_map == "cityscapes":
+        if trained and not ids:
+            raise StoreError(
+                f"{cut(path)}: has only labelTrainIds files, which need no label map. Leave out "
+                "--label-map, or add the labelIds files."
+            )
+        return [file for file in files if endings[file] != _TRAIN_IDS], []
+    label_files = [file for file in files if endings[file] != _IDS or _base(file) not in trained]
+    warnings = []
+    if ids - trained:
+        warnings.append(
+            f"{cut(path)}: Cityscapes labelIds are read as they are, ids 0 to 33. Say --label-map "
+            "cityscapes if the model predicts the 19 train ids."
+        )
+    return label_files, warnings
+
+
+def _ending(file: str) -> str:
+    stem = PurePosixPath(file).stem
+    for ending in (_IDS, _TRAIN_IDS, *_SIBLINGS):
+        if stem.endswith((f"_gtFine{ending}", f"_gtCoarse{ending}")):
+            return ending
+    return ""
+
+
+def _base(file: str) -> str:
+    return file.removesuffix(".png").removesuffix(_ending(file))

@@ -1,0 +1,333 @@
+"""`.npy` and `.npz` files, read region by region, and arrays that are in memory already."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import shutil
+import tempfile
+import threading
+import weakref
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cached_property
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.disk.files import open_file
+from uqeval.errors import StoreError, cut
+from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.bfloat16 import SOURCE, is_coarse
+from uqeval.stores.files.file_values import FileValues, stamp_of
+from uqeval.stores.files.npy_header import read_header
+from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
+from uqeval.stores.zarr.sources import check_method, open_zip
+
+_TILE_BYTES = 8 * 2**20
+#: Of items of one pixel, which cost more to count than to read.
+_ROWS_BYTES = 64 * 2**10
+#: Files that are unpacked at a time.
+_OPEN = 64
+_open: OrderedDict[int, weakref.ref[NumpyArray]] = OrderedDict()
+_open_lock = threading.Lock()
+_BLOCK = 4096
+_BLOCKS = 64
+
+
+class NumpyArray(StoredArray):
+    """An array in memory, or in a file that `load` finds when it is first read.
+
+    Its `chunks` are made up: bands of rows of one item with all its samples and classes, of about
+    8 MB, since any box of such an array can be read alone.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        load: Callable[[], FileValues | NDArray[Any]],
+        header: bytes = b"",
+        file: str | None = None,
+        checksum: int | None = None,
+    ) -> None:
+        if dtype.kind not in "biufU":
+            hint = "Save float, integer or bool values; pickled objects are never read."
+            if dtype.kind == "V" and dtype.itemsize == 2:
+                hint = "numpy.save writes bfloat16 so: save array.astype('float32')."
+            raise StoreError(f"{where}: holds {dtype}, neither numbers nor text. {hint}")
+        self.where = where
+        self.shape = shape
+        self.dtype = dtype.newbyteorder("=")
+        self.chunks = _bands(shape, dtype.itemsize)
+        self.attributes = {}
+        self._header = header or repr((shape, dtype.str)).encode()
+        self._load = load
+        self._file = file
+        self._checksum = checksum
+        self._values: FileValues | NDArray[Any] | None = None
+        self._lock = threading.Lock()
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """Return the values of `region`, C-contiguous and in native byte order; see
+        `StoredArray.read`.
+
+        Raises `StoreError` if the file cannot be read or unpacked.
+        """
+        values = self._found()
+        tile = values.read(region) if isinstance(values, FileValues) else values[region]
+        return np.require(tile, self.dtype, ["C"] if self.anywhere else ["C", "A"])
+
+    def suit(self, axes: tuple[str, ...]) -> None:
+        """Set the chunks, which are arbitrary here, to few rows of one item."""
+        self.chunks = _chunks_for(axes, self.shape, self.dtype.itemsize)
+
+    def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
+        """Return the same numbers in another shape, in the order of rows; still read region by
+        region.
+        """
+
+        def load() -> FileValues | NDArray[Any]:
+            values = self._found()
+            if not isinstance(values, FileValues):
+                return values.reshape(shape)
+            if values.fortran:  # its order is that of its own axes
+                return values.read(tuple(map(slice, values.shape))).reshape(shape)
+            return dataclasses.replace(values, shape=shape)
+
+        array = NumpyArray(
+            self.where, shape, self.dtype, load, self._header, self._file, self._checksum
+        )
+        array.attributes = self.attributes
+        return array
+
+    def stored_bytes(self) -> int:
+        """Return the size of the values, unpacked."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def fingerprint(self) -> str:
+        """Return SHA-256 of the header, the size, and 64 blocks of 4 KiB spread over the values.
+
+        Of a member of an .npz its stored checksum in place of the blocks. Raises `StoreError` if
+        the file cannot be read.
+        """
+        if self._checksum is not None:
+            size = self.stored_bytes()
+            identity = self._header + f"{size} {self._checksum:08x}".encode()
+            return hashlib.sha256(identity).hexdigest()
+        values = self._found()
+        digest = hashlib.sha256(self._header + str(values.nbytes).encode())
+        item = max(1, self.dtype.itemsize)
+        count, items = values.nbytes // item, max(1, _BLOCK // item)
+        starts = np.unique(np.linspace(0, max(0, count - items), _BLOCKS, dtype=np.int64)).tolist()
+        if isinstance(values, FileValues):
+            for start in starts:
+                digest.update(values.bytes_at(start * item, min(items, count - start) * item))
+            return digest.hexdigest()
+        # A transposed view of Fortran order has the bytes in the order of the file.
+        flat = (values if values.flags.c_contiguous else values.T).reshape(-1)
+        for start in starts:
+            digest.update(flat[start : start + items].tobytes())
+        return digest.hexdigest()
+
+    def stamp(self, index: int | None) -> str | None:
+        """Return a stamp of the whole file: one that has grown was written anew. None for
+        arrays in memory.
+        """
+        if self._file is None:
+            return None
+        return combined_stamp([self._file_stamp], self.where, self.shape, self.axes, index)
+
+    @cached_property
+    def _file_stamp(self) -> str | None:
+        """Return the stamp of the file, computed once before any read; flushes the file to disk."""
+        assert self._file is not None
+        return file_stamp(self._file)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        """Return the state of the file; nothing for an array in memory."""
+        return {} if self._file is None else {self._file: file_state(self._file)}
+
+    def _found(self) -> FileValues | NDArray[Any]:
+        with self._lock:
+            if self._values is None:
+                self._values = self._load()
+            values = self._values
+        if self._file is not None:
+            _keep_open(self)
+        return values
+
+    def _close(self) -> None:
+        """Close the file; the next read opens it, and unpacks compressed values, again."""
+        with self._lock:
+            self._values = None
+
+
+def _keep_open(array: NumpyArray) -> None:
+    """Close the array that was not read for the longest time if more than `_OPEN` are open.
+
+    What is unpacked holds a file open, and there are folders of many thousand files.
+    """
+    with _open_lock:
+        _open.pop(id(array), None)
+        _open[id(array)] = weakref.ref(array)
+        oldest = [_open.pop(next(iter(_open))) for _ in range(len(_open) - _OPEN)]
+    for reference in oldest:
+        if (closed := reference()) is not None and closed is not array:
+            closed._close()
+
+
+def in_memory(values: NDArray[Any], where: str = "array in memory") -> NumpyArray:
+    """Return an array that is in memory; raises `StoreError` for objects."""
+    array = NumpyArray(where, values.shape, values.dtype, lambda: np.asarray(values))
+    array.attributes = dict(SOURCE) if is_coarse(values) else {}
+    return array
+
+
+def open_npy(path: str) -> NumpyArray:
+    """Return a `.npy` file, of which regions are read.
+
+    Raises `StoreError` if it is not one, holds pickled objects, or is cut short.
+    """
+    try:
+        with open_file(path) as file:
+            head = read_header(file, path)
+            stamp = stamp_of(file.fileno())
+            size = file.seek(0, 2)
+    except OSError as error:
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
+    if size != head.expected:
+        word = "cut short" if size < head.expected else "too long"
+        raise StoreError(
+            f"{cut(path)}: is {word}: {size} bytes where its header, {head}, needs "
+            f"{head.expected}. Copy or save it again."
+        )
+    return NumpyArray(
+        path,
+        head.shape,
+        head.dtype,
+        lambda: head.values(path, path, len(head.data), stamp),
+        head.data,
+        path,
+    )
+
+
+def open_npz(path: str) -> dict[str, NumpyArray]:
+    """Return the members of a `.npz` file by name.
+
+    Stored members are read where they lie; compressed ones are unpacked, when they are first
+    read, into a temporary file that goes away with the array. Raises `StoreError` if the file is
+    damaged, or a member is not an array of numbers or text.
+    """
+    with open_zip(path, f"{path}: cannot be opened as an .npz file") as archive:
+        return {
+            info.filename.removesuffix(".npy"): _member(path, archive, info)
+            for info in archive.infolist()
+            if info.filename.endswith(".npy")
+        }
+
+
+def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NumpyArray:
+    where = cut(f"{path}[{info.filename.removesuffix('.npy')}]")
+    try:
+        check_method(info)
+        with archive.open(info) as file:
+            head = read_header(file, where)
+    except StoreError:
+        raise
+    except Exception as error:  # zlib.error, BadZipFile, RuntimeError (encrypted), OSError
+        raise StoreError(
+            f"{where}: cannot be read ({cut(error)}). Copy or save it again."
+        ) from error
+    if info.file_size != head.expected:
+        raise StoreError(
+            f"{where}: is {info.file_size} bytes where its header, {head}, needs "
+            f"{head.expected}. Save it again."
+        )
+    stamp = stamp_of(archive.fp.fileno())  # type: ignore[union-attr]
+
+    def load() -> FileValues:
+        if info.compress_type == zipfile.ZIP_STORED:
+            start = _data_offset(path, info, where)
+            return head.values(path, where, start + len(head.data), stamp)
+        unpacked = _unpacked(path, info, where)
+        values = head.values(unpacked, where, len(head.data))
+        weakref.finalize(values, unpacked.close)
+        return values
+
+    return NumpyArray(where, head.shape, head.dtype, load, head.data, path, info.CRC)
+
+
+def _unpacked(path: str, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
+    if shutil.disk_usage(tempfile.gettempdir()).free < info.file_size:
+        raise _no_room(where, info, "No space left on device")
+    # The file has no name, so that it is gone with its last reader, even after a crash.
+    file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
+    try:
+        with open_zip(path, where) as archive, archive.open(info) as member:
+            remaining = info.file_size
+            while remaining > 0 and (block := member.read(min(remaining, 2**20))):
+                remaining -= file.write(block)
+            member.read(1)  # the end of the member is where its checksum is compared
+        if remaining:
+            raise EOFError(f"{remaining} bytes are missing")
+        file.flush()
+    except OSError as error:
+        file.close()
+        raise _no_room(where, info, error) from error
+    except Exception as error:  # zlib.error, BadZipFile, EOFError
+        file.close()
+        raise StoreError(
+            f"{where}: cannot be unpacked ({cut(error)}): it is damaged or cut short. Copy or save "
+            "it again."
+        ) from error
+    return file
+
+
+def _no_room(where: str, info: zipfile.ZipInfo, reason: object) -> StoreError:
+    return StoreError(
+        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: {reason}. It needs "
+        f"{info.file_size} bytes there; set TMPDIR, or save it uncompressed."
+    )
+
+
+def _data_offset(path: str, info: zipfile.ZipInfo, where: str) -> int:
+    try:
+        with open_file(path) as file:
+            file.seek(info.header_offset)
+            local = file.read(30)
+            size = file.seek(0, 2)
+    except OSError as error:
+        raise StoreError(f"{where}: cannot be read: {error.strerror}.") from error
+    # The local header's name and extra field may be longer than those in the directory.
+    names = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
+    start = info.header_offset + 30 + names
+    if local[:4] != b"PK\x03\x04" or start + info.file_size > size:
+        raise StoreError(f"{where}: the .npz file is damaged. Copy or save it again.")
+    return start
+
+
+def _chunks_for(axes: tuple[str, ...], shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return bands of rows of one item with all its samples and classes, wherever these axes are.
+
+    Items without rows (image classification) come many at a time.
+    """
+    along, most = ("y", _TILE_BYTES) if "y" in axes else ("item", _ROWS_BYTES)
+    sizes = dict(zip(axes, shape, strict=True))
+    values_per_row = math.prod(size for axis, size in sizes.items() if axis not in ("item", along))
+    chunks = {axis: max(1, size) for axis, size in sizes.items()} | {"item": 1}
+    chunks[along] = max(1, min(sizes.get(along, 1), most // max(1, values_per_row * itemsize)))
+    return tuple(chunks[axis] for axis in axes)
+
+
+def _bands(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    if len(shape) < 3:
+        return tuple(max(1, size) for size in shape)
+    row = math.prod(shape[1:-2]) * shape[-1] * itemsize
+    rows = max(1, min(shape[-2], _TILE_BYTES // max(1, row)))
+    inner = (max(1, size) for size in shape[1:-2])
+    return (1, *inner, rows, max(1, shape[-1]))

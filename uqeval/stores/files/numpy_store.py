@@ -1,0 +1,51 @@
+"""`.npy` and `.npz` files as stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from uqeval.errors import StoreError, cut
+from uqeval.stores.array import Store
+from uqeval.stores.assembled import Opening, store_of_named, store_of_one
+from uqeval.stores.contents import Contents
+from uqeval.stores.files.numpy_array import open_npy, open_npz
+from uqeval.stores.kinds import ALIASES
+
+
+class NpyStore(Contents):
+    """One array without a name."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._array = self.bare = open_npy(path)
+
+    @staticmethod
+    def recognises(path: str) -> bool:
+        return path.endswith(".npy") and Path(path).exists()
+
+    def store(self, how: Opening) -> Store:
+        return store_of_one(self._array, how)
+
+
+class NpzStore(Contents):
+    """Arrays by name; `arr_0` alone has no name."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.members = open_npz(path)
+        if set(self.members) == {"arr_0"}:
+            self.bare = self.members["arr_0"]
+        else:
+            self.kinds = frozenset(ALIASES.get(name, name) for name in self.members)
+
+    @staticmethod
+    def recognises(path: str) -> bool:
+        return path.endswith(".npz") and Path(path).exists()
+
+    def store(self, how: Opening) -> Store:
+        if not self.members:
+            raise StoreError(f"{cut(self.path)}: holds no arrays. Save it with numpy.savez.")
+        if self.bare is not None:
+            return replace(store_of_one(self.bare, how), path=self.path)
+        return store_of_named(self.path, self.members, {}, how)

@@ -1,0 +1,150 @@
+"""One PNG of class ids as an array: grey of 1 to 16 bits, or a palette's indices."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.disk.files import open_file
+from uqeval.errors import DataError, StoreError, cut, quoted
+from uqeval.stores.array import Region
+from uqeval.stores.files.file_array import FileArray, bytes_of, check_pixels, head_of
+from uqeval.stores.zarr.sources import MOST_DEFLATED
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_GREY, _PALETTE = 0, 3
+_KINDS = {2: "RGB", 4: "grey with alpha (LA)", 6: "RGBA"}
+
+#: Cityscapes: label id -> train id; every other id that the data set defines is void.
+_CITYSCAPES = {
+    7: 0, 8: 1, 11: 2, 12: 3, 13: 4, 17: 5, 19: 6, 20: 7, 21: 8, 22: 9,
+    23: 10, 24: 11, 25: 12, 26: 13, 27: 14, 28: 15, 31: 16, 32: 17, 33: 18,
+}  # fmt: skip
+_VOID = 255
+#: Values a pixel, by colour type.
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_UNDEFINED = -1
+
+
+def label_table(label_map: str | None) -> NDArray[np.int16] | None:
+    """Return the table of a named label map, −1 where it defines nothing.
+
+    Raises `StoreError` for an unknown name.
+    """
+    if label_map is None:
+        return None
+    if label_map != "cityscapes":
+        raise StoreError(
+            f"label map {quoted(label_map)} is not known; the known one is 'cityscapes'."
+        )
+    table = np.full(2**16, _UNDEFINED, np.int16)
+    table[:34] = [_CITYSCAPES.get(label, _VOID) for label in range(34)]
+    return table
+
+
+@dataclass(frozen=True)
+class PngHeader:
+    """What a PNG file says of itself: its size in pixels, bits a value, and colour type."""
+
+    width: int
+    height: int
+    depth: int
+    kind: int
+
+
+class PngArray(FileArray):
+    """A PNG file of shape [H, W], decoded when it is read; its header is checked at once."""
+
+    axes = ("y", "x")
+
+    def __init__(self, path: Path, table: NDArray[np.int16] | None = None) -> None:
+        header = png_header(path)
+        if header.kind not in (_GREY, _PALETTE):
+            raise StoreError(
+                f"{cut(path)}: is {_KINDS.get(header.kind, 'of unknown kind')}, which does not say "
+                "which class a pixel has. Save class ids as grey (8 or 16 bit) or palette PNG."
+            )
+        super().__init__(path, (header.height, header.width))
+        self.dtype = np.dtype(np.uint16 if header.depth == 16 and table is None else np.uint8)
+        self._depth = header.depth if header.kind == _GREY else 8
+        self._table = table
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """Return the class ids in `region`.
+
+        Raises `StoreError` if the file is damaged, `DataError` for an id that the label map does
+        not define.
+        """
+        return np.ascontiguousarray(self._decode()[region])
+
+    def fingerprint(self) -> str:
+        """Return SHA-256 of the file: label files are small."""
+        return self._digest
+
+    def stamp(self, index: int | None) -> str | None:
+        """Return a stamp of the file's content."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        digest = hashlib.sha256(bytes_of(self._path))
+        if self._table is not None:
+            digest.update(self._table.tobytes())
+        return digest.hexdigest()
+
+    def _stored_dtype(self) -> np.dtype[Any]:
+        return self.dtype if self._table is None else np.dtype(np.uint16)
+
+    def _decode(self) -> NDArray[Any]:
+        from PIL import Image
+
+        try:
+            with open_file(self._path) as file, Image.open(file, formats=["PNG"]) as image:
+                values = np.asarray(image)
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+            raise StoreError(
+                f"{cut(self._path)}: is too large to be a label image ({cut(error)})."
+            ) from error
+        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
+            raise StoreError(
+                f"{cut(self._path)}: is damaged or cut short ({cut(error)}). Copy it again."
+            ) from error
+        if values.shape != self.shape:
+            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
+        # Pillow stretches grey of 2 and 4 bits to 0 … 255; ids are the values before.
+        values = values.astype(self._stored_dtype(), copy=False)
+        if self._depth in (2, 4):
+            values = values // np.uint8(255 // (2**self._depth - 1))
+        if self._table is None:
+            return values
+        mapped: NDArray[np.int16] = self._table[values]
+        if (wrong := values[mapped == _UNDEFINED]).size:
+            raise DataError(
+                f"{cut(self._path)}: {wrong.size} pixels have ids that Cityscapes does not define, "
+                f"the first is {int(wrong[0])}. Are these labelIds? Train ids need no label map."
+            )
+        return np.asarray(mapped, np.uint8)
+
+
+def png_header(path: Path) -> PngHeader:
+    """Return the header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
+    head, size = head_of(path, 33)
+    if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
+        problem = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
+        raise StoreError(f"{cut(path)}: is {problem}. Copy it again, or take it out of the folder.")
+    width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
+    depth, kind = head[24], head[25]
+    values = _CHANNELS.get(kind, 4)
+    check_pixels(path, width, height, values * max(depth // 8, 1))
+    if size * MOST_DEFLATED < height * (width * depth * values // 8):
+        raise StoreError(
+            f"{cut(path)}: claims to be {width} × {height} pixels, for which its {size} bytes are "
+            "too few. Copy it again."
+        )
+    return PngHeader(width, height, depth, kind)

@@ -1,0 +1,87 @@
+"""A folder of targets, one file an item: 16-bit PNGs as KITTI's, .npy, or .pfm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError, cut
+from uqeval.stores.array import ItemArray, Region, Store, StoredArray
+from uqeval.stores.files.matching import files_below, match_files, required_names, unused
+from uqeval.stores.files.numpy_array import open_npy
+from uqeval.stores.files.pfm_array import PfmArray
+from uqeval.stores.files.png_array import PngArray
+
+SUFFIXES = (".png", ".npy", ".pfm")
+
+
+class KittiPng(PngArray):
+    """A 16-bit grey PNG of depth or disparity: value / 256, and 0 is invalid, read as NaN.
+
+    Geiger et al., KITTI development kit, `depth_devkit/readme.txt` and `disp_occ`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        if self.dtype != np.uint16:
+            raise StoreError(
+                f"{cut(path)}: is an 8-bit PNG; a target is a 16-bit grey PNG as KITTI's (value / "
+                "256, 0 where it is unknown), .npy or .pfm."
+            )
+        self.dtype = np.dtype(np.float32)
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """Return the numbers in `region`, NaN where they are invalid. Raises `StoreError`."""
+        stored = np.ascontiguousarray(self._decode()[region])
+        values = stored.astype(np.float32) / np.float32(256)
+        values[stored == 0] = np.nan
+        return values
+
+    def _stored_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint16)
+
+
+def target_files(folder: str | Path) -> list[str]:
+    """Return all files below `folder` that may be targets, relative to it, sorted."""
+    return files_below(folder, SUFFIXES)
+
+
+def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
+    """Return the targets below `path` for the items called `names`, in their order.
+
+    Raises `StoreError` if the items have no names, if some have no target or more than one, and for
+    files that are not targets.
+    """
+    names = required_names(path, names, "target")
+    files = target_files(path)
+    files_of_names = match_files(path, files, names, "target")
+    parts = tuple(ItemArray(_open(Path(path) / files_of_names[name]), None) for name in names)
+    return Store(
+        str(path),
+        {"target": parts},
+        names,
+        {},
+        tuple(unused(path, files, files_of_names, "target")),
+    )
+
+
+def _open(path: Path) -> StoredArray:
+    suffix = path.suffix.lower()
+    if suffix == ".png":
+        return KittiPng(path)
+    if suffix == ".pfm":
+        return PfmArray(path)
+    array = open_npy(str(path))
+    if len(array.shape) == 3 and array.shape[0] == 1:
+        array = array.reshaped(array.shape[1:])
+    if len(array.shape) != 2 or array.dtype.kind not in "biuf":
+        raise StoreError(
+            f"{cut(path)}: has the shape {array.shape} of {array.dtype}; expected the numbers [H, "
+            "W] of one item."
+        )
+    array.axes = ("y", "x")
+    return array

@@ -1,0 +1,1 @@
+"""States files: what the tallies of a run counted, item by item."""

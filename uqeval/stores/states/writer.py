@@ -1,0 +1,327 @@
+"""Writes a states file: it grows beside its place while a run goes on, and is put there when all is
+done."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from uqeval.disk.leftovers import clear, hold, own_name
+from uqeval.disk.locks import held_beside, lock, release
+from uqeval.disk.publishing import mend_states, put_file
+from uqeval.errors import OutputError, UsageError, cut
+from uqeval.stores.states.entries import (
+    INDEX,
+    LOCAL,
+    block_name,
+    block_of,
+    entries_of,
+    seal,
+)
+from uqeval.stores.states.item_blocks import ItemBlocks
+from uqeval.stores.states.known import Block, Blocks, KnownStates, Layer
+from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.resuming import taken_over
+
+if TYPE_CHECKING:
+    from uqeval.stores.states.earlier import EarlierStates
+
+from uqeval.stores.states.saved import SCHEMA, digest_of
+
+_RUN = "run.json"
+_TOTALS = "totals"
+
+
+def partial_path(path: str | Path) -> Path:
+    """Return where the states of a run lie that is not done yet."""
+    final = Path(path)
+    return final.with_name(f".{final.name}.partial")
+
+
+class StatesWriter:
+    """Collects states beside `path` and puts the file in place when all is done.
+
+    `run` says what is being counted (stores, settings), its `stamps` of what each item is read;
+    with `resume`, states that an interrupted run of the same has left are `known` by tally and item
+    (`resuming`), and stay in the file, not in memory; likewise those that an earlier run had
+    counted `before`. Used as a context: an interrupt leaves what a `run` has collected to be
+    resumed, any other exception removes it.
+
+    Raises `OutputError` if the file cannot be written, `UsageError` where `resume` finds the states
+    of another run.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        run: Mapping[str, Any] | None = None,
+        resume: bool = False,
+        before: EarlierStates | None = None,
+        blocks: ItemBlocks | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._blocks = blocks
+        self._before = before
+        self.partial = partial_path(path)
+        #: States of an interrupted run, then those of an earlier one, by key of the tally.
+        self._known: dict[str, list[Layer]] = {}
+        self._resumable = run is not None
+        #: Items that an interrupted run has counted, and this one counts again (`resuming`).
+        self.recounted: set[int] = set()
+        self._numbers: dict[str, int] = {}
+        #: Numbers of tallies whose parameters are in the file.
+        self._named: set[int] = set()
+        #: By number of the tally, 1 for each item whose state is in the file.
+        self._held: dict[int, bytearray] = {}
+        #: By number of the tally and first item of a block: states of items of the block, while
+        #: others are missing.
+        self._waiting: dict[tuple[int, int], dict[int, PackedItems]] = {}
+        self._totals: dict[str, tuple[int, int]] = {}
+        head = json.dumps(dict(run or {}), sort_keys=True).encode()
+        earlier = entries_of(self.partial) if resume and self.partial.exists() else iter(())
+        name, partial = next(earlier, (_RUN, head))
+        going = taken_over(partial, head) if name == _RUN else None
+        if going is None:
+            raise UsageError(
+                f"--resume: {self.partial} is of another run: other stores, items, settings or "
+                "version. Remove it, or repeat the command that was interrupted."
+            )
+        head, self._unstamped = going
+        self._items = len(json.loads(head).get("items", ()))
+        self.stamps: list[str | None] = json.loads(head).get("stamps", [])
+        self._lock = lock(self.path)
+        lock_name = own_name(self.partial)
+        try:
+            mend_states(self.path, self._reports())
+            # Written anew, so that what was cut short at its end is gone.
+            clear(self.partial)
+            self._file = lock_name.open("w+b")
+            hold(self._file.fileno())
+            self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
+            self._write(_RUN, head)
+            self._take(earlier)
+            for key, layer in (before.states() if before else {}).items():
+                self._known.setdefault(key, []).append(layer)
+            self._file.flush()
+            self._ino = os.fstat(self._file.fileno()).st_ino
+            lock_name.replace(self.partial)
+        except BaseException:  # an interrupt, too: no run continues from this file
+            if hasattr(self, "_zip"):
+                self._let_go()
+            elif self._lock is not None:
+                release(self._lock)
+            lock_name.unlink(missing_ok=True)
+            with _writing(self.path):
+                raise
+
+    def __enter__(self) -> StatesWriter:
+        return self
+
+    def known(self, key: str, most: int) -> KnownStates:
+        """Return the states of the tally of a key (`tally_key`) that were counted before.
+
+        `most`: bytes that its state has at most.
+        """
+        return KnownStates(self._known.get(key, ()), most)
+
+    def add(self, key: str, first: int, states: PackedItems) -> None:
+        """Keep the states of the tally of a key for some items in a row, from `first` on.
+
+        They lie in one block of `blocks`, and are written when all items of the block are there.
+        States that are kept already are left out.
+        """
+        with _writing(self.path):
+            if key not in self._numbers:
+                self._numbers[key] = len(self._numbers)
+            self._add(self._numbers[key], first, states)
+
+    def add_total(self, key: str, state: bytes) -> None:
+        """Keep the state of the tally of a key for all items together."""
+        name = digest_of(key)
+        if name not in self._totals:
+            with _writing(self.path):
+                data = PackedItems.of([state]).data
+                self._totals[name] = self._write(f"{_TOTALS}/{name}", data)
+                self._file.flush()
+
+    def total(self, key: str, most: int) -> bytes | None:
+        """Return the state of all items together, if it is known."""
+        name = digest_of(key)
+        if name in self._totals:
+            data = self._at(*self._totals[name])
+        elif self._before is not None and (before := self._before.total(key)) is not None:
+            data = before
+        else:
+            return None
+        return PackedItems(data, 1).states(most)[0]
+
+    @property
+    def unchanged(self) -> bool:
+        """Return whether an earlier run was of the very same items."""
+        return self._before is not None and self._before.unchanged
+
+    def _add(self, number: int, first: int, states: PackedItems) -> None:
+        if all(self._held_of(number, first + states.items)[first : first + states.items]):
+            return
+        block = self._blocks.of(first) if self._blocks else range(first, first + states.items)
+        waiting = self._waiting.setdefault((number, block.start), {})
+        waiting[first] = states
+        if sum(part.items for part in waiting.values()) >= len(block):
+            self._write_waiting(number, block.start)
+            self._file.flush()
+
+    def _write_waiting(self, number: int, block: int) -> None:
+        """Write what waits of a block; items in a row become one entry."""
+        rows: list[tuple[int, list[PackedItems]]] = []
+        end = -1
+        for first, states in sorted(self._waiting.pop((number, block)).items()):
+            if first != end:
+                rows.append((first, []))
+            rows[-1][1].append(states)
+            end = first + states.items
+        for first, parts in rows:
+            self._write_block(number, first, PackedItems.joined(parts))
+
+    def _held_of(self, number: int, items: int) -> bytearray:
+        held = self._held.setdefault(number, bytearray())
+        held.extend(bytes(max(items - len(held), 0)))
+        return held
+
+    def _write_block(self, number: int, first: int, states: PackedItems) -> tuple[int, int]:
+        if number not in self._named:
+            self._named.add(number)
+            key = next(key for key, of in self._numbers.items() if of == number)
+            self._write(f"tallies/{number}.json", key.encode())
+        place = self._write(block_name(number, first, states.items), states.data)
+        end = first + states.items
+        self._held_of(number, end)[first:end] = b"\1" * states.items
+        return place
+
+    def _at(self, at: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, at)
+
+    def finish(self, index: Mapping[str, Any]) -> str:
+        """Write the index and rename the file into place; return the digest of the file."""
+        digest = self.seal(index)
+        self.put()
+        return digest
+
+    def seal(self, index: Mapping[str, Any]) -> str:
+        """Write the index, with which `partial` is a whole states file; return its digest."""
+        full_index = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
+        text = json.dumps(full_index, allow_nan=False)
+        with _writing(self.path):
+            self._write(INDEX, text.encode())
+            self._zip.close()
+            return seal(self._file)
+
+    def put(self) -> None:
+        """Rename the sealed file into place.
+
+        Older states whose report this process replaces are kept until it has (`put_file`).
+        """
+        if not self._is_mine():
+            raise OutputError(f"{cut(self.path)}: another run writes to it; give each its own -o.")
+        with _writing(self.path):
+            put_file(self._file, self.partial, self.path, keep_older=bool(self._reports()))
+            self._file.close()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        is_mine = self._is_mine()
+        interrupted = error is not None and not isinstance(error, Exception)
+        if interrupted and self._resumable and is_mine:
+            with suppress(OSError, ValueError):
+                for number, block in list(self._waiting):
+                    self._write_waiting(number, block)
+        self._let_go()
+        if interrupted and self._resumable and (any(map(any, self._held.values())) or self._totals):
+            assert error is not None
+            error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
+        elif is_mine:  # else it is of another run, which goes on
+            self.partial.unlink(missing_ok=True)
+
+    def _reports(self) -> list[Path]:
+        """Return what this process replaces beside the states: the report, a table."""
+        return held_beside(self.path, self.path.name.removesuffix(".states.zip"))
+
+    def _is_mine(self) -> bool:
+        try:
+            return self.partial.stat().st_ino == self._ino
+        except OSError:
+            return False
+
+    def _let_go(self) -> None:
+        # Without its file the archive has nothing to finish when it is collected.
+        self._zip.fp = None
+        with suppress(OSError):  # what the disk refused is refused again
+            self._file.close()
+        if self._lock is not None:
+            release(self._lock)
+            self._lock = None
+
+    def _write(self, name: str, data: bytes) -> tuple[int, int]:
+        """Append an entry; returns where its data begins in the file, and its size."""
+        # A fixed date, so that the same states give the same file.
+        info = zipfile.ZipInfo(name)
+        self._zip.writestr(info, data)
+        return info.header_offset + LOCAL.size + len(name.encode()), len(data)
+
+    def _take(self, entries: Iterator[tuple[str, bytes]]) -> None:
+        """Copy what an interrupted run has left, as far as it is in order."""
+        keys: dict[int, str] = {}
+        blocks: dict[int, Blocks] = {}
+        for name, data in entries:
+            head, _, last = name.partition("/")
+            if head == _TOTALS:
+                if not self._unstamped:
+                    self._totals[last] = self._write(name, data)
+                continue
+            if head == "tallies":
+                number = last.removesuffix(".json")
+                if not number.isdecimal():
+                    return
+                keys[int(number)] = key = data.decode()
+                self._numbers[key], blocks[int(number)] = int(number), Blocks()
+                self._known[key] = [Layer(blocks[int(number)])]
+                continue
+            block = block_of(name)
+            if block is None or (tally := int(block[0])) not in keys:
+                return
+            _, first, items = block
+            if first + items > self._items:
+                return
+            if unstamped := self._unstamped.intersection(range(first, first + items)):
+                self.recounted |= unstamped
+            elif not any(self._held_of(tally, first + items)[first : first + items]):
+                self._take_block(tally, first, PackedItems(data, items), blocks[tally])
+
+    def _take_block(self, tally: int, first: int, states: PackedItems, known: Blocks) -> None:
+        """Take over the states of some items: those of a whole block are copied to the file."""
+        block = self._blocks.of(first) if self._blocks else range(first, first + states.items)
+        if len(block) == states.items:
+            place = self._write_block(tally, first, states)
+            known.add(Block(first, states.items, functools.partial(self._at, *place)))
+        else:
+            self._waiting.setdefault((tally, block.start), {})[first] = states
+            known.add(Block(first, states.items, lambda: states.data))
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError` into an `OutputError` that names the states file."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from error

@@ -1,0 +1,1 @@
+"""Videos: frames, their order, and stored optical flow."""

@@ -1,0 +1,175 @@
+"""Precomputed optical flow: an array in a store, or one file for each pair of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError, cut, listed
+from uqeval.stores.array import ItemArray, StoredArray
+from uqeval.stores.contents import Contents
+from uqeval.stores.files.matching import files_below, match_files
+from uqeval.stores.files.numpy_array import open_npy
+from uqeval.stores.files.pfm_array import PfmFlow
+from uqeval.stores.names import natural
+from uqeval.stores.planes import Planes, VideoPlanes
+from uqeval.stores.store import open_store
+from uqeval.stores.video.flo_array import FloArray
+from uqeval.stores.video.kitti_flow import KittiFlow
+from uqeval.stores.video.sequences import Pair
+from uqeval.stores.zarr.source import is_url, is_zarr
+
+SUFFIXES = (".flo", ".png", ".npy", ".pfm")
+
+#: What programs add to the name of the frame.
+_ENDINGS = ("_flow",)
+#: Larger numbers say that the flow is unknown (Middlebury's `UNKNOWN_FLOW_THRESH`).
+_MOST = np.float32(1e9)
+
+
+def _plain(stored: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32, or float64 where float32 does not hold all stored numbers."""
+    exact = stored.itemsize < 3 or stored == np.float32
+    return np.dtype(np.float32 if exact else np.float64)
+
+
+class Flows(VideoPlanes):
+    """The optical flow of all pairs, in their order, on the grid of the later frame."""
+
+    def of(self, item_range: range) -> Flows:
+        """Return the flow of the pairs at these places alone."""
+        return Flows(self.where, self.parts[item_range.start : item_range.stop])
+
+    @property
+    def itemsize(self) -> int:
+        """Return bytes of a number of the flow as it is read."""
+        return max(_plain(array.dtype).itemsize for array in self.arrays)
+
+    def read(self, i: int) -> NDArray[Any]:
+        """Return the flow of pair `i` as [y, x, 2], (dx, dy) in pixels; NaN where it is unknown.
+
+        float32, or float64 of what float32 does not hold: p + w is rounded to a pixel, and a
+        number close to a half may not be rounded before. Unknown is what is not finite or beyond
+        1e9 in either. Raises `StoreError`.
+        """
+        dtype = _plain(self.parts[i].array.dtype)
+        flow = np.array(self._planes.read(i).transpose(1, 2, 0), dtype, order="C")
+        flow[~(np.abs(flow) <= _MOST).all(axis=-1)] = np.nan
+        return flow
+
+    def where_of(self, i: int) -> str:
+        """Return the file, or the array and row, of the flow of pair `i`, for messages."""
+        index = self.parts[i].index
+        return self._planes.where(i) + ("" if index is None else f", row {index}")
+
+
+def open_flows(
+    path: str | Path | Contents | NDArray[Any],
+    pairs: Sequence[Pair],
+    names: Sequence[str] | None,
+    frames: int,
+    *,
+    kind: Literal["flow", "flow_forward"] = "flow",
+    fill_missing: bool = False,
+) -> Flows:
+    """Return the flow at `path` for `pairs` out of `frames` frames called `names`.
+
+    Files in a folder are those of the later frame's name; frames without names take them in
+    natural order. A store holds the array `kind` [N-1, H, W, 2], its row k the flow of the stored
+    frames k and k + 1. Raises `StoreError` if flow is missing, or is not of this form.
+    """
+    if isinstance(path, str | Path) and not is_url(str(path)) and not is_zarr(str(path)):
+        local = Path(path)
+        if local.is_dir():
+            return _open_folder(local, pairs, names, frames)
+        if not local.is_file() or local.suffix not in (".npy", ".npz"):
+            problem = "is none of these" if local.exists() else "there is nothing here"
+            raise StoreError(
+                f"{cut(path)}: {problem}; expected optical flow as a folder of "
+                f"{', '.join(SUFFIXES)} files, or as a Zarr store, .npy or .npz file of `{kind}`. "
+                "Check the path."
+            )
+    store = open_store(path, role=kind, fill_missing=fill_missing)
+    if kind not in store.arrays:
+        raise StoreError(
+            f"{store.path}: holds {listed(sorted(store.arrays))}, but no array `{kind}` "
+            "[N-1, H, W, 2]. Store the flow there, or give --flow-path."
+        )
+    rows = store.arrays[kind]
+    for array in Planes(rows, channels=True).arrays:
+        _check(array)
+    if len(rows) != frames - 1:
+        raise StoreError(
+            f"{rows[0].array.where}: has the flow of {len(rows)} pairs, expected {frames - 1} of "
+            f"{frames} frames: row k is that of frames k and k + 1."
+        )
+    for pair in pairs:
+        if pair.after != pair.before + 1:
+            raise StoreError(
+                f"{rows[0].array.where}: row k is the flow of the stored frames k and k + 1, but "
+                f"frame {pair.after} follows frame {pair.before} by its number. Store the frames "
+                "in the order of their numbers."
+            )
+    return Flows(store.path, [rows[pair.before] for pair in pairs])
+
+
+def _open_folder(
+    folder: Path, pairs: Sequence[Pair], names: Sequence[str] | None, frames: int
+) -> Flows:
+    files = files_below(folder, SUFFIXES)
+    if not files:
+        raise StoreError(
+            f"{cut(folder)}: holds no optical flow; expected {', '.join(SUFFIXES)} files. Check "
+            "the path."
+        )
+    if names is not None:
+        later = [names[pair.after] for pair in pairs]
+        by_name = match_files(folder, files, later, "optical flow", endings=_ENDINGS)
+        chosen = [by_name[name] for name in later]
+    elif len(files) == frames - 1:
+        ordered = sorted(files, key=natural)
+        chosen = [ordered[pair.before] for pair in pairs]
+    else:
+        raise StoreError(
+            f"{cut(folder)}: has {len(files)} files of optical flow, expected {frames - 1} for "
+            f"{frames} frames without names: they are taken in order. Add or remove files, or "
+            "give the frames names with --names FILE."
+        )
+    return Flows(str(folder), [ItemArray(_open(folder / file), None) for file in chosen])
+
+
+def _open(path: Path) -> StoredArray:
+    suffix = path.suffix.lower()
+    if suffix == ".flo":
+        return FloArray(path)
+    if suffix == ".png":
+        return KittiFlow(path)
+    if suffix == ".pfm":
+        return PfmFlow(path)
+    array = open_npy(str(path))
+    if len(array.shape) != 3:
+        raise StoreError(
+            f"{cut(path)}: has the shape {array.shape}, expected the flow [H, W, 2] of one pair."
+        )
+    array.axes = ("y", "x", "class")
+    _check(array)
+    return array
+
+
+def _check(array: StoredArray) -> None:
+    if array.shape[array.axes.index("class")] != 2:
+        first = array.shape[array.axes.index("y")] == 2
+        looks = "; dx and dy seem to come first" if first else ""
+        raise StoreError(
+            f"{array.where}: has the shape {array.shape}{looks}; expected [H, W, 2] a pair, dx "
+            "and dy last. Transpose it, or name the axes in dimension_names."
+        )
+    if array.dtype.kind != "f":
+        raise StoreError(
+            f"{array.where}: holds {array.dtype}; optical flow is floating, (dx, dy) in pixels. "
+            "Scale it to pixels and save it again."
+        )

@@ -1,0 +1,130 @@
+"""A folder of images that are the frames of a video."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.disk.files import open_file
+from uqeval.errors import StoreError, cut, quoted
+from uqeval.stores.array import StoredArray, file_digest
+from uqeval.stores.files.file_array import check_pixels
+from uqeval.stores.files.matching import files_below
+from uqeval.stores.names import natural
+from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
+
+_FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+#: Pillow's modes of 8 bits or less a channel.
+_MODES = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
+
+
+class ImageFolder:
+    """Images below a folder, in natural order of their names: their paths less the suffix.
+
+    Pillow decodes them as they are stored, without EXIF rotation; grey and palettes become RGB,
+    alpha is dropped. Raises `StoreError` if there are no images, or two of one name.
+    """
+
+    sequential = False
+    arrays: tuple[StoredArray, ...] = ()
+
+    def __init__(self, folder: Path) -> None:
+        by_name: dict[str, str] = {}
+        for file in files_below(folder, IMAGES):
+            name = file[: -len(Path(file).suffix)]
+            if (duplicate := by_name.setdefault(name, file)) != file:
+                raise StoreError(
+                    f"{cut(folder)}: {duplicate} and {cut(file)} are both the frame "
+                    f"{quoted(name)}. Take one away."
+                )
+        if not by_name:
+            raise StoreError(
+                f"{cut(folder)}: holds no images; expected frames as {', '.join(IMAGES)} files. "
+                "Check the path."
+            )
+        names = tuple(sorted(by_name, key=natural))
+        self.where = cut(folder)
+        self.names: tuple[str, ...] | None = names
+        self._files = [folder / by_name[name] for name in names]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def size(self, i: int) -> tuple[int, int]:
+        """Return height and width from the file's header. Raises `StoreError`."""
+        with self._opened(i) as image:
+            return image.height, image.width
+
+    def read(self, i: int) -> NDArray[np.uint8]:
+        """Return frame `i` as [y, x, 3], read-only. Raises `StoreError`."""
+        with self._opened(i) as image:
+            self._check(i, image.mode, image.width, image.height)
+            # Pillow warns if a palette's transparent colours go to RGB at once.
+            clear = image.mode in ("P", "PA") and "transparency" in image.info
+            return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
+
+    def single_channel(self, i: int) -> NDArray[np.uint8] | None:
+        """Return frame `i` [y, x] before it becomes RGB: grey values, or a palette's indices.
+
+        None for a frame of several channels. Raises `StoreError`.
+        """
+        with self._opened(i) as image:
+            self._check(i, image.mode, image.width, image.height)
+            return np.asarray(image, np.uint8) if image.mode in ("1", "L", "P") else None
+
+    @contextmanager
+    def _opened(self, i: int) -> Iterator[Any]:
+        """Open the image of frame `i` for decoding inside the context. Raises `StoreError`."""
+        from PIL import Image
+
+        try:
+            with open_file(self._files[i]) as file, Image.open(file, formats=_FORMATS) as image:
+                yield image
+        except StoreError:
+            raise
+        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
+            raise StoreError(
+                f"{self._files[i]}: is not an image, damaged or cut short ({cut(error)}). Copy it "
+                "again."
+            ) from error
+
+    def kept_bytes(self) -> int:
+        """Return 0: no bytes are cached."""
+        return 0
+
+    def where_of(self, i: int) -> str:
+        """Return the file."""
+        return str(self._files[i])
+
+    def fingerprint(self) -> str:
+        """Return SHA-256 of the files' names, sizes and times of change."""
+        digest = hashlib.sha256()
+        for name, file in zip(self.names or (), self._files, strict=True):
+            digest.update(file_digest(file, name).encode())
+        return digest.hexdigest()
+
+    def stamp(self, i: int) -> str | None:
+        """Return a stamp of the frame's file, and of what decodes it."""
+        import PIL
+
+        return combined_stamp([file_stamp(self._files[i])], PIL.__version__)
+
+    def states(self, i: int) -> dict[str, str]:
+        """Return the state of the frame's file."""
+        return {str(self._files[i]): file_state(self._files[i])}
+
+    def _check(self, i: int, mode: str, width: int, height: int) -> None:
+        if mode not in _MODES:
+            raise StoreError(
+                f"{self._files[i]}: has pixels of more than 8 bits (Pillow's mode {mode}); a frame "
+                "is 8-bit grey or RGB. Scale the frames to 0 … 255 and save them again."
+            )
+        check_pixels(self._files[i], width, height, 3)

@@ -1,0 +1,71 @@
+"""One 16-bit RGB PNG of optical flow, as KITTI's, as an array."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError, cut
+from uqeval.stores.array import Region
+from uqeval.stores.files.file_array import FileArray, bytes_of
+from uqeval.stores.files.png_array import png_header
+
+_RGB = 2
+_KINDS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGBA"}
+
+
+class KittiFlow(FileArray):
+    """A PNG file of shape [H, W, 2], (dx, dy) in pixels; its header is checked at once.
+
+    Geiger et al., KITTI's `devkit/readme.txt`: red and green are 64 · dx + 2^15 and likewise dy;
+    where blue is 0 the flow is unknown, read as NaN.
+    """
+
+    axes = ("y", "x", "class")
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, path: Path) -> None:
+        header = png_header(path)
+        if (header.kind, header.depth) != (_RGB, 16):
+            kind = _KINDS.get(header.kind, "unknown")
+            raise StoreError(
+                f"{cut(path)}: is a PNG of {header.depth}-bit {kind}; optical flow is a 16-bit RGB "
+                "PNG "
+                "as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. Take it "
+                "out of the folder, or convert it."
+            )
+        super().__init__(path, (header.height, header.width, 2))
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """Return the flow in `region`. Raises `StoreError` if the file is damaged."""
+        import cv2  # Pillow reads 8 of the 16 bits
+
+        data = bytes_of(self._path)
+        image = None
+        if _is_whole(data):
+            image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+        if image is None:
+            raise StoreError(f"{cut(self._path)}: is damaged or cut short. Copy it again.")
+        if image.shape != (*self.shape[:2], 3) or image.dtype != np.uint16:
+            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
+        flow = (image[..., :0:-1].astype(np.float32) - np.float32(2**15)) / np.float32(64)
+        flow[image[..., 0] == 0] = np.nan
+        return np.ascontiguousarray(flow[region])
+
+
+def _is_whole(data: bytes) -> bool:
+    """Return whether all chunks of a PNG are there with their checksums; OpenCV may not mind."""
+    at, name = 8, b""
+    while name != b"IEND":
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        if end > len(data):
+            return False
+        name, stored = data[at + 4 : at + 8], int.from_bytes(data[end - 4 : end], "big")
+        if zlib.crc32(data[at + 4 : end - 4]) != stored:
+            return False
+        at = end
+    return True

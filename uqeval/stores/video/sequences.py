@@ -1,0 +1,186 @@
+"""Pairs of frames: neighbours in one sequence, by the numbers in their names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from uqeval.errors import StoreError, listed, quoted
+from uqeval.stores.files.matching import plain_name
+from uqeval.stores.names import checked_names, natural
+
+#: Bounded, since Python refuses to read integers of thousands of digits.
+_DIGITS = re.compile(r"[0-9]{1,999}")
+_JOINTS = "_-. "
+_EXPECTED = "one that ends in a number, as 0016E5_07959 or frame_000123"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring frames, by their index in the list of frames.
+
+    `first` if it begins a run: the frame before it has no pair of its own. `last` if it ends one,
+    at a gap or at the end of the sequence.
+    """
+
+    before: int
+    after: int
+    sequence: str
+    first: bool
+    last: bool
+
+
+@dataclass(frozen=True)
+class FrameSequence:
+    """The frames of one sequence by index, in the order of their numbers.
+
+    `step` is the most common difference between neighbours' numbers, None for a single frame;
+    `gaps` counts the neighbours that differ by anything else.
+    """
+
+    name: str
+    frames: tuple[int, ...]
+    step: int | None
+    gaps: int
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """All sequences in natural order, and their pairs in the order of sequence and number."""
+
+    sequences: tuple[FrameSequence, ...]
+    pairs: tuple[Pair, ...]
+
+
+def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequences:
+    """Return the sequences and pairs of `count` frames that are called `names`.
+
+    The last digits of a name are its number, its folder and all the rest its sequence. Frames
+    without names are one sequence, called "", in their order. `where` begins messages. Raises
+    `StoreError` for a name without a number, for two frames of one number, and if nothing makes
+    a pair.
+    """
+    if count < 2:
+        raise StoreError(
+            f"{where}: holds {count} frame{'s' * (count != 1)}; a pair takes two. Give the whole "
+            "sequence."
+        )
+    if names is None:
+        numbered = {"": [(number, number) for number in range(count)]}
+    else:
+        numbered = _numbered(checked_names(list(names), where, count), where)
+    sequences: list[FrameSequence] = []
+    pairs: list[Pair] = []
+    for name in sorted(numbered, key=natural):
+        numbers = sorted(numbered[name])
+        step = _step([number for number, _ in numbers])
+        found = list(_pairs(name, numbers, step))
+        frames = tuple(index for _, index in numbers)
+        sequences.append(FrameSequence(name, frames, step, len(frames) - 1 - len(found)))
+        pairs += found
+    if not pairs:
+        raise StoreError(
+            f"{where}: no two of the {count} frames are of one sequence; the sequences are called "
+            f"{listed(numbered)}. A sequence is a folder and all of a name but its last number: "
+            "name the frames of one alike."
+        )
+    return Sequences(tuple(sequences), tuple(pairs))
+
+
+def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int]]]:
+    """Return number and index of the frames of each sequence."""
+    numbered: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    owners: dict[tuple[str, int], str] = {}
+    unnumbered: list[str] = []
+    for index, name in enumerate(names):
+        name_parts = split_name(name)
+        if name_parts is None:
+            unnumbered.append(name)
+        elif (duplicate := owners.setdefault(name_parts, name)) != name:
+            raise StoreError(
+                f"{where}: {quoted(duplicate)} and {quoted(name)} are both frame {name_parts[1]} "
+                f"of the sequence {quoted(name_parts[0])}. Number the frames of a sequence in "
+                "order, or take one away."
+            )
+        else:
+            numbered[name_parts[0]].append((name_parts[1], index))
+    if unnumbered:
+        raise StoreError(
+            f"{where}: {len(unnumbered)} of {len(names)} frames have no number in their names: "
+            f"{listed(unnumbered)}. Expected {_EXPECTED}: it says which frames are neighbours. "
+            "Rename them, or give --names FILE."
+        )
+    return numbered
+
+
+def split_name(name: str) -> tuple[str, int] | None:
+    """Return the sequence and the number in a frame's name; None without a number."""
+    path = PurePosixPath(plain_name(name))
+    digit_groups = list(_DIGITS.finditer(path.name))
+    if not digit_groups:
+        return None
+    last = digit_groups[-1]
+    remainder = path.name[: last.start()].rstrip(_JOINTS) + path.name[last.end() :]
+    folder = "" if path.parent == PurePosixPath() else str(path.parent)
+    return "/".join(filter(None, (folder, remainder.strip(_JOINTS)))), int(last[0])
+
+
+class Neighbours:
+    """Tells frame by frame whether a frame is the neighbour of the one before it.
+
+    What `sequences_of` says of all names at once, as far as the names until now show: the step
+    is the most common difference so far.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[str, int] | None = None
+        self._steps: Counter[int] = Counter()
+
+    def next(self, name: str, where: str) -> tuple[str, str | None]:
+        """Return the frame's sequence, and why it is no neighbour of the frame before; None if it
+        is one.
+
+        Raises `StoreError` for a name without a number.
+        """
+        name_parts = split_name(name)
+        if name_parts is None:
+            raise StoreError(
+                f"{where}: the frame {quoted(name)} has no number in its name. Expected "
+                f"{_EXPECTED}: it says which frames are neighbours. Rename the frames."
+            )
+        (sequence, number), last, self._last = name_parts, self._last, name_parts
+        if last is None or last[0] != sequence:
+            self._steps.clear()
+            return sequence, "it is the first frame of its sequence"
+        difference = number - last[1]
+        if difference > 0:
+            self._steps[difference] += 1
+        step = _most_common(self._steps)
+        if difference == step:
+            return sequence, None
+        return sequence, (
+            f"it is no neighbour of the frame before: their numbers are {last[1]} and {number}, "
+            f"the step of the sequence is {step}"
+        )
+
+
+def _step(numbers: Sequence[int]) -> int | None:
+    return _most_common(Counter(after - before for before, after in pairwise(numbers)))
+
+
+def _most_common(steps: Counter[int]) -> int | None:
+    """Return the most common difference, the smallest where several are."""
+    return min(steps, key=lambda step: (-steps[step], step), default=None)
+
+
+def _pairs(name: str, numbers: Sequence[tuple[int, int]], step: int | None) -> Iterator[Pair]:
+    is_next = [after - before == step for (before, _), (after, _) in pairwise(numbers)]
+    for k, is_pair in enumerate(is_next):
+        if is_pair:
+            first = k == 0 or not is_next[k - 1]
+            last = k == len(is_next) - 1 or not is_next[k + 1]
+            yield Pair(numbers[k][1], numbers[k + 1][1], name, first, last)

@@ -1,0 +1,1 @@
+"""New stores: conversion, and writing by one process or several."""

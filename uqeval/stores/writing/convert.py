@@ -1,0 +1,309 @@
+"""Conversion of foreign files to stores: tile by tile, checked, in the writer's format."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.disk.files import resolved
+from uqeval.disk.locks import locked
+from uqeval.disk.publishing import hidden_path
+from uqeval.errors import DataError, OutputError, StoreError, UsageError, cut, quoted
+from uqeval.stores.array import ItemArray
+from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
+from uqeval.stores.files.item_folder import kinds_in_folder
+from uqeval.stores.files.label_folder import png_files
+from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
+from uqeval.stores.overlap import refuse_overlap
+from uqeval.stores.store import open_store
+from uqeval.stores.watch import Watch
+from uqeval.stores.writing.new_store import NewStore
+from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes
+from uqeval.stores.zarr import writer as zw
+from uqeval.stores.zarr.source import is_url, is_zarr
+
+#: Memory for what is between reading and writing; a tile is at least one chunk of each.
+_TILE_BYTES = 256 * 2**20
+
+Progress = Callable[[int, int], None]
+
+
+def convert(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    names: Sequence[str] | None = None,
+    axes: str | None = None,
+    key: str | None = None,
+    class_names: Sequence[str] | None = None,
+    compression: zw.Compression = "lz4",
+    fill_missing: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> tuple[str, ...]:
+    """Write what is at `source` as a Zarr store at `destination`; gives warnings.
+
+    `source`: an `.npy` or `.npz` file, a folder of such files (one an item, [T, C, H, W] or [C, H,
+    W], named by their stems), a folder of label PNGs, or a Zarr store, which gets new chunks.
+    `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
+    (`probs` if it has classes); `key`: the array to take from an `.npz` file or Zarr group.
+    `labels`: a store or folder with labels for the items. With `fill_missing`, chunks that a Zarr
+    store does not hold are written as the fill value. `progress` is called with the items that are
+    done and their number, over all kinds.
+
+    Nothing is guessed from values and nothing is repaired: probabilities are held to what
+    evaluation demands. Raises `UsageError` where something must be said, `StoreError` and
+    `DataError` for what cannot be read or is not what it is said to be, and `OutputError`; nothing
+    is left at `destination` then.
+    """
+    target = resolved(destination)
+    if "://" in str(destination) or target.suffix == ".zip":
+        raise OutputError(
+            f"{cut(destination)}: stores are written to local folders. Copy or zip it then."
+        )
+    refuse_overlap([destination], [source, labels], "choose another path")
+    zw.check_replaceable(target)
+    if zw.is_taken(target) and not overwrite:
+        raise OutputError(
+            f"{cut(destination)}: exists already. Choose another path, or give --overwrite "
+            "(overwrite=True)."
+        )
+    _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
+    pieces = find_pieces(os.fspath(source), kind, names, axes, key, fill_missing)
+    if labels is not None:
+        store = open_store(
+            os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing
+        )
+        pieces.kinds["labels"] = [_unchanged(item_array) for item_array in store.arrays["labels"]]
+        pieces.warnings += store.warnings
+    if class_names is not None:
+        pieces.attributes["class_names"] = list(class_names)
+    if not target.parent.is_dir():
+        raise OutputError(
+            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
+        )
+    new = hidden_path(target)
+    with locked(target):
+        try:
+            _write(pieces, new, compression, progress)
+            zw.mark_complete(new)
+            shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
+            zw.publish(new, target)
+        except BaseException:  # an interrupt, too
+            zw.discard(new)
+            raise
+    return pieces.warnings
+
+
+def _refuse_without_effect(
+    source: str,
+    kind: str | None,
+    axes: str | None,
+    key: str | None,
+    fill_missing: bool,
+    labels: str | os.PathLike[str] | None,
+) -> None:
+    """Raise `UsageError` for options that mean nothing to what is converted."""
+    paths = [source, *([] if labels is None else [os.fspath(labels)])]
+    if fill_missing and not any(is_url(path) or is_zarr(path) for path in paths):
+        raise UsageError(
+            f"--missing-chunks fill is for Zarr stores, which alone have chunks; {cut(source)} is "
+            "none. Leave it out."
+        )
+    local = Path(source)
+    images = local.is_dir() and not is_zarr(source) and not kinds_in_folder(source)
+    if key is not None and (images or local.suffix == ".npy"):
+        raise UsageError(
+            f"--key {key} names an array of a .npz file or a Zarr group; {cut(source)} has no "
+            "names. Leave it out."
+        )
+    if images and png_files(source):
+        if kind not in (None, "labels", "predictions"):
+            raise UsageError(
+                f"--kind {kind}: {cut(source)} is a folder of PNGs of class ids; expected labels "
+                "or predictions."
+            )
+        if axes is not None and kind != "predictions":
+            raise UsageError(
+                f"--axes {axes}: {cut(source)} is a folder of label PNGs, one [H, W] an item. "
+                "Leave it out."
+            )
+
+
+def _unchanged(item_array: ItemArray) -> Piece:
+    return lambda: item_array
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What one item's array will be like: sizes along `axes`, and dtype."""
+
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def size(self, axis: str) -> int:
+        return self.shape[self.axes.index(axis)]
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        height, width = self.size("y"), self.size("x")
+        values_per_pixel = math.prod(self.shape) // max(1, height * width)
+        rows, columns = zw.pixel_chunks(values_per_pixel * self.dtype.itemsize, height, width)
+        tile = {"y": rows, "x": columns}
+        return tuple(tile.get(a, n) for a, n in zip(self.axes, self.shape, strict=True))
+
+
+def _form(kind: str, item_array: ItemArray) -> _Form:
+    array = item_array.array
+    axes = item_axes(kind, array.axes)
+    return _Form(axes, tuple(array.shape[array.axes.index(a)] for a in axes), array.dtype)
+
+
+def _write(
+    pieces: Pieces, root: Path, compression: zw.Compression, progress: Progress | None
+) -> None:
+    forms = {
+        kind: [_form(kind, piece()) for piece in parts] for kind, parts in pieces.kinds.items()
+    }
+    dense = all(len({form.shape for form in kind}) == 1 for kind in forms.values())
+    if not dense and pieces.names is None:
+        raise StoreError(
+            "Items of different sizes are stored one group an item, by name: give their names."
+        )
+    for kind, found in forms.items():
+        if len(found) != pieces.items and kind != "flow":
+            raise StoreError(f"{len(found)} items have {quoted(kind)}, of {pieces.items} in all.")
+    attributes = dict(pieces.attributes.pop("uqeval", None) or {})
+    default = "labels" if set(forms) == {"labels"} else "predictions"
+    attributes = {"format": default} | attributes | {"version": zw.VERSION, "complete": False}
+    pieces.attributes.pop("names", None)
+    NewStore(root, pieces.items, pieces.names, dense).create(
+        {**pieces.attributes, "uqeval": attributes}
+    )
+    classes = {form.size("class") for k in ("probs", "logits") for form in forms.get(k, ())}
+    checks = _Checks(
+        max(*classes, 2) if classes else None, int(pieces.attributes.get("ignore_index", 255))
+    )
+    names = pieces.names or [str(i) for i in range(pieces.items)]
+    watches = {
+        kind: Watch(names, [[piece()] for piece in parts]) for kind, parts in pieces.kinds.items()
+    }
+    total, copied = sum(map(len, forms.values())), 0
+    for kind, parts in pieces.kinds.items():
+        store = NewStore(root, len(parts), pieces.names, dense, compression)
+        for count in _copy(kind, parts, forms[kind], store, checks, watches[kind]):
+            copied += count
+            if progress is not None:
+                progress(copied, total)
+    for watch in watches.values():
+        watch.check_all()
+
+
+def _copy(
+    kind: str,
+    parts: list[Piece],
+    forms: list[_Form],
+    store: NewStore,
+    checks: _Checks,
+    watch: Watch,
+) -> Iterator[int]:
+    """Copy all items of a kind; yield the number of items after each step."""
+    dtypes = {checks.dtype(kind, form) for form in forms}
+    dtype = np.result_type(*dtypes)
+    first = 0
+    while first < len(parts):
+        item_array, form = parts[first](), forms[first]
+        array, rows = item_array.array, form.chunks[form.axes.index("y")]
+        row_bytes = math.prod(form.shape) // form.size("y") * array.dtype.itemsize
+        batch = 1
+        if item_array.index is not None:  # items in one chunk are taken out of it together
+            batch = array.chunks[array.axes.index("item")]
+            batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
+        rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
+        for index in range(first, first + batch):
+            copied = ("scale", "invalid", *SOURCE)
+            attributes = {k: v for k, v in array.attributes.items() if k in copied}
+            store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
+        for y in range(0, form.size("y"), rows):
+            with watch.reading(range(first, first + batch)):
+                block = _read(item_array, form, batch, y, rows)
+            for k, values in enumerate(block):
+                where = f"{array.where}, item {store.label(first + k)}"
+                values = checks.check(kind, values, array.attributes, where, y)
+                start = tuple(y if axis == "y" else 0 for axis in form.axes)
+                store.write(first + k, kind, values.astype(dtype, copy=False), *start)
+        first += batch
+        yield batch
+
+
+def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> NDArray[Any]:
+    """Return rows from `y` on of `batch` items from `item_array` on: [item, *form.axes]."""
+    array = item_array.array
+    where = {"y": slice(y, min(y + rows, form.size("y")))}
+    order = form.axes
+    if item_array.index is not None:
+        where["item"] = slice(item_array.index, item_array.index + batch)
+        order = ("item", *order)
+    region = tuple(where.get(a, slice(0, n)) for a, n in zip(array.axes, array.shape, strict=True))
+    values = array.read(region).transpose([array.axes.index(axis) for axis in order])
+    return values if item_array.index is not None else values[None]
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """Checks of values. `classes` is None if no probabilities give their number."""
+
+    classes: int | None
+    ignore_index: int
+
+    def dtype(self, kind: str, form: _Form) -> np.dtype[Any]:
+        """Return the dtype in which an array is stored: labels in the smallest that holds them."""
+        if kind == "labels" and self.classes is not None:
+            return label_dtype(self.classes, self.ignore_index)
+        return form.dtype
+
+    def check(
+        self, kind: str, values: NDArray[Any], attributes: dict[str, Any], where: str, row: int
+    ) -> NDArray[Any]:
+        """Return `values` of an item from `row` on, as they are stored. Raises `DataError`."""
+        if kind == "labels" and self.classes is not None:
+            return checked_labels(values, self.classes, self.ignore_index, where, row)
+        if kind not in ("probs", "logits", "mean_probs"):
+            return values
+        stack = values if values.ndim == 4 else values[None]
+        for sample, probs in enumerate(stack):
+            at = f"{where}, sample {sample}" if values.ndim == 4 else where
+            if values.dtype.kind == "f":
+                form = "logits" if kind == "logits" else "probs"
+                marked = probs.view(FromBfloat16) if SOURCE.items() <= attributes.items() else probs
+                checked_floats(marked, values.dtype.name, form, at, row)
+            else:
+                _check_scaled(probs, attributes.get("scale"), at, row)
+        return values
+
+
+def _check_scaled(values: NDArray[Any], scale: object, where: str, row: int) -> None:
+    """Check integer probabilities [class, y, x]. Raises as `_Checks.check` does."""
+    if not isinstance(scale, int | float) or not 0 < scale <= 1:
+        raise StoreError(
+            f"{where}: {values.dtype} with scale {quoted(scale)} in the attributes, expected the "
+            "probability of one unit. Convert the values to floating point, or store a scale."
+        )
+    off = np.abs(values.sum(axis=0, dtype=np.int64) * scale - 1.0)
+    if len(values) > 1 and off.size and off.max() > len(values) * scale:
+        y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
+        raise DataError(
+            f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1, but "
+            f"are {off[y, x]:.4g} off. Check the scale and the order of axes."
+        )

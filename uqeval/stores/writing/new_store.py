@@ -1,0 +1,145 @@
+"""A store that is being written: a dense array a kind, or a group an item where sizes differ."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import DTypeLike, NDArray
+
+from uqeval.errors import DataError
+from uqeval.stores.zarr import writer as zw
+
+#: Open arrays that are kept where every item has its own.
+_KEPT = 64
+
+
+@dataclass
+class NewStore:
+    """Creates arrays when they are first needed, each at once, so that processes may race for them.
+
+    `names` of the items; `dense`: [N, …] arrays at the root, else `items/<name>/` without N. A
+    store that is not dense needs names.
+    """
+
+    root: Path
+    items: int
+    names: Sequence[str] | None
+    dense: bool
+    compression: zw.Compression = "lz4"
+    _arrays: dict[Path, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def create(self, attributes: Mapping[str, Any]) -> None:
+        """Make the group at the root. Raises `OutputError`."""
+        names = {"names": list(self.names)} if self.names is not None else {}
+        zw.create_group(self.root, {**attributes, **names})
+        if not self.dense:
+            zw.create_group(self.root / "items", {})
+
+    def array(
+        self,
+        index: int,
+        kind: str,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        chunks: tuple[int, ...],
+        axes: tuple[str, ...],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        """Open or creates the array that holds the `kind` of an item; gives its chunks.
+
+        `shape`, `chunks` and `axes` are those of one item; the chunks that are given back too, and
+        may be others where the array was there. Raises `OutputError`, and `DataError` where the
+        item is there in another shape.
+        """
+        folder = self._folder(index, kind)
+        if folder not in self._arrays:
+            if not folder.exists():
+                self._create(index, folder, shape, dtype, chunks, axes, attributes)
+            if not self.dense and len(self._arrays) >= _KEPT:
+                self._arrays.clear()
+            self._arrays[folder] = zw.open_array(folder)
+        array, first = self._arrays[folder], int(self.dense)
+        if attributes and not attributes.items() <= dict(array.attrs).items():
+            raise DataError(
+                f"{kind} of item {self.label(index)}: are of {dict(attributes)}; what was written "
+                "before is not. Write all items of a store in one dtype."
+            )
+        if array.shape[first:] != shape:
+            sizes = ", ".join(map(str, array.shape[first:]))
+            raise DataError(
+                f"{kind} of item {self.label(index)}: has the shape {list(shape)}; what was "
+                f"written before has [{sizes}]."
+            )
+        return tuple(array.chunks[first:])
+
+    def put(
+        self,
+        index: int,
+        kind: str,
+        values: NDArray[Any],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write a whole map [y, x] (or [class, y, x]) of an item, in an array made to fit.
+
+        Raises `OutputError`, and `DataError` as `array` does.
+        """
+        *classes, height, width = values.shape
+        chunks = zw.pixel_chunks(values.itemsize * math.prod(classes), height, width)
+        axes = ("class", "y", "x")[-values.ndim :]
+        chunks = (*classes, *chunks)
+        self.array(index, kind, values.shape, values.dtype, chunks, axes, attributes)
+        self.write(index, kind, values)
+
+    def write(self, index: int, kind: str, values: NDArray[Any], *start: int) -> None:
+        """Write `values` from `start` (0 on the axes left out) on into an opened array of an item.
+
+        Raises `OutputError`.
+        """
+        folder = self._folder(index, kind)
+        starts = (*start, *(0 for _ in range(values.ndim - len(start))))
+        at = tuple(slice(s, s + n) for s, n in zip(starts, values.shape, strict=True))
+        if self.dense:
+            at, values = (slice(index, index + 1), *at), values[None]
+        zw.write(self._arrays[folder], at, values, folder)
+
+    def label(self, index: int) -> str:
+        """Return an item as messages name it."""
+        return repr(self.names[index]) if self.names is not None else str(index)
+
+    def _folder(self, index: int, kind: str) -> Path:
+        if self.dense:
+            return self.root / kind
+        assert self.names is not None
+        return self.root / "items" / zw.item_folder(self.names[index]) / kind
+
+    def _create(
+        self,
+        index: int,
+        folder: Path,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        chunks: tuple[int, ...],
+        axes: tuple[str, ...],
+        attributes: Mapping[str, Any] | None,
+    ) -> None:
+        if self.dense:
+            shape, chunks, axes = (self.items, *shape), (1, *chunks), ("item", *axes)
+        elif not folder.parent.exists():
+            assert self.names is not None
+            temporary = self._temporary()
+            zw.create_group(temporary, {"name": self.names[index]})
+            zw.put_in_place(temporary, folder.parent)
+        temporary = self._temporary()
+        zw.create_array(
+            temporary, shape, dtype, chunks, axes,
+            compression=self.compression, attributes=attributes,
+        )  # fmt: skip
+        zw.put_in_place(temporary, folder)
+
+    def _temporary(self) -> Path:
+        return self.root / zw.HIDDEN / "new" / uuid.uuid4().hex

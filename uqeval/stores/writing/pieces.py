@@ -1,0 +1,192 @@
+"""Sources of a conversion: for each kind of array one piece for each item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.assembled import Opening, Role
+from uqeval.stores.declared import Declared
+from uqeval.stores.files.foreign import how_to_convert
+from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
+from uqeval.stores.files.label_folder import open_predicted_ids, png_files
+from uqeval.stores.files.numpy_store import NpyStore, NpzStore
+from uqeval.stores.kinds import ALIASES, KINDS, resolve
+from uqeval.stores.names import checked_names
+from uqeval.stores.one_pixel import with_pixel
+from uqeval.stores.store import contents_of, open_store
+from uqeval.stores.zarr.source import is_url, is_zarr
+from uqeval.stores.zarr.store import ZarrStore
+
+#: The sources that there are.
+CONVERTIBLE = (
+    "a .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a Zarr store "
+    "(folder, .zip or URL)"
+)
+
+#: Opens a piece anew each time, so that no more than one file need be open or unpacked.
+Piece = Callable[[], ItemArray]
+
+
+@dataclass
+class Pieces:
+    """The pieces of each kind, in the order of the items; names and attributes of the store."""
+
+    kinds: dict[str, list[Piece]]
+    names: tuple[str, ...] | None
+    attributes: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> int:
+        """Return the number of items; flow lies between them."""
+        return max(len(pieces) for pieces in self.kinds.values())
+
+
+def find_pieces(
+    source: str,
+    kind: str | None,
+    names: Sequence[str] | None,
+    axes: str | None,
+    key: str | None,
+    fill_missing: bool = False,
+) -> Pieces:
+    """Return the pieces at `source`; `convert` describes the parameters.
+
+    Raises `StoreError` for what cannot be read, `UsageError` where something must be said.
+    """
+    path = Path(source)
+    if not is_url(source) and path.is_dir():
+        if is_zarr(source):
+            pass
+        elif kinds_in_folder(source):
+            return _item_folder(source, kind, names, axes, key)
+        elif png_files(source):
+            if kind == "predictions":
+                return _of_store(open_predicted_ids(source, names, Declared(axes=axes)))
+            return _label_images(source, names)
+    if path.is_file() and path.suffix not in (".npy", ".npz", ".zip"):
+        raise StoreError(
+            f"{cut(source)}: is none of what can be converted: "
+            f"{CONVERTIBLE}.{how_to_convert(source)}"
+        )
+    contents = contents_of(source)
+    if isinstance(contents, NpyStore | NpzStore | ZarrStore):
+        array = contents.bare
+        if isinstance(contents, ZarrStore):
+            array = contents.array(key, fill_missing=fill_missing)
+        if isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
+            array = _member(source, contents.members, key)
+        if array is not None:
+            return _bare(array, kind, names, axes)
+        _needs_key(kind, axes)
+    store = open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
+    return _of_store(store)
+
+
+def _of_store(store: Store) -> Pieces:
+    kinds: dict[str, list[Piece]] = {
+        kind: [partial(_unchanged, item_array) for item_array in parts]
+        for kind, parts in store.arrays.items()
+    }
+    return Pieces(kinds, store.names, dict(store.attributes), store.warnings)
+
+
+def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
+    """Return the axes of one item's `kind` in the order in which they are stored."""
+    present = set(axes) - {"item"}
+    forms = [form[1:] for form in KINDS.get(kind, (("item", "y", "x"),))]
+    return next(form for form in forms if set(form) == present)
+
+
+def _unchanged(item_array: ItemArray) -> ItemArray:
+    return item_array
+
+
+def _needs_key(kind: str | None, axes: str | None) -> None:
+    if kind is not None or axes is not None:
+        raise UsageError("kind and axes describe a single array: say which one with key.")
+
+
+def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArray:
+    score_names = [name for name in members if ALIASES.get(name, name) in ("probs", "logits")]
+    if key is None:
+        key = (
+            next(iter(members))
+            if len(members) == 1
+            else score_names[0]
+            if len(score_names) == 1
+            else None
+        )
+    if key is None or key not in members:
+        problem = "no one array that is known" if key is None else f"no {quoted(key)}"
+        raise StoreError(
+            f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Say key=NAME."
+        )
+    array: StoredArray = members[key]
+    return array
+
+
+def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
+    """Return the array with its axes set, and its kind; nothing but rank and dtype decide."""
+    Declared(kind, axes).name_axes(array)
+    if kind is None:
+        axis_names = array.dimension_names
+        if "class" in axis_names if axis_names else len(array.shape) > 3:
+            kind = "probs"
+        else:
+            raise UsageError(
+                f"{array.where}: has the shape {array.shape} of {array.dtype}, which may be one of "
+                "several things. Say kind='labels', 'predictions' or the name of a map (on the "
+                "command line --kind probs, logits, labels or predictions). `mean` and `std` need "
+                "no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
+            )
+    array = with_pixel(array, kind)
+    resolve(array, kind)
+    return array, kind
+
+
+def _bare(
+    array: StoredArray, kind: str | None, names: Sequence[str] | None, axes: str | None
+) -> Pieces:
+    array, kind = _resolved(array, kind, axes)
+    if "item" in array.axes:
+        count = array.shape[array.axes.index("item")]
+        parts = [ItemArray(array, index) for index in range(count)]
+    else:
+        parts = [ItemArray(array, None)]
+    if not parts:
+        raise StoreError(f"{array.where}: has no items. Was anything written?")
+    if names is not None:
+        names = checked_names(list(names), "names", len(parts))
+    pieces: list[Piece] = [partial(_unchanged, item_array) for item_array in parts]
+    return Pieces({kind: pieces}, None if names is None else tuple(names))
+
+
+def _item_folder(
+    source: str,
+    kind: str | None,
+    names: Sequence[str] | None,
+    axes: str | None,
+    key: str | None,
+) -> Pieces:
+    role: Role = "labels" if kind == "labels" else "predictions"
+    store = open_item_folder(source, Opening(role, names, declared=Declared(kind, axes, key)))
+    return _of_store(store)
+
+
+def _label_images(source: str, names: Sequence[str] | None) -> Pieces:
+    if names is None:
+        files = png_files(source)
+        stems = [Path(file).stem for file in files]
+        # Folders belong to the name where the same file is in several.
+        has_duplicates = len(set(stems)) < len(stems)
+        names = [file.removesuffix(".png") for file in files] if has_duplicates else stems
+    store = open_store(source, role="labels", names=names)
+    pieces: list[Piece] = [partial(_unchanged, item_array) for item_array in store.arrays["labels"]]
+    return Pieces({"labels": pieces}, store.names, {}, store.warnings)

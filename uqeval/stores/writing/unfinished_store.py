@@ -1,0 +1,199 @@
+"""An unfinished store, and how much of it is written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from uqeval.disk.files import resolved
+from uqeval.errors import DataError, OutputError, cut, listed
+from uqeval.stores.writing.new_store import NewStore
+from uqeval.stores.writing.processes import HINT
+from uqeval.stores.writing.verification import check_same_settings, damaged_parts
+from uqeval.stores.writing.write_lock import WriteLock, begin
+from uqeval.stores.zarr import writer as zw
+
+
+class UnfinishedStore:
+    """A store of N items of T samples until it is complete.
+
+    An item is one part, `<index>.all`, or one a sample, `<index>.<t>`; its labels are
+    `<index>.labels`. `attributes` are the store's; they, `settings`, names and compression must be
+    the same for all writers. `skip`, `ranks`, `resume`, `overwrite`: see `PredictionWriter`.
+
+    `kinds`: the arrays of every item, without labels. `store` takes the arrays; `kept` are the
+    items that were all there when it was opened. `finished`: a finished store was resumed; nothing
+    is written. Raises `OutputError` where the store can be neither created nor joined.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        names: Sequence[str],
+        samples: int,
+        *,
+        dense: bool,
+        attributes: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        kinds: Collection[str],
+        compression: zw.Compression,
+        skip: bool,
+        ranks: int,
+        resume: bool,
+        overwrite: bool,
+    ) -> None:
+        if "://" in path:
+            raise OutputError(
+                f"{cut(path)}: stores are written to local folders. Copy it there then."
+            )
+        self.path, self.names, self.open = path, names, True
+        self._samples, self._skip, self._ranks = samples, skip, ranks
+        self._final = resolved(path)
+        zw.check_replaceable(self._final)
+        self.finished = resume and not overwrite and zw.is_complete(self._final) is True
+        if overwrite and resume and zw.is_complete(self._final) is False:
+            overwrite = False
+        root = self._final.with_name(f".{self._final.name}.new") if overwrite else self._final
+        self.store = NewStore(root, len(names), names, dense, compression)
+        if self.finished:
+            check_same_settings(root, attributes, names, kinds, dense)
+            # Its writer may have been killed before it removed this.
+            shutil.rmtree(root / zw.HIDDEN, ignore_errors=True)
+            self._claims, self._earlier = WriteLock(root), set[str]()
+            self.kept = set(range(len(names)))
+            return
+        if overwrite and not self._is_unfinished(root):
+            shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
+
+        def create(folder: Path) -> None:
+            NewStore(folder, len(names), names, dense).create(attributes)
+
+        self._claims, self._earlier = begin(
+            root,
+            create,
+            {**attributes, **settings, "names": names, "compression": compression},
+            shared=ranks > 1,
+            resume=resume,
+            restart=overwrite,
+            damaged=partial(damaged_parts, root, names, kinds, dense),
+        )
+        self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
+
+    def once(self, part: str, description: str, write: Callable[[], None]) -> bool:
+        """Write a part; False if it is there and repeated parts are skipped.
+
+        Raises `DataError` saying `description` was there, and whatever `write` raises; the part is
+        then free again.
+        """
+        if not self.claim(part, description):
+            return False
+        self.write(part, write)
+        return True
+
+    def labels(self, index: int, description: str, write: Callable[[], None]) -> bool:
+        """Write an item's labels as `once` does; False too if an earlier job has."""
+        part = f"{index}.labels"
+        if self.finished or part in self._earlier:
+            return False
+        return self.once(part, description, write)
+
+    def claim(self, part: str, description: str) -> bool:
+        """Return WriteLock a part that `write` comes to later; see `once`."""
+        if part in self._earlier:  # of an item that an earlier job did not end: written again
+            self._earlier.discard(part)
+            self._claims.release(part)
+        return self._claims.take(part) or self.repeated(description)
+
+    def write(self, part: str, write: Callable[[], None]) -> None:
+        """Write a claimed part. Raises what `write` raises; the part is then free again."""
+        try:
+            write()
+        except BaseException:  # an interrupt, too
+            self._claims.release(part)
+            raise
+        self._claims.finish(part)
+
+    def repeated(self, description: str) -> Literal[False]:
+        """Return False for a part that is skipped. Raises `DataError` if repeated parts are
+        errors.
+        """
+        if self._skip:
+            return False
+        raise DataError(
+            f"{description}: was written already, or another process is at it. A distributed "
+            "sampler that repeats items to fill its last batch needs repeated='skip'."
+        )
+
+    def done(self, index: int, sample: int | None) -> bool:
+        """Return whether an item, or one sample of it, is written."""
+        is_written = self._claims.is_written
+        samples = range(self._samples) if sample is None else (sample,)
+        return (
+            is_written(f"{index}.all")
+            or all(is_written(f"{index}.{t}") for t in samples)
+            or self._claims.over()
+        )
+
+    def missing(self) -> list[str]:
+        """Return the items whose samples (or labels, once one item has some) are not all
+        written.
+        """
+        try:
+            parts = self._claims.written()
+        except FileNotFoundError:  # another process has found it complete
+            return []
+        labels = any(part.endswith(".labels") for part in parts)
+        return [
+            name
+            for i, name in enumerate(self.names)
+            if not self._all_of(i, parts) or (labels and f"{i}.labels" not in parts)
+        ]
+
+    def close(self) -> None:
+        """Mark the store complete if all parts are written, and move it to its path.
+
+        Raises `OutputError` if items are missing that no other process will write.
+        """
+        if not self.open:
+            return
+        self.open, clean = False, False
+        try:
+            if not (missing := self.missing()):
+                self._complete()
+            elif self._ranks == 1 and self._claims.alone():
+                raise OutputError(
+                    f"{cut(self.path)}: {len(missing)} of {len(self.names)} items are not all "
+                    "there: "
+                    f"{listed(missing)}. The store stays unfinished; go on with resume=True. {HINT}"
+                )
+            clean = True
+        finally:
+            self._claims.leave(clean=clean)
+
+    def abandon(self) -> None:
+        """Leave the store unfinished, so that a later job can resume it."""
+        if self.open:
+            self.open = False
+            self._claims.leave(clean=False)
+
+    def _complete(self) -> None:
+        with suppress(FileNotFoundError), self._claims.ending():
+            self._claims.remove_partial_chunks()
+            zw.mark_complete(self.store.root)
+            if self.store.root != self._final:
+                zw.publish(self.store.root, self._final)
+                self._claims.moved(self._final)
+
+    @staticmethod
+    def _is_unfinished(root: Path) -> bool:
+        """Return whether writers work on the store at `root`, or have left it before it was in
+        place.
+        """
+        return (root / zw.HIDDEN).is_dir()
+
+    def _all_of(self, index: int, parts: set[str]) -> bool:
+        return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

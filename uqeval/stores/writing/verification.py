@@ -1,0 +1,131 @@
+"""Checks of a store that an earlier writer has left: which parts are whole, which settings it has.
+
+A power loss may leave chunk files that are empty, cut short or full of zeros, though their writer
+had recorded the part as written.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from uqeval.errors import OutputError, StoreError, cut
+from uqeval.stores.zarr import writer as zw
+from uqeval.stores.zarr.array import ZarrArray
+from uqeval.stores.zarr.group import ZarrGroup, open_zarr_group
+from uqeval.stores.zarr.sources import FolderSource
+
+#: Arrays whose samples may be written one by one.
+_STACKS = ("probs", "logits")
+
+
+def damaged_parts(
+    root: Path,
+    names: Sequence[str],
+    kinds: Collection[str],
+    dense: bool,
+    written_parts: Iterable[str],
+) -> set[str]:
+    """Return the parts among `written_parts` that are damaged on disk.
+
+    `kinds`: the arrays of every item, without labels. Every chunk of every written part is read and
+    its checksum compared. Arrays whose metadata cannot be read are removed, so that they are made
+    again.
+    """
+    by_item: dict[int, set[str]] = {}
+    for part in written_parts:
+        by_item.setdefault(int(part.split(".")[0]), set()).add(part)
+    source, damaged = FolderSource(str(root)), set()
+    groups: dict[str, ZarrGroup | None] = {}
+    for index, parts in by_item.items():
+        place = "" if dense else f"items/{zw.item_folder(names[index])}"
+        if place not in groups:
+            groups.clear()
+            groups[place] = _readable_group(source, root, place)
+        group = groups[place]
+        required_kinds = {kind for kind in kinds if any(not p.endswith(".labels") for p in parts)}
+        required_kinds |= {"labels"} & {p.rpartition(".")[2] for p in parts}
+        for kind in required_kinds:
+            array = group.arrays.get(kind) if group is not None else None
+            damaged |= parts & _damaged_of(array, kind, index, parts, dense)
+    return damaged
+
+
+def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup | None:
+    """Return the group at `place` with its readable arrays; what cannot be read is removed."""
+    folder = root / place
+    try:
+        group = open_zarr_group(source, place)
+    except StoreError:
+        group = None
+    if group is None:
+        if place:
+            shutil.rmtree(folder, ignore_errors=True)
+        return None
+    for name in group.unreadable:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in set(group.groups) - {"items", zw.HIDDEN}:  # an array without its metadata
+        shutil.rmtree(folder / name, ignore_errors=True)
+    return group
+
+
+def _damaged_of(
+    array: ZarrArray | None, kind: str, index: int, parts: Collection[str], dense: bool
+) -> set[str]:
+    """Return the parts of an item that chunks of one array belong to and that are not whole."""
+    labels = f"{index}.labels"
+    if array is None:
+        return {labels} if kind == "labels" else set(parts) - {labels}
+    damaged = set()
+    for position in array.positions(index if dense else None):
+        if array.is_whole(position):
+            continue
+        sample = position[int(dense)]
+        if kind == "labels":
+            damaged.add(labels)
+        elif kind in _STACKS and array.chunks[int(dense)] == 1:
+            damaged |= {f"{index}.{sample}", f"{index}.all"}
+        else:
+            damaged |= set(parts) - {labels}
+    return damaged
+
+
+def check_same_settings(
+    root: Path,
+    attributes: Mapping[str, Any],
+    names: Sequence[str],
+    kinds: Collection[str],
+    dense: bool,
+) -> None:
+    """Reject a finished store at `root` that was written with other settings: `OutputError`."""
+    try:
+        group = open_zarr_group(FolderSource(str(root)))
+        assert group is not None  # its metadata say that it is finished
+        found, first = group.attributes, group
+        if not dense:
+            place = f"items/{zw.item_folder(names[0])}"
+            first = open_zarr_group(FolderSource(str(root)), place) or group
+        for unreadable in first.unreadable.values():
+            raise unreadable
+    except StoreError as error:
+        raise OutputError(f"{error} Or say overwrite=True to replace the store.") from error
+    differences = [
+        key
+        for key, value in {**attributes, "names": list(names)}.items()
+        if _comparable(found.get(key)) != _comparable(value)
+    ]
+    if not differences and set(first.arrays) - {"labels"} != set(kinds):
+        differences = ["kind, keep, size or mean_probs"]
+    if differences:
+        raise OutputError(
+            f"{cut(root)}: is a finished store with other settings "
+            f"({cut(', '.join(differences))}). Give "
+            "the settings that it was written with, say overwrite=True alone to replace it, or "
+            "choose another path."
+        )
+
+
+def _comparable(value: Any) -> Any:
+    return {k: v for k, v in value.items() if k != "complete"} if isinstance(value, dict) else value

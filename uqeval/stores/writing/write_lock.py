@@ -1,0 +1,335 @@
+"""Locks of a store's parts between writing processes, as files in the store's folder.
+
+A claim is a file that only one process can create. It holds its writer's id, and one byte more
+once the part is written. Every writer keeps a lock on a file of its own, which the system takes
+away when the process dies: so the locks of dead and of living writers differ.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.publishing import hidden_path, sync_tree
+from uqeval.errors import OutputError, cut, quoted
+from uqeval.stores.writing.processes import HINT
+from uqeval.stores.zarr.writer import (
+    HIDDEN,
+    is_complete,
+    is_taken,
+    put_in_place,
+    writing,
+)
+
+_ID_BYTES = 32
+
+
+def begin(
+    root: Path,
+    create: Callable[[Path], None],
+    settings: Mapping[str, Any],
+    *,
+    shared: bool,
+    resume: bool,
+    restart: bool,
+    damaged: Callable[[set[str]], set[str]],
+) -> tuple[WriteLock, set[str]]:
+    """Create the store at `root`, or joins those who write it; with the parts that are written.
+
+    `create` makes the groups of an empty store in a folder. Of several processes one creates it;
+    it appears at once. See `WriteLock.join` for the rest. Raises `OutputError`.
+    """
+    while True:
+        if not is_taken(root):
+            clear_beside(root)
+            new = hidden_path(root)
+            claims = WriteLock(new)
+            try:
+                create(new)
+                claims.create(settings)
+                with writing(new):
+                    sync_tree(new)
+                if put_in_place(new, root):
+                    claims.moved(root)
+                    return claims, set()
+            except BaseException:  # an interrupt, too: what lies beside goes
+                shutil.rmtree(new, ignore_errors=True)
+                raise
+            claims.leave(clean=False)
+        if not restart and is_complete(root) is not False:
+            raise OutputError(
+                f"{cut(root)}: is a finished store. Say overwrite=True to replace it, or choose "
+                "another path."
+            )
+        claims = WriteLock(root)
+        parts = claims.join(
+            settings, shared=shared, resume=resume, restart=restart, damaged=damaged
+        )
+        if parts is not None:
+            return claims, parts
+        if is_complete(root) is False and not (root / HIDDEN).exists():
+            raise OutputError(
+                f"{cut(root)}: is unfinished, and not of this kind of writer. Choose another path, "
+                "or say overwrite=True."
+            )
+
+
+class WriteLock:
+    """The claims of one writer on the store at `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / HIDDEN
+        self._id = uuid.uuid4().hex
+        self._lock: int | None = None
+
+    def create(self, settings: Mapping[str, Any]) -> None:
+        """Create the hidden folder of a new store and join it. Raises `OutputError`."""
+        with writing(self.folder):
+            for name in ("parts", "writers", "new"):
+                (self.folder / name).mkdir(parents=True)
+            (self.folder / "lock").touch()
+            (self.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+            self._register()
+
+    def moved(self, root: Path) -> None:
+        """Use `root`, to which the store's folder was renamed."""
+        self.root, self.folder = root, root / HIDDEN
+
+    def join(
+        self, settings: Mapping[str, Any], *, shared: bool, resume: bool, restart: bool,
+        damaged: Callable[[set[str]], set[str]],
+    ) -> set[str] | None:  # fmt: skip
+        """Join the writers of an unfinished store; return the parts that are written already.
+
+        `shared`: other processes are expected. `resume`: what a dead writer claimed and did not
+        write is free again, and so are written parts that are `damaged`. `restart`: a store
+        without a living writer is removed. Returns None if there is no store to join. Raises
+        `OutputError` for a store with other settings, and for one without a living writer unless
+        `resume` or `restart` is set.
+        """
+        try:
+            with self._exclusively():
+                living, abandoned = self._writers()
+                idle = not living and (bool(abandoned) or not shared)
+                if living and not shared:
+                    raise OutputError(self._taken(living))
+                if restart and idle and not resume:
+                    trash = hidden_path(self.root)
+                    self.root.rename(trash)  # at once, so that no writer joins half of it
+                    shutil.rmtree(trash, ignore_errors=True)
+                    return None
+                if (abandoned or idle) and not resume:
+                    raise OutputError(
+                        f"{cut(self.root)}: is unfinished: the job that wrote it ended early. Say "
+                        "resume=True to go on, or overwrite=True to begin again."
+                        + ("" if shared else f" {HINT}")
+                    )
+                self._compare(settings)
+                if resume:
+                    self._free(living)
+                    if not living:
+                        self.remove_partial_chunks()
+                    for writer in abandoned:
+                        (self.folder / "writers" / writer).unlink(missing_ok=True)
+                    if not living:  # else a living writer has checked them when it joined
+                        for part in damaged(self.written()):
+                            self.release(part)
+                self._register()
+                return self.written()
+        except FileNotFoundError:
+            return None
+
+    def take(self, part: str) -> bool:
+        """Return WriteLock a part for this writer; False if somebody has it, or the store is
+        complete.
+        """
+        with writing(self.folder):
+            try:
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                file = os.open(self._part(part), flags, 0o666)
+            except (FileExistsError, FileNotFoundError):
+                return False
+            try:
+                os.write(file, self._id.encode())
+            except OSError:
+                self.release(part)
+                raise
+            finally:
+                os.close(file)
+        return True
+
+    def release(self, part: str) -> None:
+        """Give a part back that could not be written, or is to be written again."""
+        self._part(part).unlink(missing_ok=True)
+
+    def finish(self, part: str) -> None:
+        """Record that a part is written. Raises `OutputError`."""
+        with writing(self.folder), self._part(part).open("ab") as file:
+            file.write(b"+")
+
+    def written(self) -> set[str]:
+        """Return all parts that are written, by anybody. Raises `FileNotFoundError` once it is
+        over.
+        """
+        with os.scandir(self.folder / "parts") as entries:
+            return {entry.name for entry in entries if entry.stat().st_size > _ID_BYTES}
+
+    def is_written(self, part: str) -> bool:
+        """Return whether a part is written, by anybody."""
+        try:
+            return self._part(part).stat().st_size > _ID_BYTES
+        except FileNotFoundError:
+            return False
+
+    def over(self) -> bool:
+        """Return whether the store has been completed."""
+        return not self.folder.exists()
+
+    def alone(self) -> bool:
+        """Return whether no other living process writes into the store."""
+        with suppress(FileNotFoundError), self._exclusively():
+            return not self._writers()[0] - {self._id}
+        return True
+
+    def leave(self, *, clean: bool) -> None:
+        """End this writer's work; without `clean` it counts as killed."""
+        if self._lock is None:
+            return
+        path = self.folder / "writers" / self._id
+        try:
+            if clean and path.exists():
+                with writing(path):
+                    path.unlink(missing_ok=True)
+        finally:
+            with suppress(OSError):  # forked data loaders may still have the file open
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+            os.close(self._lock)
+            self._lock = None
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Keep other writers from joining or ending the store; remove the hidden folder at the end.
+
+        Raises `FileNotFoundError` if another process has ended it.
+        """
+        with self._exclusively():
+            yield
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _part(self, part: str) -> Path:
+        return self.folder / "parts" / part
+
+    def _register(self) -> None:
+        path = self.folder / "writers" / self._id
+        with writing(path):
+            self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        _try_lock(self._lock)
+        with writing(path):
+            os.write(self._lock, str(os.getpid()).encode())
+
+    def remove_partial_chunks(self) -> None:
+        """Remove what killed writers have left of chunks; no writer may be active."""
+        for leftover in self.root.rglob("*.partial"):
+            with suppress(OSError):
+                leftover.unlink()
+
+    def _taken(self, living: set[str]) -> str:
+        """Return the message that another process writes into the store."""
+        writer = self.folder / "writers" / min(living)
+        pid = writer.read_text(encoding="ascii") or "another process"
+        return (
+            f"{self.root}: is being written by process {pid}. Wait until it has ended, or, for "
+            "several processes that write one store together, give each ranks=N."
+        )
+
+    def _compare(self, settings: Mapping[str, Any]) -> None:
+        try:
+            settings_of_first = json.loads(
+                (self.folder / "settings.json").read_text(encoding="utf-8")
+            )
+        except (OSError, ValueError) as error:
+            raise OutputError(
+                f"{cut(self.root)}: is unfinished, and not of this kind of writer. Choose another "
+                "path, or say overwrite=True."
+            ) from error
+        for key, value in json.loads(json.dumps(settings)).items():
+            if settings_of_first.get(key) != value:
+                differences = (
+                    "differ"
+                    if key == "names"
+                    else f"{quoted(settings_of_first.get(key))} there, {quoted(value)} here"
+                )
+                raise OutputError(
+                    f"{cut(self.root)}: was begun with other settings: {key}: {differences}. All "
+                    "writers of one store need the same."
+                )
+
+    def _writers(self) -> tuple[set[str], set[str]]:
+        """Return the ids of the living and of the dead."""
+        living: set[str] = set()
+        abandoned: set[str] = set()
+        for path in (self.folder / "writers").iterdir():
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                (abandoned if _try_lock(file) else living).add(path.name)
+            finally:
+                os.close(file)
+        return living, abandoned
+
+    def _free(self, living: set[str]) -> None:
+        for part in (self.folder / "parts").iterdir():
+            with suppress(FileNotFoundError):
+                owner = part.read_text(encoding="ascii")
+                if len(owner) == _ID_BYTES and owner not in living:
+                    part.unlink()
+                elif len(owner) < _ID_BYTES and not living:
+                    part.unlink()  # its writer died between two system calls
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        path = self.folder / "lock"
+        with _writing_if_present(path):
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                # A file system without locks takes what comes; claims still hold there.
+                with suppress(OSError):
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if not os.path.samestat(os.fstat(file), path.stat()):
+                    raise FileNotFoundError(path)  # moved away while we waited
+                yield
+            finally:
+                os.close(file)
+
+
+@contextmanager
+def _writing_if_present(path: Path) -> Iterator[None]:
+    """Lock as `writing` does, but let `FileNotFoundError` through: another process has removed or
+    finished the store.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        with writing(Path(error.filename or path)):
+            raise
+
+
+def _try_lock(file: int) -> bool:
+    """Return whether the lock could be had; where there are no locks, everybody counts as
+    living.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Zarr stores: folders, zip files and URLs; read chunk by chunk, and written."""

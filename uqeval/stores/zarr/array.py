@@ -1,0 +1,348 @@
+"""Zarr arrays, versions 2 and 3, sharded or not, in folders, zip files and at URLs.
+
+Zarr reads a chunk that is missing as its fill value, and a damaged one as anything at all. Here
+every chunk of a region is fetched, checked and decoded exactly once, or the read fails by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import threading
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError, cut
+from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.bfloat16 import widened
+from uqeval.stores.stamps import combined_stamp
+from uqeval.stores.zarr.codecs import checked_crc32c
+from uqeval.stores.zarr.decompress import DamagedChunk
+from uqeval.stores.zarr.metadata import Layout, Shards
+from uqeval.stores.zarr.shard_index import ShardIndices
+from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong
+
+Position = tuple[int, ...]
+
+_MOST_CHUNKS = 50_000_000
+#: Chunk files that may be missing whatever is stored; and how many for each that is stored, without
+#: and with `fill_missing`.
+_FEW, _LOST, _SPARSE = 4096, 100, 10_000
+_MOST_MISSING = 1_000_000
+_ABSENT = 2**64 - 1
+
+
+class ZarrArray(StoredArray):
+    """A Zarr array. With `fill_missing`, chunks that are not there read as the fill value."""
+
+    def __init__(
+        self, source: Source, name: str, layout: Layout, *, fill_missing: bool = False
+    ) -> None:
+        self.where = array_place(source, name)
+        self.shape = layout.shape
+        self.dtype = np.dtype(np.float32) if layout.coarse else layout.dtype
+        self.chunks = layout.chunks
+        self.attributes = layout.attributes
+        self.dimension_names = layout.dimension_names
+        self._layout = layout
+        self._source = source
+        self._name = name
+        self.fill_missing = fill_missing
+        self._lock = threading.Lock()
+        self._listed: dict[Position, Entry] | None = None
+        self._indices = ShardIndices(source)
+
+    @property
+    def text(self) -> bool:
+        """Return whether the array holds strings."""
+        return self._layout.text
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """Return the values of `region`, C-contiguous and in native byte order; see
+        `StoredArray.read`.
+
+        Raises `StoreError` for a chunk that is damaged, cut short or (without `fill_missing`)
+        absent.
+        """
+        bounds = [bound.indices(size)[:2] for bound, size in zip(region, self.shape, strict=True)]
+        shape = tuple(max(0, stop - start) for start, stop in bounds)
+        if 0 in shape:
+            return np.empty(shape, self.dtype)
+        grid = [
+            range(start // chunk, -(-stop // chunk))
+            for (start, stop), chunk in zip(bounds, self.chunks, strict=True)
+        ]
+        cached_chunk: NDArray[Any] | None = None
+        for position in itertools.product(*grid):
+            chunk = self._chunk(position)
+            in_chunk, outside = [], []
+            for index, size, (start, stop) in zip(position, self.chunks, bounds, strict=True):
+                low, high = max(start, index * size), min(stop, (index + 1) * size)
+                in_chunk.append(slice(low - index * size, high - index * size))
+                outside.append(slice(low - start, high - start))
+            tile = chunk[tuple(in_chunk)]
+            if tile.shape == shape:
+                return np.require(tile, requirements=["C", "A"])
+            if cached_chunk is None:
+                cached_chunk = np.empty(shape, chunk.dtype)
+            cached_chunk[tuple(outside)] = tile
+        assert cached_chunk is not None  # the region is not empty
+        return cached_chunk
+
+    def check_claims(self) -> None:
+        """Raise `StoreError` for a shape of far more chunks than are stored.
+
+        `missing` reports a few missing chunks; this check allocates nothing of the shape.
+        """
+        files = math.prod(self._grid(self._layout.files))
+        empty = 0 in self.shape and max(self.shape) > 2**31
+        if not empty and files <= _FEW:
+            return
+        stored = len(self._entries()) if self._source.listable else files
+        most = (_SPARSE if self.fill_missing else _LOST) * (stored + 1)
+        if empty or files > most or math.prod(self._grid(self.chunks)) > _MOST_CHUNKS:
+            raise StoreError(
+                f"{self.where}: its metadata claim the shape {self.shape}, which is {files:,} "
+                f"chunk files of {self._layout.files}, and {stored:,} are stored. Write it again "
+                "with the shape that the data have, or with larger chunks."
+            )
+
+    def missing(self) -> list[Position]:
+        """Return grid positions, in units of `chunks`, of the chunks that the store does not hold.
+
+        Empty where the source cannot be listed (a web server): `read` refuses what is missing in
+        any case. Raises `StoreError` where a shard's index is damaged, and where so many are
+        missing that the metadata cannot belong to the data.
+        """
+        grid = self._grid(self.chunks)
+        if math.prod(grid) > _MOST_CHUNKS:
+            raise StoreError(
+                f"{self.where}: its metadata claim the shape {self.shape}, which is "
+                f"{math.prod(grid):,} chunks of {self.chunks}. Write it again with larger chunks, "
+                "or with the shape that the data have."
+            )
+        if not self._source.listable:
+            return []
+        absent = np.ones(grid, np.bool_)
+        for position in self._entries():
+            if (shards := self._layout.shards) is None:
+                absent[position] = False
+                continue
+            index = self._index(position)
+            if index is not None:
+                start = [at * count for at, count in zip(position, shards.per_shard, strict=True)]
+                box = tuple(
+                    slice(first, first + count)
+                    for first, count in zip(start, shards.per_shard, strict=True)
+                )
+                target = absent[box]
+                present = (index != _ABSENT).any(axis=-1)
+                target[...] = ~present[tuple(slice(0, size) for size in target.shape)]
+        count = int(np.count_nonzero(absent))
+        if count > _MOST_MISSING:
+            raise StoreError(
+                f"{self.where}: holds {absent.size - count:,} of {absent.size:,} chunks. Either "
+                "the writer never ran to its end, or the shape in the metadata is wrong."
+            )
+        return [tuple(map(int, position)) for position in np.argwhere(absent)]
+
+    def positions(self, first: int | None = None) -> Iterator[Position]:
+        """Return all grid positions of chunks, or those with `first` on the first axis."""
+        grid = [range(count) for count in self._grid(self.chunks)]
+        if first is not None:
+            grid[0] = range(first, first + 1)
+        return itertools.product(*grid)
+
+    def is_whole(self, position: Position) -> bool:
+        """Return whether a chunk (no shards) exists and passes its checksum, or its decoder."""
+        codec = self._layout.codec
+        try:
+            data = self._fetch(self._layout.key(position))
+            if data is None:
+                return False
+            (checked_crc32c if codec.checksum_last else codec.decode)(data)
+        except DamagedChunk:
+            return False
+        return True
+
+    def wrong_lengths(self) -> list[str]:
+        """Return the keys of stored chunks whose length cannot be right, each with what is wrong.
+
+        Raises `StoreError` where a shard's index is damaged.
+        """
+        messages = []
+        for position, entry in sorted(self._entries().items()):
+            key, chunks = self._layout.key(position), [(0, entry.size)]
+            if self._layout.shards is not None and entry.size:
+                index = self._index(position)
+                assert index is not None  # it is among the entries
+                chunks = [(a, b) for a, b in index.reshape(-1, 2).tolist() if b != _ABSENT]
+            for start, length in chunks:
+                try:
+                    if start + length > entry.size:
+                        raise DamagedChunk(f"has {entry.size} bytes, expected {start + length}")
+                    head = partial(self._source.get, self._path(key), start)
+                    local = self._source.local
+                    self._layout.codec.check_length(length, head if local else None)
+                except DamagedChunk as damage:
+                    messages.append(f"{key} {damage}")
+                    break
+        return messages
+
+    def stored_bytes(self) -> int:
+        """Return the stored bytes of all chunks. Raises `StoreError` if listing fails."""
+        return sum(entry.size for entry in self._entries().values())
+
+    def fingerprint(self) -> str:
+        """Return SHA-256 of the metadata and of every chunk's key, size and stored checksum or
+        ETag.
+
+        Raises `StoreError` if the chunks cannot be listed.
+        """
+        layout = self._layout
+        checked = layout.codec.checksum_last
+        if layout.shards:
+            checked = layout.shards.index_at_end and layout.shards.index_checked
+        digest = hashlib.sha256(layout.document)
+        for position, entry in sorted(self._entries().items()):
+            key, tag = layout.key(position), entry.tag
+            if checked and not tag:
+                tag = bytes(self._source.get(self._path(key), start=-4) or b"").hex()
+            digest.update(f"\n{key} {entry.size} {tag}".encode())
+        return digest.hexdigest()
+
+    def stamp(self, index: int | None) -> str | None:
+        """Return a stamp of the metadata without the item count, and of every chunk of the item.
+
+        None for web servers, which cannot list their content.
+        """
+        if not self._source.listable:
+            return None
+        layout, entries = self._layout, self._entries()
+        shape: list[int | None] = list(self.shape)
+        place = 0
+        if index is not None:
+            along = self.axes.index("item")
+            shape[along], place = None, index % layout.files[along]
+        stamps = []
+        for position in self._files_of(index):
+            key = self._path(layout.key(position))
+            entry = entries.get(position)
+            stamps.append(self._source.stamp(key, entry) if entry else "not stored")
+        return combined_stamp(stamps, layout.form, self.axes, shape, place)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        """Return the state of each file that holds chunks of the item, by path."""
+        key = self._layout.key
+        states_by_key: dict[str, str] = {}
+        if self._source.local:
+            for at in self._files_of(index):
+                states_by_key |= self._source.states(self._path(key(at)))
+        return states_by_key
+
+    def recheck(self) -> None:
+        """Raise `ChangedError` if chunks of a server are not as they were when they were read."""
+        self._source.recheck(self._name)
+
+    def _files_of(self, index: int | None) -> Iterator[Position]:
+        """Yield the grid positions of the files (chunks or shards) that hold an item, or all."""
+        grid = [range(count) for count in self._grid(self._layout.files)]
+        if index is not None:
+            along = self.axes.index("item")
+            first = index // self._layout.files[along]
+            grid[along] = range(first, first + 1)
+        return itertools.product(*grid)
+
+    def _grid(self, unit: Position) -> Position:
+        return tuple(
+            -(-size // chunk_size) for size, chunk_size in zip(self.shape, unit, strict=True)
+        )
+
+    def _path(self, key: str) -> str:
+        return f"{self._name}/{key}" if self._name else key
+
+    def _entries(self) -> dict[Position, Entry]:
+        """Return the stored chunks, listed once, without keys outside the grid."""
+        with self._lock:
+            if self._listed is None:
+                grid = self._grid(self._layout.files)
+                self._listed = {}
+                for key, entry in self._source.entries(self._name).items():
+                    position = self._layout.position(key)
+                    if position is not None and all(map(int.__lt__, position, grid)):
+                        self._listed[position] = entry
+            return self._listed
+
+    def _chunk(self, position: Position) -> NDArray[Any]:
+        """Return the whole chunk at a grid position, past the array's edge too."""
+        shards = self._layout.shards
+        key = self._layout.key(position)
+        try:
+            if shards is None:
+                data = self._fetch(key)
+            else:
+                shard = tuple(map(int.__floordiv__, position, shards.per_shard))
+                key = f"{list(position)} in shard {self._layout.key(shard)}"
+                data = self._fetch_inner(position, shard, shards)
+            if data is None:
+                return self._absent(key)
+            values = self._layout.codec.decode(data)
+            return widened(values) if self._layout.coarse else values
+        except DamagedChunk as damage:
+            raise StoreError(
+                f"{self.where}: chunk {key} is damaged: {damage}. Copy it again from where it was "
+                "written, or write it again."
+            ) from damage
+        except MemoryError as error:
+            raise StoreError(
+                f"{self.where}: chunk {key} does not fit into memory: {self.chunks} of "
+                f"{self.dtype} in one chunk. Write the array with smaller chunks."
+            ) from error
+
+    def _fetch(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        stored = self._layout.codec.stored
+        try:
+            data = self._source.get(self._path(key), start, length, stored.most)
+        except TooLong as error:
+            raise DamagedChunk(f"too long: {error}") from None
+        if data is not None and not len(data) and not length:
+            raise DamagedChunk("cut short: 0 bytes")
+        return data
+
+    def _fetch_inner(self, position: Position, shard: Position, shards: Shards) -> Buffer | None:
+        index = self._index(shard)
+        if index is None:
+            return None
+        start, length = map(int, index[tuple(map(int.__mod__, position, shards.per_shard))])
+        if start == length == _ABSENT:
+            return None
+        if start + length >= 2**63:
+            raise DamagedChunk(f"the shard's index puts {length} bytes at byte {start}")
+        data = self._fetch(self._layout.key(shard), start, length)
+        if data is None or len(data) != length:
+            raise DamagedChunk(f"cut short: {len(data or b'')} of {length} bytes in the shard")
+        return data
+
+    def _index(self, shard: Position) -> NDArray[np.uint64] | None:
+        """Return offset and size of every chunk in a shard, or None if there is no such shard."""
+        shards, key = self._layout.shards, self._layout.key(shard)
+        assert shards is not None
+        return self._indices.of(self._path(key), shards, f"{self.where}: shard {key}")
+
+    def _absent(self, key: str) -> NDArray[Any]:
+        if not self.fill_missing:
+            raise StoreError(
+                f"{self.where}: chunk {key} is not stored. Copy or write it again; if it was left "
+                "out because all its values are the fill value, say --missing-chunks fill."
+            )
+        return np.full(self.chunks, self._layout.fill_value, self.dtype)
+
+
+def array_place(source: Source, name: str) -> str:
+    """Return the name of an array or group `name` in `source` for messages."""
+    return cut(f"{source.path.rstrip('/')}/{name}" if name else source.path)

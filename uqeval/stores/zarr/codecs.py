@@ -1,0 +1,344 @@
+"""One chunk's bytes to one chunk's values, checked on the way: a damaged chunk never gets through.
+
+Decoding goes to numcodecs or the standard library directly. The size of every chunk is known from
+the metadata, and each codec is held to it before memory is allocated (`decompress`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.disk.files import MOST_BYTES
+from uqeval.errors import StoreError, cut, quoted
+from uqeval.stores.zarr.decompress import DamagedChunk, check_length, decompress
+from uqeval.stores.zarr.source import Buffer
+
+#: numcodecs' codecs that give bytes or numbers. `pickle` and its like run what they read.
+SAFE = frozenset(
+    {"adler32", "astype", "bitround", "blosc", "bz2", "crc32", "crc32c", "delta", "zlib", "zstd"}
+    | {"fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits"}
+    | {"quantize", "shuffle"}
+)
+_COMPRESSORS = frozenset({"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"})
+_CHECKSUMS = frozenset({"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"})
+#: Codecs that say in which dtype the values are before and after.
+_DTYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
+#: Bytes of text that an item's name may have at the most, all of an array together.
+_TEXT = 1 << 12
+#: Filters after which values may have another dtype.
+_RETYPES = frozenset({"astype", "delta", "fixedscaleoffset", "quantize"})
+#: Zarr v3 filters that work on values one by one, so that decoding them may ignore the axes.
+_FLAT_FILTERS = frozenset({"astype", "bitround", "fixedscaleoffset", "quantize", "transpose"})
+_ARRAY_FILTERS = _FLAT_FILTERS | {"delta", "packbits"}
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes of a chunk between two codecs: `exact` where it is known, and `most` at the most."""
+
+    exact: int | None
+    most: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One codec; `size` is what must come out of it."""
+
+    id: str
+    config: Mapping[str, Any]
+    size: Size
+    codec: Any
+
+    def decode(self, data: Any) -> Any:
+        """Return the bytes before this codec; raises `DamagedChunk`."""
+        if self.codec is None and self.id == "crc32c":
+            return checked_crc32c(data)
+        exact = self.size.exact
+        decoded = decompress(self.id, self.codec, data, exact, self.size.most)
+        size = memoryview(decoded).nbytes
+        if exact is not None and size != exact:
+            raise DamagedChunk(f"unpacks to {size} bytes where the shape needs {exact}")
+        check_length(size, self.size.most)
+        return decoded
+
+
+@dataclass(frozen=True)
+class ChunkCodec:
+    """How every chunk of an array is decoded; `stored`: how many bytes of it are on disk.
+
+    `raw`: the bytes are the values as this machine has them in memory, perhaps with a checksum
+    behind, so that a mapped file needs no decoding.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    steps: tuple[Step, ...]
+    order: tuple[int, ...]
+    stored: Size
+    text: bool = False
+    rest: Mapping[str, Any] | None = None
+
+    @property
+    def raw(self) -> bool:
+        """Return whether nothing has to be decoded; see the class."""
+        return (
+            all(step.id == "crc32c" for step in self.steps)
+            and self.order == tuple(range(len(self.shape)))
+            and self.dtype.isnative
+            and self.rest is None
+            and not self.text
+        )
+
+    @property
+    def checksum_last(self) -> bool:
+        """Return whether the last four bytes of a chunk are a checksum of the others."""
+        return bool(self.steps) and self.steps[-1].id == "crc32c"
+
+    def check_length(self, length: int, head: Callable[[int], Buffer | None] | None) -> None:
+        """Reject a chunk of `length` bytes as stored: `DamagedChunk`.
+
+        The length is known without compression, and with Blosc as the last compressor, whose header
+        says it; of other chunks only empty ones are found. `head` returns the first bytes of the
+        chunk; None where to read them costs too much.
+        """
+        if length == 0:
+            raise DamagedChunk("is empty")
+        steps = list(self.steps)
+        body = length
+        while steps and steps[-1].id == "crc32c" and steps[-1].codec is None:
+            steps.pop()
+            body -= 4
+        required = None
+        if not steps and not self.text and self.rest is None:
+            required = math.prod(self.shape) * self.dtype.itemsize
+        elif steps and steps[-1].id == "blosc" and head is not None:
+            first = memoryview(head(16) or b"")
+            required = int.from_bytes(first[12:16], "little") if len(first) == 16 else 16
+        if body != required and (required is not None or body <= 0):
+            expected = f"expected {length - body + required}" if required else "too few"
+            raise DamagedChunk(f"has {length} bytes, {expected}")
+
+    def decode(self, data: Buffer) -> NDArray[Any]:
+        """Return the values of one chunk, in native byte order, perhaps read-only.
+
+        Raises `DamagedChunk` where the bytes cannot be what was written.
+        """
+        for step in reversed(self.steps):
+            data = step.decode(data)
+        if self.rest is not None:
+            return _decode_with_zarr(self.rest, data)
+        if self.text:
+            return _decode_text(data, math.prod(self.shape)).reshape(self.shape)
+        flat = np.frombuffer(memoryview(data), np.uint8)
+        expected = math.prod(self.shape) * self.dtype.itemsize
+        if flat.size != expected:
+            word = "cut short" if flat.size < expected else "too long"
+            raise DamagedChunk(f"{word}: {flat.size} of {expected} bytes")
+        values: NDArray[Any] = flat.view(self.dtype)
+        if not self.dtype.isnative:
+            values = values.astype(self.dtype.newbyteorder("="))
+        stored = tuple(self.shape[axis] for axis in self.order)
+        return values.reshape(stored).transpose(np.argsort(self.order))
+
+
+def checked_crc32c(data: Buffer) -> memoryview:
+    """Return `data` without its trailing CRC-32C. Raises `DamagedChunk` if they do not
+    belong together.
+    """
+    import google_crc32c
+
+    view = memoryview(data).cast("B")
+    if len(view) < 4:
+        raise DamagedChunk(f"cut short: {len(view)} bytes, too few for a checksum")
+    body = view[:-4]
+    # The C function takes any buffer; asarray because it insists on a contiguous one of bytes.
+    if google_crc32c.value(np.frombuffer(body, np.uint8)) != int.from_bytes(view[-4:], "little"):
+        raise DamagedChunk("checksum does not match (bits changed, or the chunk is cut short)")
+    return body
+
+
+def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
+    """Return Variable-length UTF-8: a count, then each string's length and bytes."""
+    view = memoryview(data).cast("B")
+    texts: list[str] = []
+    position = 4
+    if (count := int.from_bytes(view[:4], "little")) != expected:
+        raise DamagedChunk(f"holds {count} of {expected} strings")
+    try:
+        for _ in range(count):
+            length = int.from_bytes(view[position : position + 4], "little")
+            text = bytes(view[position + 4 : position + 4 + length])
+            if len(text) != length or position + 4 > len(view):
+                raise DamagedChunk("cut short: its strings end early")
+            texts.append(text.decode("utf-8"))
+            position += 4 + length
+    except UnicodeDecodeError as error:
+        raise DamagedChunk(f"its strings are not UTF-8 ({cut(error)})") from error
+    return np.array(texts, dtype=object)
+
+
+def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> NDArray[Any]:
+    """Decode a chunk with a codec that only Zarr supports, as a one-chunk array in memory.
+
+    The other steps of the chunk's pipeline check its bytes as far as they can."""
+    import zarr
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.storage import MemoryStore
+
+    buffers = default_buffer_prototype().buffer
+    key = "/".join(["c", *("0" for _ in metadata["shape"])])
+    document = json.dumps(dict(metadata)).encode()
+    try:
+        store = MemoryStore(
+            {"zarr.json": buffers.from_bytes(document), key: buffers.from_bytes(bytes(data))},
+            read_only=True,
+        )
+        values: NDArray[Any] = np.asarray(zarr.open_array(store, mode="r")[...])
+    except Exception as error:  # an unknown codec may raise anything
+        raise DamagedChunk(f"cannot be unpacked ({cut(error)})") from error
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def codec_v2(
+    document: Mapping[str, Any],
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    text: bool,
+    where: str,
+) -> ChunkCodec:
+    """Return the decoder that a `.zarray` names; raises `StoreError` for a codec that is not
+    known.
+    """
+    configs = [dict(config) for config in document.get("filters") or ()]
+    if text:
+        configs = [config for config in configs if config.get("id") != "vlen-utf8"]
+    if compressor := document.get("compressor"):
+        configs.append(dict(compressor))
+    named = [(str(config.pop("id", "")), config) for config in configs]
+    steps, stored = _chain(named, shape, _decoded(shape, dtype, text), where)
+    axes = tuple(range(len(shape)))
+    order = axes[::-1] if document.get("order") == "F" else axes
+    return ChunkCodec(shape, dtype, steps, order, stored, text)
+
+
+def codec_v3(
+    document: Mapping[str, Any],
+    codecs: Sequence[Mapping[str, Any]],
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    text: bool,
+    where: str,
+) -> ChunkCodec:
+    """Return the decoder for a chain of Zarr v3 codecs; raises `StoreError` for one that is not
+    known.
+    """
+    order = tuple(range(len(shape)))
+    named = [
+        (str(codec.get("name")).removeprefix("numcodecs."), dict(codec.get("configuration") or {}))
+        for codec in codecs
+    ]
+    at = next((i for i, (name, _) in enumerate(named) if name in ("bytes", "vlen-utf8")), -1)
+    if text and (at < 0 or named[at][0] != "vlen-utf8"):
+        raise StoreError(f"{where}: text stored as {named} is not read; use the vlen-utf8 codec.")
+    filters, compressors = named[: max(at, 0)], named[at + 1 :]
+    for name, _ in filters if at >= 0 else named:
+        if at < 0 or name not in _ARRAY_FILTERS:
+            raise _unknown(name, where)
+    decoded = _decoded(shape, dtype, text)
+    if all(name in _FLAT_FILTERS for name, _ in filters):
+        for name, config in filters:
+            if name == "transpose":
+                order = tuple(order[axis] for axis in config["order"])
+        if named[at][1].get("endian") == "big":
+            dtype = dtype.newbyteorder(">")
+        flat = [step for step in filters if step[0] != "transpose"]
+        steps, stored = _chain([*flat, *compressors], shape, decoded, where)
+        return ChunkCodec(shape, dtype, steps, order, stored, text)
+    # Filters that look at neighbours are left to Zarr, together with what makes bytes of values.
+    inner = _chain([step for step in filters if step[0] != "transpose"], shape, decoded, where)[1]
+    steps, stored = _chain(compressors, shape, inner, where)
+    grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
+    keys = {"name": "default", "configuration": {"separator": "/"}}
+    array_document = dict(document) | {
+        "shape": shape,
+        "chunk_grid": grid,
+        "chunk_key_encoding": keys,
+    }
+    array_document |= {"codecs": list(codecs[: at + 1]), "attributes": {}}
+    return ChunkCodec(shape, dtype, steps, order, stored, text, array_document)
+
+
+def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:
+    """Return bytes of a chunk's values; of texts there is only a bound."""
+    count = math.prod(shape)
+    if text:
+        return Size(None, min(4 + count * (4 + _TEXT), MOST_BYTES))
+    return Size(count * dtype.itemsize, count * dtype.itemsize)
+
+
+def _chain(
+    named: Sequence[tuple[str, Mapping[str, Any]]], shape: tuple[int, ...], size: Size, where: str
+) -> tuple[tuple[Step, ...], Size]:
+    """Return the steps of a chain of codecs over bytes of `size`, and how many bytes it makes of
+    them.
+    """
+    steps = []
+    for name, config in named:
+        steps.append(_step(name, config, size, where))
+        size = _encoded(name, config, math.prod(shape), size)
+    return tuple(steps), size
+
+
+def _encoded(name: str, config: Mapping[str, Any], count: int, size: Size) -> Size:
+    """Return the possible sizes after a codec, of `count` values of `size` bytes."""
+    if name in _COMPRESSORS:
+        return Size(None, 2 * size.most + 2**16)  # what cannot be compressed grows a little
+    exact = size.exact
+    if name in _CHECKSUMS:
+        return Size(None if exact is None else exact + 4, size.most + 4)
+    if name == "packbits":
+        exact = None if exact is None else 1 + -(-count // 8)
+    elif name in _RETYPES:
+        kind = config.get("astype") or config.get("encode_dtype") or config.get("dtype")
+        exact = None if exact is None else count * np.dtype(kind).itemsize
+    return Size(exact, 16 * size.most + 16 if exact is None else exact)
+
+
+def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
+    import numcodecs
+
+    if name not in SAFE:
+        raise _unknown(name, where)
+    if name == "gzip" or (name == "crc32c" and config.get("location", "end") == "end"):
+        return Step(name, config, size, None)
+    if name == "blosc":
+        return Step(name, config, size, numcodecs.Blosc())
+    if name == "zstd":
+        return Step(name, config, size, numcodecs.Zstd())
+    try:
+        for key in _DTYPES:
+            if config.get(key) is not None and np.dtype(config[key]).kind not in "biufc":
+                raise ValueError(f"{key} is not of numbers")
+        width = config.get("elementsize", 1)
+        if type(width) is not int or not 1 <= width <= 2**10:
+            raise ValueError(f"elementsize {quoted(width)}, expected 1 to 1024")
+        return Step(name, config, size, numcodecs.get_codec({"id": name, **config}))
+    except Exception as error:  # numcodecs raises whatever the codec's constructor raises
+        raise StoreError(
+            f"{where}: the codec {quoted(name)} cannot be set up ({cut(error)})."
+        ) from error
+
+
+def _unknown(name: str, where: str) -> StoreError:
+    return StoreError(
+        f"{where}: is stored with the codec {quoted(name)}, which is not read: it may run code, or "
+        "nothing bounds what it unpacks to. Write the array again with zstd, blosc or no "
+        "compression."
+    )

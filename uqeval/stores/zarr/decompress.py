@@ -1,0 +1,141 @@
+"""Decompression that never gives more bytes than a chunk may have.
+
+numcodecs allocates what the compressed data claim. Here a claim is compared with what must come
+out before anything is allocated, and streams without a claim are cut off one byte beyond it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from uqeval.errors import cut
+from uqeval.stores.zarr.source import Buffer
+
+#: Memory that unpacking lzma may take for its dictionary.
+_LZMA_MEMORY = 1 << 28
+_ZSTD_MAGIC = 0xFD2FB528
+
+
+class DamagedChunk(Exception):
+    """What is wrong with a chunk's bytes, said without the chunk's name."""
+
+
+def decompress(name: str, codec: Any, data: Buffer, size: int | None, most: int) -> Any:
+    """Return the bytes before the codec `name` was applied.
+
+    `size` is what must come out where it is known, `most` what may come out at the most. Raises
+    `DamagedChunk`, whatever the data are.
+    """
+    if name == "blosc":
+        _check_blosc(data, size, most)
+    try:
+        if name in _STREAMS:
+            return _unpacked(name, codec, data, most)
+        if name == "zstd":
+            return _unzstd(codec, data, size, most)
+        if name == "lz4":
+            check_claim(int.from_bytes(memoryview(data).cast("B")[:4], "little"), size, most)
+        return codec.decode(data)
+    except DamagedChunk:
+        raise
+    except Exception as error:  # each compressor has its own
+        raise DamagedChunk(f"its {name} data cannot be unpacked ({cut(error)})") from error
+
+
+def check_claim(claimed: int, size: int | None, most: int) -> None:
+    """Raise `DamagedChunk` where data claim to unpack to other than `size`, or to more than `most`
+    bytes."""
+    if size is not None and claimed != size:
+        raise DamagedChunk(f"unpacks to {claimed} bytes where the shape needs {size}")
+    if claimed > most:
+        raise DamagedChunk(f"unpacks to {claimed} bytes, expected at most {most}")
+
+
+def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
+    """Check the header of a Blosc chunk: numcodecs reads past the end of truncated chunks."""
+    view = memoryview(data).cast("B")
+    if len(view) < 16:
+        raise DamagedChunk(f"cut short: {len(view)} bytes, too few for a blosc header")
+    unpacked, block, packed = (int.from_bytes(view[i : i + 4], "little") for i in (4, 8, 12))
+    if packed != len(view):
+        word = "cut short" if len(view) < packed else "too long"
+        raise DamagedChunk(f"{word}: {len(view)} of {packed} bytes")
+    check_claim(unpacked, size, most)
+    if unpacked and not 0 < block <= max(unpacked, 128):
+        raise DamagedChunk("its blosc header is damaged")
+
+
+def _unzstd(codec: Any, data: Buffer, size: int | None, most: int) -> Any:
+    """Unpack one zstd frame whose size is in its header, or given."""
+    claimed = zstd_size(memoryview(data).cast("B"))
+    if claimed is not None:
+        check_claim(claimed, size, most)
+        return codec.decode(data)
+    if size is None:
+        raise DamagedChunk("its zstd data do not tell how many bytes they unpack to")
+    out = np.empty(size, np.uint8)
+    codec.decode(data, out)
+    return out
+
+
+def zstd_size(view: memoryview) -> int | None:
+    """Return the size of the content that the header of a zstd frame declares, RFC 8878
+    §3.1.1.1.
+    """
+    if len(view) < 6 or int.from_bytes(view[:4], "little") != _ZSTD_MAGIC:
+        raise DamagedChunk("its zstd data cannot be unpacked (no zstd frame)")
+    flags = view[4]
+    is_single, width = flags >> 5 & 1, (0, 2, 4, 8)[flags >> 6]
+    if not width and not is_single:
+        return None
+    at = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
+    field = int.from_bytes(view[at : at + (width or 1)], "little")
+    return field + 256 if width == 2 else field
+
+
+def _unpacked(name: str, codec: Any, data: Buffer, most: int) -> bytes:
+    """Return the one stream in `data`, cut off at `most` + 1 bytes."""
+    if name == "gzip":  # several members are one stream
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            unpacked = file.read(most + 1)
+        check_length(len(unpacked), most)
+        return unpacked
+    stream = _STREAMS[name](codec)
+    parts: list[bytes] = []
+    length, remaining = 0, data
+    while not stream.eof:
+        parts.append(stream.decompress(remaining, most + 1 - length))
+        length += len(parts[-1])
+        check_length(length, most)
+        remaining = getattr(stream, "unconsumed_tail", b"")
+        if not parts[-1] and not remaining and not stream.eof:
+            raise DamagedChunk(f"its {name} data are cut short")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def check_length(length: int, most: int) -> None:
+    """Raise `DamagedChunk` for more than `most` bytes."""
+    if length > most:
+        raise DamagedChunk(f"unpacks to more than the {most} bytes that the shape needs")
+
+
+def _lzma(codec: Any) -> Any:
+    form = getattr(codec, "format", lzma.FORMAT_XZ)
+    limit = None if form == lzma.FORMAT_RAW else _LZMA_MEMORY
+    return lzma.LZMADecompressor(form, limit, getattr(codec, "filters", None))
+
+
+_STREAMS: Mapping[str, Callable[[Any], Any]] = {
+    "zlib": lambda codec: zlib.decompressobj(),
+    "gzip": gzip.GzipFile,
+    "bz2": lambda codec: bz2.BZ2Decompressor(),
+    "lzma": _lzma,
+}
