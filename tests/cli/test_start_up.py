@@ -28,7 +28,9 @@ def test_what_is_refused_waits_for_no_compiler(complete: Path, arguments: str) -
     assert not loaded & {"numba", "llvmlite", "scipy", "cv2", "matplotlib", "jinja2", "yaml"}
 
 
-def test_a_run_loads_numba_alone(complete: Path) -> None:
+def test_a_run_loads_numba_and_its_own_family_alone(complete: Path) -> None:
     loaded = loaded_by("pavpu", complete, "-q")
     assert "numba" in loaded
-    assert not loaded & {"scipy.linalg", "cv2", "matplotlib", "jinja2"}
+    assert not loaded & {"scipy.linalg", "cv2", "matplotlib", "jinja2", "coverage.control"}
+    families = {"calibration", "failure", "regression", "nmerci", "sparsification", "temporal"}
+    assert not {name for name in loaded if name.rpartition("metrics.")[2].split("_")[0] in families}

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -125,6 +126,8 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; shorten messages about its arguments."""
+        gc.freeze()
+        gc.enable()
         with _short_mistakes():
             return super().invoke(ctx)
 
@@ -165,6 +168,8 @@ def _root(
 
 def main() -> None:
     """Run the command line, and end the process with one of the statuses above."""
+    # What is imported stays: until the command runs, garbage collection finds nothing.
+    gc.disable()
     # uqeval has its own threads; additional threads of NumPy's library would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     ended: list[int] = []

@@ -77,6 +77,8 @@ class Command(TyperCommand):
         if _HELP_ALL in args:
             self._shows_all, args = True, ["--help"]
         args, notes = replace_options(self.name or "", args)
+        for parameter in self.params:
+            _skip_check_of_absent(parameter)
         try:
             arguments = super().parse_args(ctx, args)
             if not ctx.params.get("quiet"):
@@ -88,6 +90,20 @@ class Command(TyperCommand):
         except typer.BadParameter as error:
             error.message = _plain(error)
             raise
+
+
+def _skip_check_of_absent(parameter: Any) -> None:
+    """Let an absent option without a default be None, or () if it takes several values.
+
+    Typer gives the same, but first has pydantic build a check, which takes a millisecond an option.
+    """
+    if parameter.required or parameter.callback:
+        return
+    absent = () if parameter.multiple or parameter.nargs == -1 else None
+    check = parameter.process_value
+    parameter.process_value = lambda context, value: (
+        absent if value is None else check(context, value)
+    )
 
 
 #: Commands that read reports and states, and the argument that names them.

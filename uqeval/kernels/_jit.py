@@ -7,17 +7,43 @@ it would let the compiler change results. With `NUMBA_DISABLE_JIT=1` every kerne
 
 from __future__ import annotations
 
+import gc
 import platform
 import struct
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-import numba
-from numba import types
-from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
-from numba.extending import intrinsic
+
+@contextmanager
+def _fast_import() -> Iterator[None]:
+    """Import without garbage collection, which finds nothing, and without the package `coverage`.
+
+    Numba imports `coverage` where it is installed, only to report to it, and that takes longer than
+    LLVM. A process that is measured has imported it already.
+    """
+    collects, is_measured = gc.isenabled(), "coverage" in sys.modules
+    gc.disable()
+    if not is_measured:
+        sys.modules["coverage"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if not is_measured:
+            del sys.modules["coverage"]
+        if collects:
+            gc.enable()
+
+
+with _fast_import():
+    import numba
+    from numba import types as types
+    from numba.core.caching import FunctionCache
+    from numba.core.runtime import rtsys
+    from numba.extending import intrinsic
+    from numba.extending import overload as overload
 
 
 def _load_without_scipy() -> None:

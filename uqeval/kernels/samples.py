@@ -13,10 +13,8 @@ class, and the classes of a sample, come in ascending order:
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from uqeval.kernels._jit import bits_of_float32, half_to_float32, kernel
+from uqeval.kernels._jit import bits_of_float32, half_to_float32, kernel, overload, types
 from uqeval.kernels.logarithm import p_log_p_32, p_log_p_64
 
 #: float16 probabilities are multiples of this.

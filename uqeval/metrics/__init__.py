@@ -70,6 +70,8 @@ FAMILIES = _Families({
     "tc": "temporal",
 })  # fmt: skip
 FAMILIES_IN_REPORTS = _InReports()
+#: Families that are evaluated beside all others of their kinds of data; they have no command.
+COMPANIONS = ("segmentation",)
 #: The metrics of all families.
 METRICS: tuple[Metric, ...]
 
@@ -83,6 +85,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "FAMILIES", "FAMILIES_IN_REPORTS", "METRICS", "ClassBars", "Column", "Display", "Family",
-    "Metric", "Panel", "Record", "RowTable", "ScoreTable",
+    "COMPANIONS", "FAMILIES", "FAMILIES_IN_REPORTS", "METRICS", "ClassBars", "Column", "Display",
+    "Family", "Metric", "Panel", "Record", "RowTable", "ScoreTable",
 ]  # fmt: skip

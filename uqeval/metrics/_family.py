@@ -44,8 +44,7 @@ class Family:
     one line, more, and an example. `label`: the heading of its part of a page. `words`: what tables
     call the fields of its results that are no metric. `of_items`: fields of items that rank them
     where items have none of the headlines. `display`: how its results are shown. `on_subsets`: in a
-    sweep. `accompanies`: it is evaluated beside every other family of its kinds of data.
-    `needs_reference`: it compares the predictions with those of a reference.
+    sweep. `needs_reference`: it compares the predictions with those of a reference.
     """
 
     name: str
@@ -62,7 +61,6 @@ class Family:
     of_items: tuple[str, ...] = ()
     display: Display = field(default_factory=Display)
     on_subsets: OnSubsets = field(default_factory=OnSubsets)
-    accompanies: bool = False
     needs_reference: bool = False
 
     @property

@@ -205,5 +205,4 @@ FAMILY = Family(
     label="Segmentation",
     words={"iou": "IoU"},
     on_subsets=OnSubsets(default=("classes",)),
-    accompanies=True,  # it costs nothing
 )

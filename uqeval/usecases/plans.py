@@ -127,7 +127,7 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
 
     Raises `UsageError` for an unknown name, for no name, and for another kind of data.
     """
-    from uqeval.metrics import FAMILIES
+    from uqeval.metrics import COMPANIONS, FAMILIES
 
     unknown = [name for name in families if name not in FAMILIES]
     if unknown or not families:
@@ -140,8 +140,8 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
     for family in families_known:
         if info.kind not in family.kinds:
             fit = [
-                own.name for own in FAMILIES.values() if info.kind in own.kinds
-                and not own.accompanies  # it has no command
+                name for name, fitting in FAMILIES.items()
+                if info.kind in fitting.kinds and name not in COMPANIONS
             ]  # fmt: skip
             raise UsageError(
                 f"{info.where} holds {info.kind} data; {family.name} evaluates "
@@ -160,9 +160,9 @@ def with_companions(
 
 def companions(kind: str) -> dict[str, Mapping[str, Any]]:
     """Return the families that accompany all others of a kind of data."""
-    from uqeval.metrics import FAMILIES
+    from uqeval.metrics import COMPANIONS, FAMILIES
 
-    return {own.name: {} for own in FAMILIES.values() if own.accompanies and kind in own.kinds}
+    return {name: {} for name in COMPANIONS if kind in FAMILIES[name].kinds}
 
 
 def evaluations_of(

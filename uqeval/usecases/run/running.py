@@ -121,13 +121,12 @@ def run_stores(
 def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
     """Return each failed store with its reason and metrics; only the sweep if it has a report."""
     from uqeval.gate import FailedStore
-    from uqeval.metrics import FAMILIES
+    from uqeval.metrics import COMPANIONS
 
     failures = {}
     for name, reason in outcome.failed.items():
         requested = config.metrics_of(name)
-        beside = {family.name for family in FAMILIES.values() if family.accompanies}
-        metrics = None if requested is None else frozenset(beside | requested.keys())
+        metrics = None if requested is None else frozenset({*COMPANIONS, *requested})
         failures[name] = FailedStore(
             reason, frozenset({"sweep"}) if name in outcome.reports else metrics
         )
