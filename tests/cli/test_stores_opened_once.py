@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from uqeval.cli.entry import app
 from uqeval.stores.contents import Contents
-from uqeval.stores.zarr import sources
+from uqeval.stores.zarr import source
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -58,9 +58,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ])  # fmt: skip
 def test_stores_are_opened_once(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: Counter[str] = Counter()
-    get, init = sources.FolderSource.get, Contents.__init__
+    get, init = source.FolderSource.get, Contents.__init__
 
-    def counted(self: sources.FolderSource, key: str, *rest: object, **options: object) -> object:
+    def counted(self: source.FolderSource, key: str, *rest: object, **options: object) -> object:
         opened[f"{self.path}/{key}"] += key.endswith("zarr.json")
         return get(self, key, *rest, **options)  # type: ignore[arg-type]
 
@@ -68,7 +68,7 @@ def test_stores_are_opened_once(line: str, folder: Path, monkeypatch: pytest.Mon
         opened[path] += 1
         init(self, path)
 
-    monkeypatch.setattr(sources.FolderSource, "get", counted)
+    monkeypatch.setattr(source.FolderSource, "get", counted)
     monkeypatch.setattr(Contents, "__init__", begun)
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(app, [*line.split(), "--quiet"])

@@ -19,8 +19,7 @@ import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.stores.stamps import file_state, one_look
-from uqeval.stores.watch import Watch, WatchedText, read_whole
+from uqeval.stores.watch import Watch, WatchedText, file_state, one_look, read_whole
 from uqeval.stores.writing.convert import convert
 from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.inspect import inspect

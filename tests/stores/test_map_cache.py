@@ -199,7 +199,7 @@ def test_paths_and_machines_tell_items_apart(
     monkeypatch.chdir(tmp_path)
     assert reused(same(cache, "s.zarr", {"pavpu": {}})) == ITEMS
     with monkeypatch.context() as patch:
-        patch.setattr("uqeval.stores.zarr.sources.file_stamp", lambda *_: "the same")
+        patch.setattr("uqeval.stores.zarr.source.file_stamp", lambda *_: "the same")
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         for folder, seed in (("a", 1), ("b", 2)):

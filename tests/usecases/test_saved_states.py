@@ -28,9 +28,9 @@ from small_videos import numbered, save_flows, save_folder, save_store, video
 import uqeval
 import uqeval.maps
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.stores.stamps import file_stamp
 from uqeval.stores.states import item_blocks
 from uqeval.stores.states.writer import partial_path
+from uqeval.stores.watch import file_stamp
 from uqeval.tallies import ClassCounts, TrackCounts
 from uqeval.usecases.saved_states import stamps_of
 

@@ -154,7 +154,7 @@ def _fits(command: str, name: str, store: Store, opened: dict[str, list[Contents
         return store.data in _kinds(command)
     from uqeval.inputs.common import open_predictions
     from uqeval.inputs.regression import is_regression
-    from uqeval.stores.formats import contents_of
+    from uqeval.stores.store import contents_of
     from uqeval.usecases.plans import input_options
 
     paths = store.predictions

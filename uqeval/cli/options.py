@@ -85,7 +85,7 @@ def split_paths(
     ids or numbers without a class axis), never by its values. Raises `UsageError` where ground
     truth stands anywhere but last, or alone; `StoreError` for what cannot be opened.
     """
-    from uqeval.stores.formats import contents_of
+    from uqeval.stores.store import contents_of
 
     stores = [contents_of(path) for path in paths]
     truth = [store.is_truth() for store in stores]

@@ -135,7 +135,7 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
 def is_folder_of_files(path: Given) -> bool:
     """Return whether ground truth consists of separate files, matched with items by name."""
     from uqeval.stores.files.folder_store import FolderStore
-    from uqeval.stores.formats import contents_of
+    from uqeval.stores.store import contents_of
 
     if not isinstance(path, os.PathLike | str) or not Path(path).is_dir():
         return False
@@ -147,7 +147,7 @@ def open_once(source: Given) -> Given:
     """Return the opened content of a path, so that later users need not open it again; return
     anything else unchanged.
     """
-    from uqeval.stores.formats import contents_of
+    from uqeval.stores.store import contents_of
 
     return contents_of(source) if isinstance(source, str | Path) else source
 

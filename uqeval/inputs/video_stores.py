@@ -71,8 +71,8 @@ def open_video_inputs(
     They are in its folders `predictions/` and `labels/`, or in the arrays of its store. Raises
     `StoreError` or `UsageError`.
     """
-    from uqeval.stores.formats import contents_of
     from uqeval.stores.names import read_names_file, refuse_reordered
+    from uqeval.stores.store import contents_of
     from uqeval.stores.video.frames import open_frames
     from uqeval.stores.video.sequences import sequences_of
 

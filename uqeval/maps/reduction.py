@@ -13,7 +13,7 @@ from uqeval import kernels
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, form_of, void_of
 from uqeval.maps.read_only import read_only
-from uqeval.stores.incoming import tolerance_of
+from uqeval.stores.bfloat16 import tolerance_of
 
 Maps = dict[str, NDArray[Any]]
 

@@ -24,7 +24,7 @@ from uqeval.maps.reduction import (
     sigmoid,
     softmax,
 )
-from uqeval.stores.incoming import tolerance_of
+from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
 #: Probabilities of small items that are reduced together, at most.

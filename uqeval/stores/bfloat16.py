@@ -17,6 +17,8 @@ from uqeval.errors import DataError
 
 #: |Σ_c p - 1| that is allowed where the probabilities were bfloat16.
 TOLERANCE = 2.0**-7
+#: The same by the dtype that they are stored as.
+TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
 #: The attribute of arrays whose numbers were bfloat16.
 SOURCE: Mapping[str, str] = {"source_dtype": "bfloat16"}
 
@@ -35,6 +37,14 @@ def is_coarse(array: Any) -> bool:
     if isinstance(array, np.ndarray):
         return isinstance(array, FromBfloat16)
     return SOURCE.items() <= getattr(array, "attributes", {}).items()
+
+
+def tolerance_of(values: Any, dtype: str) -> float:
+    """Return the |Σ_c p - 1| that probabilities stored as `dtype` may have.
+
+    `values`: the array in memory or the stored one, of which it counts whether they were bfloat16.
+    """
+    return TOLERANCE if is_coarse(values) else TOLERANCES[dtype]
 
 
 def is_bfloat16(values: Any) -> bool:

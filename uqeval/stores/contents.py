@@ -2,18 +2,81 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-from uqeval.stores.kinds import PREDICTIONS
+from uqeval.disk.files import MOST_BYTES
+from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.files.numpy_array import NumpyArray
+from uqeval.stores.kinds import (
+    FLOWS,
+    KNOWN,
+    PREDICTIONS,
+    PREDICTIONS_EXPECTED,
+    REGRESSION,
+    Declared,
+    kind_of_bare,
+    known_as,
+    not_one_of,
+    resolve,
+    with_scale,
+)
+from uqeval.stores.names import checked_names, refuse_reordered
 
-if TYPE_CHECKING:
-    from uqeval.stores.array import Store, StoredArray
-    from uqeval.stores.assembled import Opening
+_VERSION = 1
+_HDF5 = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.IGNORECASE)
+
+
+def hdf5_path(path: str) -> tuple[str, str] | None:
+    """Return the file and the place inside of a path to HDF5; None for another path, and for a
+    folder.
+    """
+    match = _HDF5.match(path)
+    if match is None or "://" in path or not Path(match["file"]).exists() or Path(path).is_dir():
+        return None
+    return match["file"], match["inside"] or "/"
+
+
+def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
+    """Raise `StoreError` for a store that is unfinished or of another version, or for attributes
+    that are not of their kind.
+    """
+    metadata = attributes.get("uqeval")
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise StoreError(
+                f"{cut(path)}: attribute uqeval is {quoted(metadata)}, expected an object."
+            )
+        version = metadata.get("version", _VERSION)
+        if version != _VERSION:
+            raise StoreError(
+                f"{cut(path)}: is of version {quoted(version)} of the format; this uqeval reads "
+                f"version {_VERSION}. Install a newer uqeval, or write the store with this one."
+            )
+        if metadata.get("complete") is False:
+            raise StoreError(
+                f"{cut(path)}: is unfinished: the job that writes it has not closed it. Wait for "
+                "it, or run it again with resume=True (or overwrite=True)."
+            )
+    classes = attributes.get("class_names")
+    if classes is not None and not (
+        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    ):
+        raise StoreError(f"{cut(path)}: attribute class_names must be a list of texts.")
+    ignored = attributes.get("ignore_index")
+    if ignored is not None and type(ignored) is not int:
+        raise StoreError(
+            f"{cut(path)}: attribute ignore_index is {quoted(ignored)}, expected an integer."
+        )
 
 
 class Contents(ABC):
-    """Base of all formats: `FORMATS` in `formats.py` lists them. An instance is of one path.
+    """Base of all formats: `FORMATS` in `store.py` lists them. An instance is of one path.
 
     Whether it is ground truth is decided by names, axes and dtypes, never by values.
     """
@@ -36,11 +99,6 @@ class Contents(ABC):
 
     def __str__(self) -> str:
         return self.path
-
-    @staticmethod
-    @abstractmethod
-    def recognises(path: str) -> bool:
-        """Return whether a path is of this format; looks at its name and its kind of file only."""
 
     @abstractmethod
     def store(self, how: Opening) -> Store:
@@ -78,3 +136,176 @@ class Contents(ABC):
         if self.bare is not None:
             return len(self.bare.shape) in (2, 3) or self.bare.dtype.kind in "biu"
         return self.kinds == {"labels"}
+
+
+Role: TypeAlias = Literal["predictions", "labels", "target", "frames", "flow", "flow_forward"]
+
+#: What a bare array is expected to be, by role.
+_BARE_EXPECTED = {
+    "predictions": "[N, T, C, H, W] or [N, C, H, W] probabilities (of images without pixels "
+    "[N, C] or [N, T, C]), or [N, H, W] predicted ids",
+    "labels": "[N, H, W] integers for labels (of images without pixels [N])",
+    "target": "[N, H, W], [H, W] or [N] numbers for a target",
+}
+_VIDEO_RANKS = {
+    "frames": "[N, H, W, 3] bytes for frames",
+    "flow": "[N-1, H, W, 2] numbers for optical flow",
+    "flow_forward": "[N-1, H, W, 2] numbers for optical flow",
+}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a store is opened; see `uqeval.stores.store.open_store`."""
+
+    role: Role
+    names: Sequence[str] | None = None
+    fill_missing: bool = False
+    label_map: str | None = None
+    declared: Declared = field(default_factory=Declared)
+
+
+def store_of_named(
+    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening
+) -> Store:
+    """Return a store of named arrays that lie in one file, or in memory."""
+    arrays: dict[str, StoredArray] = {}
+    for kind, array in members.items():
+        kinds = known_as(kind, array)
+        if kinds in arrays:
+            raise StoreError(
+                f"{cut(path)}: holds {quoted(kinds)} twice, once as {quoted(kind)}. Keep one of "
+                "them."
+            )
+        if array.dtype.kind != "U" and kind != "names":
+            arrays[kinds] = array
+    arrays = opening.declared.of_named(with_scale(arrays), path)
+    arrays, is_single = _one_item(arrays)
+    names = None if is_single else own_names(members, attributes, path)
+    return assemble(
+        path, arrays, opening.names, names, attributes, is_single=is_single, kinds=tuple(members)
+    )
+
+
+def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
+    """Return arrays of numbers with a target as those of one image where they have no item axis.
+
+    Tables, [N] or members [M, N], become images of one row.
+    """
+    ranks = {kind: len(array.shape) for kind, array in arrays.items() if kind in REGRESSION}
+    planes = [rank for kind, rank in ranks.items() if kind != "samples"]
+    least = min(planes, default=ranks.get("samples", 4) - 1)
+    if not ranks or least > 2:
+        return arrays, False
+    if least == 1:
+        return {
+            kind: a.reshaped((*a.shape[:-1], 1, a.shape[-1])) if isinstance(a, NumpyArray) else a
+            for kind, a in arrays.items()
+        }, True
+    return arrays, True
+
+
+def store_of_one(array: StoredArray, opening: Opening) -> Store:
+    """Return a store of one array that has no name, so that its role and rank say what it is."""
+    role, rank = opening.role, len(array.shape)
+    kind: str | None = role
+    if role in _VIDEO_RANKS:
+        expected = _VIDEO_RANKS[role]
+        good = rank == 4 and array.dtype.kind in "biuf"
+    else:
+        opening.declared.name_axes(array)
+        kind = kind_of_bare(array, role, opening.declared)
+        good, expected = kind is not None, _BARE_EXPECTED[role]
+    if not good or kind is None:
+        raise not_one_of(array, expected)
+    is_single = role == "target" and rank < 3
+    if is_single and rank == 1 and isinstance(array, NumpyArray):
+        array = array.reshaped((1, *array.shape))
+    return assemble(
+        array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
+    )
+
+
+def assemble(
+    path: str,
+    arrays: Mapping[str, StoredArray],
+    given: Sequence[str] | None,
+    stored_names: tuple[str, ...] | None,
+    attributes: dict[str, Any],
+    warnings: Sequence[str] = (),
+    is_single: bool = False,
+    kinds: Sequence[str] = (),
+) -> Store:
+    """Return arrays as a store, once their axes, counts and names agree; `is_single`: of one item.
+
+    `kinds`: what the store calls its arrays, if not as they are called here.
+    """
+    kinds = tuple(kinds or arrays)
+    parts: dict[str, tuple[ItemArray, ...]] = {}
+    warned = list(warnings)
+    for kind, array in arrays.items():
+        if kind not in KNOWN and len(array.shape) < (2 if is_single else 3):
+            continue  # coordinates and the like, which xarray stores beside the data
+        try:
+            array = with_pixel(array, kind, is_single=is_single)
+            resolve(array, kind, is_single=is_single)
+        except StoreError as error:
+            if kind in KNOWN:
+                raise
+            warned.append(f"left out: {error}")
+            continue
+        if "item" in array.axes:
+            count = array.shape[array.axes.index("item")]
+            parts[kind] = tuple(ItemArray(array, index) for index in range(count))
+        else:
+            parts[kind] = (ItemArray(array, None),)
+    if not parts:
+        content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
+        raise StoreError(f"{cut(path)}: holds {content}; expected {PREDICTIONS_EXPECTED}.")
+    count = _count(parts, path)
+    if given is not None:
+        names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
+        refuse_reordered(names or (), stored_names, path)
+    else:
+        names = None if stored_names is None else checked_names(stored_names, path, count)
+    return Store(path, parts, names, attributes, tuple(warned), held=kinds)
+
+
+def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
+    # Flow lies between items and says nothing about their number, unless it is alone.
+    only_flows = parts.keys() <= FLOWS
+    counts = {kind: len(items) for kind, items in parts.items() if only_flows or kind not in FLOWS}
+    first, count = next(iter(counts.items()))
+    for kind, other in counts.items():
+        if other != count:
+            raise StoreError(
+                f"{cut(path)}: {quoted(first)} has {count} items and {quoted(kind)} has {other}. "
+                "Write both for the same items, in the same order."
+            )
+    if count == 0:
+        raise StoreError(f"{cut(path)}: {quoted(first)} has no items. Was anything written?")
+    return count
+
+
+def own_names(
+    arrays: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
+) -> tuple[str, ...] | None:
+    """Return the names of the items: the array `names`, else the attribute, else None.
+
+    Raises `StoreError` for names that are no texts, one an item.
+    """
+    array = arrays.get("names")
+    if array is None:
+        values = attributes.get("names")
+        return None if values is None else checked_names(values, f"{path}: attribute names")
+    if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
+        raise StoreError(
+            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text an item."
+        )
+    array.check_claims()
+    if max(array.chunk_bytes, array.shape[0] * array.dtype.itemsize) > MOST_BYTES:
+        raise StoreError(
+            f"{array.where}: claims {array.shape[0]:,} names of {array.dtype} in chunks of "
+            f"{array.chunks[0]:,}, more than names take. Write them again."
+        )
+    return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)

@@ -11,9 +11,6 @@ from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
 
-#: |Σ_c p - 1| that readers allow, by stored dtype.
-TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
-
 
 def as_array(values: Any, where: str) -> NDArray[Any]:
     """Return `values` of NumPy, PyTorch, JAX or others as a NumPy array, without a copy if
@@ -94,7 +91,7 @@ def checked_floats(
         return stored
     if values.size == 0:
         return values.astype(dtype)
-    allowed = tolerance_of(values, dtype)
+    allowed = bfloat16.tolerance_of(values, dtype)
     of = "bfloat16" if bfloat16.is_coarse(values) else dtype
     values = np.asarray(values)
     off = _off(values)
@@ -105,14 +102,6 @@ def checked_floats(
     with np.errstate(over="ignore"):
         problem = _explain(values, values.astype(dtype), row, allowed, of)
     raise DataError(f"{where}: {problem}")
-
-
-def tolerance_of(values: Any, dtype: str) -> float:
-    """Return the |Σ_c p - 1| that probabilities stored as `dtype` may have.
-
-    `values`: the array in memory or the stored one, of which it counts whether they were bfloat16.
-    """
-    return bfloat16.TOLERANCE if bfloat16.is_coarse(values) else TOLERANCE[dtype]
 
 
 def _off(values: NDArray[Any]) -> float:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from uqeval.errors import StoreError, cut, quoted
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import StoredArray, canonical_axes
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
@@ -117,3 +120,153 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
             f"{cut(', '.join(empty))}. Write it again with the shape that the data have."
         )
     array.suit(array.axes)
+
+
+#: Each letter of `axes`; a medical volume's slices Z are its items.
+LETTERS = {
+    "N": "item", "Z": "item", "T": "sample", "C": "class", "H": "y", "Y": "y", "W": "x", "X": "x",
+}  # fmt: skip
+#: Ground truth, whose axes are not those of predictions.
+_TRUTH = frozenset({"labels", "target", "valid", "names"})
+
+
+@dataclass(frozen=True)
+class Declared:
+    """`kind`: what an array holds, "probs" or "logits". `axes`: its axes as letters of NTCHW.
+    `key`: which array of a file it is."""
+
+    kind: str | None = None
+    axes: str | None = None
+    key: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Return the canonical names of `axes`. Raises `UsageError` for letters that are none."""
+        if self.axes is None:
+            return None
+        letters = self.axes.upper()
+        names = tuple(LETTERS.get(letter, "") for letter in letters)
+        if not letters or "" in names or len(set(names)) != len(names):
+            raise UsageError(
+                f"axes {quoted(self.axes)}: expected letters of NTCHW, each at most once (items N "
+                "or Z, samples T, classes C, rows H or Y, columns W or X), such as --axes NHWC."
+            )
+        return names
+
+    def name_axes(self, array: StoredArray) -> None:
+        """Give the array its declared axes. Raises `UsageError` if it has more or fewer."""
+        if (names := self.names) is None:
+            return
+        if len(names) != len(array.shape):
+            raise UsageError(
+                f"axes {quoted(self.axes)} are {len(names)}, but {array.where} has the shape "
+                f"{array.shape}; give one letter an axis."
+            )
+        array.dimension_names = names
+
+    def of_named(self, arrays: Mapping[str, StoredArray], path: str) -> dict[str, StoredArray]:
+        """Return arrays that have names, with what is declared of them.
+
+        `axes` are those of predictions of this rank; `kind` renames a single array whose name says
+        nothing. Raises `UsageError` where they would have no effect.
+        """
+        renamed = dict(arrays)
+        if self.kind is not None and self.kind not in renamed:
+            if len(renamed) != 1 or {"probs", "logits"} & renamed.keys():
+                raise UsageError(
+                    f"--kind {self.kind}: {cut(path)} names its arrays "
+                    f"({cut(', '.join(sorted(renamed)))}). Leave out --kind."
+                )
+            renamed = {self.kind: next(iter(renamed.values()))}
+        if (names := self.names) is not None:
+            fits = [
+                array
+                for kind, array in renamed.items()
+                if kind not in _TRUTH and len(array.shape) == len(names)
+            ]
+            if not fits:
+                shapes = ", ".join(f"{kind} {array.shape}" for kind, array in renamed.items())
+                raise UsageError(
+                    f"--axes {self.axes}: {cut(path)} has no predictions with {len(names)} axes; "
+                    f"it holds {shapes}."
+                )
+            for array in fits:
+                self.name_axes(array)
+        return renamed
+
+
+def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | None:
+    """Return the kind of an array without a name: by its `role`, its axes and its dtype, not its
+    values.
+
+    None where they fit no kind. `role`: "predictions", "labels" or "target".
+    """
+    rank, dtype = len(array.shape), array.dtype.kind
+    if role == "target":
+        return "target" if rank in (1, 2, 3) and dtype in "biuf" else None
+    if role == "labels":
+        return "labels" if rank in (1, 3) and dtype in "biu" else None
+    if declared.kind is not None:
+        return declared.kind
+    if array.dimension_names and any(array.dimension_names):
+        if "class" in canonical_axes(array.dimension_names, array.where):
+            return "probs"
+        return "predictions" if dtype in "biu" else None
+    if rank in (1, 3) and dtype in "biu" and "scale" not in array.attributes:
+        return "predictions"
+    numbers = dtype == "f" or rank > 3 or (dtype == "u" and "scale" in array.attributes)
+    return "probs" if 2 <= rank <= 5 and numbers else None
+
+
+def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
+    """Return the kind of an array without a name that is of one item, or of one volume [Z, H, W] of
+    ids.
+
+    By its `role`, its axes and its dtype, not its values. Raises `StoreError` where they fit none.
+    """
+    rank, dtype = len(array.shape), array.dtype.kind
+    ids = dtype in "biu" and "scale" not in array.attributes
+    if role == "target":
+        if rank == 2:
+            return "target"
+        raise not_one_of(array, "the numbers [H, W] of one item")
+    if role == "labels":
+        if ids and rank in (2, 3):
+            return "labels"
+        raise not_one_of(array, "class ids [H, W] of one item, or [Z, H, W] of a volume's slices")
+    if declared.kind is not None:
+        return declared.kind
+    if array.dimension_names:
+        return "probs" if "class" in array.dimension_names else "predictions"
+    if rank in (2, 3) and ids:
+        return "predictions"
+    if rank in (1, 3, 4):
+        return "probs"
+    raise not_one_of(
+        array, "class probabilities [C, H, W] or [T, C, H, W] of one item. Numbers [H, W] with a "
+        "target lie in folders `mean/` and `std/`, or in .npz files with both names",
+    )  # fmt: skip
+
+
+def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+    """Return the arrays less a number `scale`, which becomes an attribute of integer
+    probabilities.
+    """
+    scaled = dict(arrays)
+    scale = scaled.get("scale")
+    if scale is None or scale.shape not in ((), (1,)):
+        return scaled
+    del scaled["scale"]
+    value = float(scale.read((slice(None),) * len(scale.shape)).reshape(-1)[0])
+    for kind in ("probs", "mean_probs"):
+        if kind in scaled and scaled[kind].dtype.kind == "u":
+            scaled[kind].attributes = {**scaled[kind].attributes, "scale": value}
+    return scaled
+
+
+def not_one_of(array: StoredArray, expected: str) -> StoreError:
+    """Return the error for an array without a name that fits no kind."""
+    return StoreError(
+        f"{array.where}: has the shape {array.shape} of {array.dtype}, expected {expected}. "
+        "Add the axes that are missing, or save a Zarr group that names its arrays."
+    )

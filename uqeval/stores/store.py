@@ -3,21 +3,86 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import quoted
+from uqeval.disk.files import open_descriptor
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.assembled import Opening, Role, store_of_named, store_of_one
-from uqeval.stores.attributes import check_attributes
-from uqeval.stores.declared import Declared
+from uqeval.stores.contents import (
+    Contents,
+    Opening,
+    Role,
+    check_attributes,
+    hdf5_path,
+    store_of_named,
+    store_of_one,
+)
 from uqeval.stores.files.numpy_array import in_memory
-from uqeval.stores.formats import contents_of
 from uqeval.stores.incoming import as_array
+from uqeval.stores.kinds import Declared
 from uqeval.stores.names import read_names_file
+from uqeval.stores.zarr.source import is_url, is_zarr
+
+#: Of each format, in the order in which they are tried: whether a path is of it, by its name and
+#: its kind of file only, and its class, which is imported when a path is.
+FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
+    (lambda path: is_url(path) or is_zarr(path), "zarr.store.ZarrStore"),
+    (lambda path: hdf5_path(path) is not None, "files.hdf5.Hdf5Store"),
+    (lambda path: Path(path).is_dir(), "files.folder_store.FolderStore"),
+    (lambda path: path.endswith(".npy") and Path(path).exists(), "files.numpy_store.NpyStore"),
+    (lambda path: path.endswith(".npz") and Path(path).exists(), "files.numpy_store.NpzStore"),
+)
+
+EXPECTED = (
+    "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one an item), a "
+    "folder of label PNGs, or an HDF5 file (file.h5::/path)"
+)
+
+
+class Unreadable(Contents):
+    """A path where nothing is, or a file of no known format.
+
+    `store` raises, not the constructor: outputs are checked and locked before inputs are opened.
+    """
+
+    def store(self, how: Opening) -> Store:
+        from uqeval.stores.files.foreign import how_to_convert
+
+        path = self.path
+        try:
+            os.close(open_descriptor(path))
+        except FileNotFoundError:
+            raise StoreError(
+                f"{cut(path)}: there is nothing here; expected {EXPECTED}. Check the path."
+            ) from None
+        except OSError as error:  # a device, a loop of links, no permission
+            raise StoreError(
+                f"{cut(path)}: cannot be read: {error.strerror}; expected {EXPECTED}."
+            ) from None
+        raise StoreError(
+            f"{cut(path)}: is a {cut(Path(path).suffix) or 'plain'} file; expected {EXPECTED}."
+            + how_to_convert(path)
+        )
+
+
+def contents_of(path: str | os.PathLike[str]) -> Contents:
+    """Open what lies at `path` with its format. Raises `StoreError` for a damaged file."""
+    if isinstance(path, Contents):
+        return path
+    text = os.fspath(path)
+    place = next((place for recognises, place in FORMATS if recognises(text)), None)
+    if place is None:
+        return Unreadable(text)
+    module, _, name = place.rpartition(".")
+    format_class: type[Contents] = getattr(import_module(f"uqeval.stores.{module}"), name)
+    return format_class(text)
+
 
 __all__ = ["Role", "contents_of", "open_store", "read_names_file"]
 

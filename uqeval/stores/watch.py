@@ -1,20 +1,132 @@
-"""Data that change while a run reads them: the run ends, for it would mix old and new data.
+"""Detection of data that change, between runs and while a run reads them.
 
-Every item's files have a state: inode, size, times of change. It is noted when the inputs are
-opened, and compared after each read of the item and at the end of the run.
+A stamp is text that changes between runs when its file or array changes. Where that cannot be had
+for certain there is none, and the item is read again. A state is a weaker stamp, for one run: it is
+quick, and it is there for every file. States are noted when the inputs are opened, and compared
+after each read of the item and at the end of the run; a run that would mix old and new data ends.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from uqeval.errors import ChangedError, UqevalError, cut
-from uqeval.stores.stamps import GONE, file_state, one_look
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
+
+#: Nanoseconds: file systems note the time of a change in steps of at most this.
+_TICK = 20 * 10**6
+#: But older ones (FAT, HFS+, ext3) in whole seconds, or two.
+_SECOND = 10**9
+#: File systems in memory, where a write through a memory map never sets a time.
+_MEMORY = frozenset({"tmpfs", "ramfs"})
+#: What a file that is not there has as its state.
+GONE = "gone"
+
+
+def file_stamp(path: str | Path) -> str | None:
+    """Return inode, size and times of change of a file; None if they may not show a change.
+
+    Someone may write to the file through a memory map. The first write to a page sets the times,
+    later ones do not until the page has been written back; so it is written back here. On a file
+    system in memory no write through a map ever sets a time: None. None too for a file that was
+    changed just now: after another change its times could be the same. A copy has another stamp:
+    the time at which a file was put in its place (ctime) cannot be set.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if not _read_only(file):
+                os.fsync(file)
+            now = time.time_ns()
+            stat = os.fstat(file)
+        finally:
+            os.close(file)
+    except OSError:
+        return None
+    if _kind(stat.st_dev) in _MEMORY:
+        return None
+    changed = max(stat.st_mtime_ns, stat.st_ctime_ns)
+    tick = _TICK if stat.st_ctime_ns % _SECOND else 2 * _SECOND
+    if now - changed < tick:
+        return None
+    return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+
+
+#: `states`: of the files that this thread has looked at in `one_look`.
+_look = threading.local()
+
+
+def file_state(path: str | Path) -> str:
+    """Return inode, size and times of change of a file as they are now, `GONE` without a file.
+
+    Inside `one_look`, as they were when it was first asked for the file.
+    """
+    states: dict[str | Path, str] | None = getattr(_look, "states", None)
+    if states is None:
+        return _state_now(path)
+    if path not in states:
+        states[path] = _state_now(path)
+    return states[path]
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Look at each file once in this thread until the context ends: many items may share it."""
+    if getattr(_look, "states", None) is not None:
+        yield
+        return
+    _look.states = {}
+    try:
+        yield
+    finally:
+        _look.states = None
+
+
+def _state_now(path: str | Path) -> str:
+    try:
+        stat = Path(path).stat()
+    except OSError:
+        return GONE
+    # Some file systems in user space give a file a new inode whenever they look.
+    inode = 0 if _kind(stat.st_dev).startswith("fuse") else stat.st_ino
+    return f"{inode} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+
+
+def _read_only(file: int) -> bool:
+    """Return whether the file system of a file takes no writes; some of these refuse a sync."""
+    return bool(os.fstatvfs(file).f_flag & os.ST_RDONLY)
+
+
+@lru_cache(maxsize=64)
+def _kind(device: int) -> str:
+    """Return the kind of the file system of a device, such as ext4; empty if it is not known."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    kinds = [line.partition(" - ")[2].split(" ")[0] for line in mounts if number in line.split()]
+    return kinds[-1] if kinds else ""
+
+
+def combined_stamp(stamps: Iterable[str | None], *details: object) -> str | None:
+    """Return one stamp for several and for the given texts; None if one is None."""
+    digest = hashlib.sha256(repr(details).encode())
+    for stamp in stamps:
+        if stamp is None:
+            return None
+        digest.update(f"\n{stamp}".encode())
+    return digest.hexdigest()[:32]
 
 
 class Watched(Protocol):
@@ -26,9 +138,15 @@ class Watched(Protocol):
     def states(self) -> dict[str, str]:
         """Return the states of its files now, by path; none for an array in memory."""
 
+    @property
+    def arrays(self) -> Sequence[StoredArray]:
+        """The stored arrays that it is read from."""
+
 
 class WatchedText:
     """Text that an item depends on, such as the name of an array."""
+
+    arrays: Sequence[StoredArray] = ()
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -92,16 +210,8 @@ class Watch:
 
     def _arrays(self) -> list[StoredArray]:
         """Return the stored arrays that items are parts of, each once."""
-        from uqeval.stores.array import ItemArray
-        from uqeval.stores.video.frames import Frame
-
-        arrays: dict[int, StoredArray] = {}
-        for part in {id(part): part for item_parts in self.parts for part in item_parts}.values():
-            if isinstance(part, ItemArray):
-                arrays[id(part.array)] = part.array
-            elif isinstance(part, Frame):
-                arrays |= {id(array): array for array in part.frames.arrays}
-        return list(arrays.values())
+        parts = {id(part): part for item_parts in self.parts for part in item_parts}.values()
+        return list({id(array): array for part in parts for array in part.arrays}.values())
 
     @contextmanager
     def reading(self, items: Iterable[int]) -> Iterator[None]:

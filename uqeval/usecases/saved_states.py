@@ -87,8 +87,8 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     import numpy as np
 
     from uqeval.maps import VERSION
-    from uqeval.stores.stamps import combined_stamp
     from uqeval.stores.states.saved import SCHEMA
+    from uqeval.stores.watch import combined_stamp
 
     info = inputs.info()
     context = {

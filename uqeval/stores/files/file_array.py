@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from uqeval.disk.files import open_file, read_bytes
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
-from uqeval.stores.stamps import file_stamp, file_state
+from uqeval.stores.watch import file_stamp, file_state
 
 #: Pixels of an image: where Pillow begins to warn of images made to fill the memory.
 MOST_PIXELS = 2**30 // 12

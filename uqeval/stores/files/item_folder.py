@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray
-from uqeval.stores.assembled import Opening
-from uqeval.stores.declared import Declared, kind_of_file, with_scale
+from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.contents import Opening
 from uqeval.stores.files.matching import files_below, match_files, unused
 from uqeval.stores.files.numpy_array import open_npy, open_npz
-from uqeval.stores.kinds import ALIASES, KNOWN, known_as, resolve
+from uqeval.stores.kinds import (
+    ALIASES,
+    KNOWN,
+    Declared,
+    kind_of_file,
+    known_as,
+    resolve,
+    with_scale,
+)
 from uqeval.stores.names import checked_names
-from uqeval.stores.one_pixel import with_pixel
 
 _SUFFIXES = (".npy", ".npz")
 #: What folders and ends of stems may be called, to say which array their files are.

@@ -9,7 +9,6 @@ from typing import Literal
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import ItemArray, Store
-from uqeval.stores.declared import Declared
 from uqeval.stores.files.matching import (
     files_below,
     match_files,
@@ -18,6 +17,7 @@ from uqeval.stores.files.matching import (
     unused,
 )
 from uqeval.stores.files.png_array import PngArray, label_table
+from uqeval.stores.kinds import Declared
 from uqeval.stores.names import natural
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"

@@ -24,8 +24,8 @@ from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.files.file_values import FileValues, stamp_of
 from uqeval.stores.files.npy_header import read_header
-from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
-from uqeval.stores.zarr.sources import check_method, open_zip
+from uqeval.stores.watch import combined_stamp, file_stamp, file_state
+from uqeval.stores.zarr.source import check_method, open_zip
 
 _TILE_BYTES = 8 * 2**20
 #: Of items of one pixel, which cost more to count than to read.

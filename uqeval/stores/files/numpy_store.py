@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
-from uqeval.stores.assembled import Opening, store_of_named, store_of_one
-from uqeval.stores.contents import Contents
+from uqeval.stores.contents import Contents, Opening, store_of_named, store_of_one
 from uqeval.stores.files.numpy_array import open_npy, open_npz
 from uqeval.stores.kinds import ALIASES
 
@@ -19,10 +17,6 @@ class NpyStore(Contents):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._array = self.bare = open_npy(path)
-
-    @staticmethod
-    def recognises(path: str) -> bool:
-        return path.endswith(".npy") and Path(path).exists()
 
     def store(self, how: Opening) -> Store:
         return store_of_one(self._array, how)
@@ -38,10 +32,6 @@ class NpzStore(Contents):
             self.bare = self.members["arr_0"]
         else:
             self.kinds = frozenset(ALIASES.get(name, name) for name in self.members)
-
-    @staticmethod
-    def recognises(path: str) -> bool:
-        return path.endswith(".npz") and Path(path).exists()
 
     def store(self, how: Opening) -> Store:
         if not self.members:

@@ -15,7 +15,7 @@ from uqeval.disk.files import open_file
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.stores.array import Region
 from uqeval.stores.files.file_array import FileArray, bytes_of, check_pixels, head_of
-from uqeval.stores.zarr.sources import MOST_DEFLATED
+from uqeval.stores.zarr.source import MOST_DEFLATED
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _PALETTE = 0, 3

@@ -45,11 +45,6 @@ class KittiPng(PngArray):
         return np.dtype(np.uint16)
 
 
-def target_files(folder: str | Path) -> list[str]:
-    """Return all files below `folder` that may be targets, relative to it, sorted."""
-    return files_below(folder, SUFFIXES)
-
-
 def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
     """Return the targets below `path` for the items called `names`, in their order.
 
@@ -57,7 +52,7 @@ def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
     files that are not targets.
     """
     names = required_names(path, names, "target")
-    files = target_files(path)
+    files = files_below(path, SUFFIXES)
     files_of_names = match_files(path, files, names, "target")
     parts = tuple(ItemArray(_open(Path(path) / files_of_names[name]), None) for name in names)
     return Store(

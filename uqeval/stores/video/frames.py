@@ -81,6 +81,11 @@ class Frame:
         """Return the states of its files now, by path."""
         return self.frames.states(self.number)
 
+    @property
+    def arrays(self) -> Sequence[StoredArray]:
+        """The stored arrays of the video; none for files of images."""
+        return self.frames.arrays
+
 
 class StoredFrames(VideoPlanes):
     """The array `frames` [N, H, W, 3] of a store, or one [H, W, 3] an item; uint8.

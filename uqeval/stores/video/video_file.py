@@ -16,7 +16,7 @@ from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
-from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
+from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.stores.zarr.source import is_url
 
 if TYPE_CHECKING:

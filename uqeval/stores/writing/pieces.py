@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray
-from uqeval.stores.assembled import Opening, Role
-from uqeval.stores.declared import Declared
+from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.contents import Opening, Role
 from uqeval.stores.files.foreign import how_to_convert
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpyStore, NpzStore
-from uqeval.stores.kinds import ALIASES, KINDS, resolve
+from uqeval.stores.kinds import ALIASES, KINDS, Declared, resolve
 from uqeval.stores.names import checked_names
-from uqeval.stores.one_pixel import with_pixel
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.store import ZarrStore

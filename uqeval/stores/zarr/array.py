@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
-from uqeval.stores.stamps import combined_stamp
+from uqeval.stores.watch import combined_stamp
 from uqeval.stores.zarr.codecs import checked_crc32c
 from uqeval.stores.zarr.decompress import DamagedChunk
 from uqeval.stores.zarr.metadata import Layout, Shards
@@ -55,7 +55,7 @@ class ZarrArray(StoredArray):
         self.fill_missing = fill_missing
         self._lock = threading.Lock()
         self._listed: dict[Position, Entry] | None = None
-        self._indices = ShardIndices(source)
+        self._indices = ShardIndices(source) if layout.shards is not None else None
 
     @property
     def text(self) -> bool:
@@ -331,7 +331,7 @@ class ZarrArray(StoredArray):
     def _index(self, shard: Position) -> NDArray[np.uint64] | None:
         """Return offset and size of every chunk in a shard, or None if there is no such shard."""
         shards, key = self._layout.shards, self._layout.key(shard)
-        assert shards is not None
+        assert shards is not None and self._indices is not None
         return self._indices.of(self._path(key), shards, f"{self.where}: shard {key}")
 
     def _absent(self, key: str) -> NDArray[Any]:

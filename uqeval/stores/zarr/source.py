@@ -1,15 +1,23 @@
-"""The interface of a source of bytes: objects by key."""
+"""Sources of a Zarr hierarchy's bytes: objects by key, in a folder, a zip file, or elsewhere."""
 
 from __future__ import annotations
 
+import os
 import re
+import weakref
+import zipfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from uqeval.disk.files import MOST_BYTES
-from uqeval.errors import StoreError
+import numpy as np
+
+from uqeval.disk.files import MOST_BYTES, open_descriptor, open_file, read_into
+from uqeval.errors import StoreError, cut
+from uqeval.stores.buffer_pool import BufferPool
+from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -100,3 +108,165 @@ def clip(size: int, start: int, length: int | None, most: int, key: str) -> tupl
     if count > most:
         raise TooLong(f"{key} has {count} bytes, expected at most {most}")
     return begin, count
+
+
+#: Bytes that deflate makes of one, at the most.
+MOST_DEFLATED = 1032
+#: Memory of chunks as they are stored.
+_BUFFERS = BufferPool()
+
+
+class FolderSource(Source):
+    """A local folder; symbolic links in it are followed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._root = path.rstrip("/") or "/"
+
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
+    ) -> Buffer | None:
+        try:
+            descriptor = open_descriptor(f"{self._root}/{key}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise StoreError(f"{cut(self.path)}: cannot open {key}: {error.strerror}.") from error
+        try:
+            size = os.fstat(descriptor).st_size
+            # Clipped to the file: a length read from a damaged index must not be allocated.
+            begin, count = clip(size, start, length, most, key)
+            buffer = _BUFFERS.empty((count,), np.uint8).data
+            return read_into(descriptor, buffer, begin).toreadonly()
+        except OSError as error:
+            raise StoreError(f"{cut(self.path)}: cannot read {key}: {error.strerror}.") from error
+        finally:
+            os.close(descriptor)
+
+    def children(self, prefix: str) -> list[str]:
+        try:
+            with os.scandir(f"{self._root}/{prefix}") as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise StoreError(
+                f"{cut(self.path)}: cannot list {prefix or '.'}: {error.strerror}."
+            ) from error
+
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        entries_by_name: dict[str, Entry] = {}
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(f"{self._root}/{prefix}/{folder}") as entries:
+                    for entry in entries:
+                        if entry.is_dir():
+                            folders.append(f"{folder}{entry.name}/")
+                        else:
+                            entries_by_name[folder + entry.name] = Entry(entry.stat().st_size)
+            except OSError as error:
+                raise StoreError(
+                    f"{cut(self.path)}: cannot list {prefix}/{cut(folder)}: {error.strerror}."
+                ) from error
+        return entries_by_name
+
+    def stamp(self, key: str, entry: Entry) -> str | None:
+        return file_stamp(f"{self._root}/{key}")
+
+    def states(self, key: str) -> dict[str, str]:
+        path = f"{self._root}/{key}"
+        return {path: file_state(path)}
+
+
+class ZipSource(Source):
+    """A zip file, its members stored or deflated; whole members are checked by their CRC-32."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._zip = open_zip(path, f"{path}: cannot be opened as a zip file")
+        infos = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
+        # `zip -r preds.zip preds.zarr` puts the store one folder down.
+        tops = {name.split("/", 1)[0] for name in infos}
+        self._top = f"{tops.pop()}/" if len(tops) == 1 and "/" in next(iter(infos)) else ""
+        self._infos = {name.removeprefix(self._top): info for name, info in infos.items()}
+
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
+    ) -> Buffer | None:
+        info = self._infos.get(key)
+        if info is None:
+            return None
+        begin, count = clip(info.file_size, start, length, most, key)
+        try:
+            check_method(info)
+            with self._zip.open(info) as member:
+                member.seek(begin)
+                # Never without a count: all of a deflated member would be unpacked at once.
+                data = member.read(count)
+            if len(data) < count:
+                raise EOFError(f"{len(data)} of {count} bytes")
+            return data
+        except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
+            raise StoreError(
+                f"{cut(self.path)}: cannot read {key} ({cut(error or type(error).__name__)}): the "
+                "zip file is damaged or cut short. Copy or write it again."
+            ) from error
+        except Exception as error:  # zlib.error has no common base with the others
+            raise StoreError(
+                f"{cut(self.path)}: cannot unpack {key} ({cut(error)}). Copy or write the zip file "
+                "again."
+            ) from error
+
+    def children(self, prefix: str) -> list[str]:
+        start = f"{prefix}/" if prefix else ""
+        below = (key[len(start) :] for key in self._infos if key.startswith(start))
+        return sorted({path.split("/", 1)[0] for path in below if "/" in path})
+
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        start = f"{prefix}/" if prefix else ""
+        return {
+            key[len(start) :]: Entry(info.file_size, f"{info.CRC:08x}")
+            for key, info in self._infos.items()
+            if key.startswith(start)
+        }
+
+    def stamp(self, key: str, entry: Entry) -> str | None:
+        return combined_stamp([self._stamp], key)  # its checksums do not reveal damage
+
+    @cached_property
+    def _stamp(self) -> str | None:
+        """Return the file's, taken once: it waits for the disk."""
+        return file_stamp(self.path)
+
+    def states(self, key: str) -> dict[str, str]:
+        return {self.path: file_state(self.path)}
+
+
+def open_zip(path: str, problem: str) -> zipfile.ZipFile:
+    """Return the archive at `path`, its file closed with it. Raises `StoreError` that begins so."""
+    try:
+        file = open_file(path)
+        try:
+            archive = zipfile.ZipFile(file)
+        except BaseException:
+            file.close()
+            raise
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise StoreError(f"{problem} ({reason}). Copy or write it again.") from error
+    weakref.finalize(archive, file.close)
+    return archive
+
+
+def check_method(info: zipfile.ZipInfo) -> None:
+    """Raise `ValueError` for a member that claims more than its bytes can unpack to.
+
+    It must be stored or deflated: nothing bounds what other methods unpack to.
+    """
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"compression method {info.compress_type}, expected stored or deflated")
+    ratio = 1 if info.compress_type == zipfile.ZIP_STORED else MOST_DEFLATED
+    if info.file_size > ratio * info.compress_size:
+        raise ValueError(f"claims {info.file_size} bytes of {info.compress_size} that are stored")

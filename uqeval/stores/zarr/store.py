@@ -2,35 +2,138 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from uqeval.disk.files import is_file
 from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray
-from uqeval.stores.assembled import Opening, assemble, own_names, store_of_one
-from uqeval.stores.attributes import check_attributes
-from uqeval.stores.contents import Contents
-from uqeval.stores.declared import Declared
-from uqeval.stores.kinds import KNOWN, resolve
+from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.contents import (
+    Contents,
+    Opening,
+    assemble,
+    check_attributes,
+    own_names,
+    store_of_one,
+)
+from uqeval.stores.kinds import KNOWN, Declared, resolve
 from uqeval.stores.names import checked_names
-from uqeval.stores.one_pixel import with_pixel
-from uqeval.stores.zarr.source import is_url, is_zarr
+from uqeval.stores.zarr.array import ZarrArray, array_place
+from uqeval.stores.zarr.metadata import Document, load_json, load_layout, load_node
+from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, is_url
 from uqeval.stores.zarr.writer import item_folder
 
-if TYPE_CHECKING:
-    from uqeval.stores.zarr.array import ZarrArray
-    from uqeval.stores.zarr.group import ZarrGroup
+
+def open_source(path: str) -> Source:
+    """Return the source at a local path or URL; raises `StoreError` if there is none."""
+    if is_url(path):
+        from uqeval.stores.zarr.object_source import ObjectSource
+
+        return ObjectSource(path)
+    if Path(path).is_dir():
+        return FolderSource(path)
+    if is_file(path) and zipfile.is_zipfile(path):
+        return ZipSource(path)
+    if Path(path).exists():
+        raise StoreError(
+            f"{cut(path)}: is neither a folder nor a readable zip file, so it cannot hold a Zarr "
+            "store. If it was copied here, copy it again."
+        )
+    raise StoreError(f"{cut(path)}: there is nothing here. Check the path.")
+
+
+@dataclass(frozen=True)
+class ZarrGroup:
+    """An opened Zarr group: its attributes, the arrays in it, and the names of its sub-groups.
+
+    `unreadable` holds why an array that is there cannot be read: the run may not need it.
+    """
+
+    source: Source
+    name: str
+    attributes: dict[str, Any]
+    arrays: dict[str, ZarrArray]
+    groups: tuple[str, ...]
+    unreadable: dict[str, StoreError]
+
+
+def open_zarr(
+    source: Source | str, name: str = "", *, fill_missing: bool = False
+) -> ZarrArray | ZarrGroup | None:
+    """Return the array or group called `name` (empty: the root) in `source`; None if there is
+    neither.
+
+    Raises `StoreError` if the source cannot be opened, or its metadata are damaged or ask for
+    what is not supported.
+    """
+    if isinstance(source, str):
+        source = open_source(source)
+    node = load_node(source, name)
+    layout = load_layout(source, name, array_place(source, name), node)
+    if layout is not None:
+        return ZarrArray(source, name, layout, fill_missing=fill_missing)
+    return _group(source, name, node, fill_missing)
+
+
+def open_zarr_group(
+    source: Source, name: str = "", *, fill_missing: bool = False
+) -> ZarrGroup | None:
+    """Return the group called `name` (empty: the root) in `source`; None if there is none.
+
+    Raises `StoreError` if the group's own metadata are damaged.
+    """
+    return _group(source, name, load_node(source, name), fill_missing)
+
+
+def _group(
+    source: Source, name: str, node: Document | None, fill_missing: bool
+) -> ZarrGroup | None:
+    """Return the group `name` with the arrays in it; `node` is its `zarr.json`."""
+    start = f"{name}/" if name else ""
+    if node is not None:
+        attributes = dict(node[0].get("attributes") or {})
+    else:
+        old = load_json(source, f"{start}.zgroup")
+        extra = load_json(source, f"{start}.zattrs")
+        if old is None and extra is None:
+            return None
+        attributes = extra[0] if extra else {}
+    arrays: dict[str, ZarrArray] = {}
+    groups: list[str] = []
+    unreadable: dict[str, StoreError] = {}
+    if source.listable:
+        children = source.children(name)
+    else:
+        children = sorted(KNOWN | {"names"} | _consolidated(node[0] if node else {}))
+    for child in children:
+        place = f"{start}{child}"
+        try:
+            layout = load_layout(
+                source, place, array_place(source, place), load_node(source, place)
+            )
+        except StoreError as error:
+            unreadable[child] = error
+            continue
+        if layout is not None:
+            arrays[child] = ZarrArray(source, place, layout, fill_missing=fill_missing)
+        elif source.listable:
+            groups.append(child)
+    return ZarrGroup(source, name, attributes, arrays, tuple(groups), unreadable)
+
+
+def _consolidated(document: dict[str, Any]) -> set[str]:
+    """Return the names below a group that its metadata lists."""
+    below = (document.get("consolidated_metadata") or {}).get("metadata") or {}
+    return {str(key).split("/", 1)[0] for key in below}
 
 
 class ZarrStore(Contents):
     """What is at the root of a Zarr hierarchy: in a folder, a zip file, or at a URL."""
 
     def __init__(self, path: str) -> None:
-        from uqeval.stores.zarr.array import ZarrArray
-        from uqeval.stores.zarr.group import open_zarr
-        from uqeval.stores.zarr.sources import open_source
-
         super().__init__(path)
         self._source = open_source(path)
         self._array: ZarrArray | None = None
@@ -45,10 +148,6 @@ class ZarrStore(Contents):
             if not kinds and "items" in opened.groups:
                 kinds = self._kinds_of_first_item()
             self.kinds = frozenset(kinds)
-
-    @staticmethod
-    def recognises(path: str) -> bool:
-        return is_url(path) or is_zarr(path)
 
     def store(self, how: Opening) -> Store:
         path = self.path
@@ -86,9 +185,6 @@ class ZarrStore(Contents):
 
         Raises `StoreError` where there is no array called `key`.
         """
-        from uqeval.stores.zarr.array import ZarrArray
-        from uqeval.stores.zarr.group import open_zarr
-
         array: object = self._array
         if key is not None:
             known = {} if self._group is None else self._group.arrays
@@ -107,8 +203,6 @@ class ZarrStore(Contents):
 
     def _item(self, name: str) -> ZarrArray | ZarrGroup | None:
         """Return what is at `items/<name>`, opened once."""
-        from uqeval.stores.zarr.group import open_zarr
-
         if name not in self._items:
             self._items[name] = open_zarr(self._source, f"items/{name}")
         return self._items[name]
@@ -116,8 +210,6 @@ class ZarrStore(Contents):
     def _store_of_items(
         self, root: ZarrGroup, names: Sequence[str] | None, fill_missing: bool
     ) -> Store:
-        from uqeval.stores.zarr.array import ZarrArray
-
         path = self.path
         children = {name: self._item(name) for name in self._source.children("items")}
         groups = {name: at for name, at in children.items() if not isinstance(at, ZarrArray)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Config, Store
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.inputs import Inputs, beside_reference, open_inputs
-from uqeval.stores.formats import contents_of
+from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import check_family, companions, everything, input_options, wants_tracks
 from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of

@@ -41,7 +41,7 @@ def _zarr(
 ) -> None:  # fmt: skip
     """Write by the Zarr library, read by uqeval."""
     from uqeval.stores.zarr.by_library import write_array
-    from uqeval.stores.zarr.group import open_zarr
+    from uqeval.stores.zarr.store import open_zarr
 
     path = folder / f"{name.replace(' ', '-').replace(',', '')}.zarr"
     write_array(path, data, (2, 3, 4, 11), kind, form)
@@ -141,7 +141,7 @@ def _damage(checks: Checks, folder: Path) -> None:
     """Check that a chunk that was changed on disk is refused."""
     from uqeval.errors import StoreError
     from uqeval.stores.zarr.by_library import write_array
-    from uqeval.stores.zarr.group import open_zarr
+    from uqeval.stores.zarr.store import open_zarr
 
     path = folder / "damaged.zarr"
     data = synthetic_data.uniform("damage", (2, 3, 8, 8)).astype("f4")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,22 @@ from numpy.typing import NDArray
 
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.stores.array import Region, StoredArray, file_digest
-from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
+from uqeval.stores.array import Region, Store, StoredArray, file_digest
+from uqeval.stores.contents import (
+    Contents,
+    Opening,
+    check_attributes,
+    hdf5_path,
+    store_of_named,
+    store_of_one,
+)
+from uqeval.stores.kinds import known_as
+from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
-_FILE = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.IGNORECASE)
 #: A file claims more chunks than it holds where more than this many are not there.
 _MOST_MISSING = 1_000_000
 #: Bytes of one chunk that are decoded at a time at most.
 _MOST_CHUNK = 1 << 32
-
-
-def hdf5_path(path: str) -> tuple[str, str] | None:
-    """Return the file and the place inside of a path to HDF5; None for another path."""
-    match = _FILE.match(path)
-    return (match["file"], match["inside"] or "/") if match and "://" not in path else None
 
 
 class Hdf5Array(StoredArray):
@@ -196,3 +198,29 @@ def _attributes(holder: Any) -> dict[str, Any]:
             value = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in value]
         values[str(name)] = value
     return values
+
+
+class Hdf5Store(Contents):
+    """An array without a name, or the arrays of a group."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        file, inside = hdf5_path(path) or (path, "/")
+        self._shown = f"{file}::{inside}" if inside != "/" else file
+        self._opened = open_hdf5(file, inside)
+        if isinstance(self._opened, Hdf5Group):
+            arrays = self._opened.arrays
+            self.kinds = frozenset(known_as(kind, array) for kind, array in arrays.items())
+        else:
+            self.bare = self._opened
+
+    def store(self, how: Opening) -> Store:
+        opened = self._opened
+        if not isinstance(opened, Hdf5Group):
+            opened.fill_missing = how.fill_missing
+            return replace(store_of_one(opened, how), path=self._shown)
+        for array in opened.arrays.values():
+            array.fill_missing = how.fill_missing
+        check_attributes(opened.attributes, self._shown)
+        store = store_of_named(self._shown, opened.arrays, opened.attributes, how)
+        return replace(store, warnings=(*store.warnings, *opened.warnings))
