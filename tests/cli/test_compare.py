@@ -178,7 +178,7 @@ def test_other_settings_are_named(folder: Path) -> None:
         (("mc.json", "ens.json", "--seed", "-1"), ("--seed -1",)),
         (("mc.json", "ens.json", "-o", "mc.json"), ("is an input",)),
         (("mc.json", "ens.json", "-o", "no/such/x.json"), ("does not exist",)),
-        (("mc.json", "--replicates", "ens.json"), ("no spread",)),
+        (("mc.json", "--replicates", "ens.json"), ("no standard deviation",)),
         (("mc.json", "--replicates"), ("--replicates",)),
         (("mc.json", "ens.json", "--format", "html"), ("html",)),
     ],
@@ -195,7 +195,7 @@ def test_damaged_states_are_an_error(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "ens.states.zip").unlink()
     outcome = compare(tmp_path, "mc.json", "ens.json")
     assert outcome.status == 0
-    assert "no intervals: the states of ens.json are gone" in outcome.stderr
+    assert "no intervals: the states of ens.json are missing" in outcome.stderr
 
 
 def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -> None:

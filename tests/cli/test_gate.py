@@ -191,21 +191,21 @@ def test_an_older_baseline(folder: Path) -> None:
     record["items"][0]["name"] = "other"
     (folder / "old.json").write_text(json.dumps(record))
     done = gate(folder, "pavpu.pavpu: {max_drop: 0.25}", "--baseline", "old.json")
-    assert done.status == 0 and "warning: report: the baseline is of other items" in done.stderr
+    assert done.status == 0 and "warning: report: the baseline has other items" in done.stderr
     record["settings"]["pavpu"]["window"] = 9
     (folder / "old.json").write_text(json.dumps(record))
     done = gate(folder, "pavpu.pavpu: {max_drop: 0.25}", "--baseline", "old.json")
-    refused(done, "window is 4 here and 9 in old.json")
+    refused(done, "window is 4 in this report and 9 in old.json")
 
 
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        ("pavpu.pavpuu: {min: 0}", "gate.yaml:1: pavpu.pavpuu: names nothing"),
+        ("pavpu.pavpuu: {min: 0}", "gate.yaml:1: pavpu.pavpuu: matches nothing"),
         ("pavpu.pavpuu: {min: 0}", "Did you mean pavpu.pavpu?"),
         ("pavpu.per_class.raod.pavpu: {min: 0}", "Did you mean pavpu.per_class.road.pavpu?"),
         ("pavpu.pavpu@weather=night: {min: 0}", "there is no slice 'weather=night', nor any other"),
-        ("town/pavpu.pavpu: {min: 0}", "there is no report 'town'; there are report"),
+        ("town/pavpu.pavpu: {min: 0}", "there is no report 'town'; the reports are report"),
         ("pavpu.pavpu: {min: 0, mx: 1}", "gate.yaml:1: pavpu.pavpu.mx: unknown key"),
         ("pavpu.pavpu: {min: yes}", "expected a number"), ("pavpu.pavpu: {}", "no limit"),
         ("", "is empty"), ("{}", "has no rules"), ("gate: {}", "has no rules"),
@@ -234,7 +234,7 @@ def test_waivers_in_every_output(folder: Path) -> None:
     assert "report/pavpu.surplus" in first and "waived, until 2027-01-31" in first
     assert "by A. Keller until 2027-01-31, for values of at least -1.0: camera B" in done.stdout
     assert "gate failed: 1 waived, 1 passed, 1 failed" in done.stdout
-    assert "warning: judged as of 2027-01-31 (--today)" in done.stderr
+    assert "warning: waivers were checked for 2027-01-31 (--today)" in done.stderr
     assert done.stderr.startswith("::notice file=gate.yaml,line=3,")
     assert "| report/pavpu.surplus |" in (folder / "g.md").read_text().splitlines()[4]
     record = json.loads((folder / "v.json").read_text())
@@ -258,7 +258,9 @@ def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
     done = gate(folder, rules, "--junit", "g.xml", "-o", "v.json")
     assert done.status == 2 and "Traceback" not in done.stderr
     assert "gate failed: 1 passed, 1 failed, 1 not evaluated" in done.stdout
-    assert done.stderr.startswith("uqeval: gate.yaml:1: pavpu.pavpuu: not evaluated: names nothing")
+    assert done.stderr.startswith(
+        "uqeval: gate.yaml:1: pavpu.pavpuu: not evaluated: matches nothing"
+    )
     (lost,) = json.loads((folder / "v.json").read_text())["not_evaluated"]
     assert lost["reason"].endswith("Did you mean pavpu.pavpu?")
     root = ElementTree.parse(folder / "g.xml").getroot()
@@ -297,7 +299,7 @@ def test_a_level_that_nothing_holds(folder: Path) -> None:
     (folder / "report.states.zip").unlink()
     done = gate(folder, "pavpu.pavpu: {min: 0, confidence: 0.99}")
     refused(
-        done, "gate.yaml:1: pavpu.pavpu: report.json holds no interval at level 0.99", "--ci 0.99"
+        done, "gate.yaml:1: pavpu.pavpu: report.json has no interval at level 0.99", "--ci 0.99"
     )
 
 

@@ -168,7 +168,7 @@ def test_the_gate_decides(folder: Path) -> None:
     assert "gate passed: 1 passed" in again.stdout
     write(folder, STORES, ASKED, "gate: {failure.auroc: {min: 0.5}}\n")
     done = run_uqeval("run", cwd=folder)
-    assert done.status == 2 and "uqeval.yaml:9: failure.auroc: names nothing" in done.stderr
+    assert done.status == 2 and "uqeval.yaml:9: failure.auroc: matches nothing" in done.stderr
     assert "city: " not in done.stdout  # told before anything was evaluated
     refused(run_uqeval("run", "preds.zarr", "labels", "--baseline", "other", cwd=folder), "rules")
 
@@ -277,7 +277,7 @@ def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:
     done = run_uqeval("run", "--today", "2030-01-31", cwd=folder)
     assert done.status == 2 and "Traceback" not in done.stderr
     assert "gate incomplete: 1 waived, 1 passed, 0 failed, 2 not evaluated" in done.stdout
-    early = done.stderr[: done.stderr.index("judged as of 2030-01-31 (--today)")]
+    early = done.stderr[: done.stderr.index("waivers were checked for 2030-01-31 (--today)")]
     assert "pavpu.pavpu: not evaluated: max_drop needs a baseline; give --baseline" in early
     assert "no metric 'failure' is evaluated of city" in early
     verdicts = json.loads((folder / "out/verdicts.json").read_text())

@@ -239,7 +239,7 @@ def test_another_baseline(folder: Path) -> None:
     assert own.cells[1].difference is None
     assert own.cells[0].difference is not None
     assert own.cells[0].difference.better is False
-    with pytest.raises(UsageError, match="'best' is none of the models: bad, good"):
+    with pytest.raises(UsageError, match="'best' is not a model; the models are bad, good"):
         held(folder, "bad", "good", baseline="best")
 
 
@@ -286,10 +286,10 @@ def test_without_states_there_is_a_table_and_a_warning(folder: Path, tmp_path: P
     save(tmp_path / "b.json", *GOOD)
     found = held(tmp_path, "a", "b")
     assert row(found, "segmentation.miou").cells[1].difference.verdict is None  # type: ignore[union-attr]
-    assert "a.json has no states beside it" in found.warnings[0]
+    assert "a.json has no states" in found.warnings[0]
     assert "-o FILE" in found.warnings[0]
     (tmp_path / "b.states.zip").unlink()
-    assert any("b.json are gone" in w for w in held(tmp_path, "b", "a").warnings)
+    assert any("b.json are missing" in w for w in held(tmp_path, "b", "a").warnings)
     assert not held(tmp_path, "a", "b", level=None).warnings
 
 
@@ -313,7 +313,7 @@ def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
     )
     assert any("over the 9 items that all models have, of 11 and 12" in w for w in found.warnings)
     save(tmp_path / "c.json", *GOOD, items=slice(11, 14))
-    with pytest.raises(UsageError, match="share no items"):
+    with pytest.raises(UsageError, match="no common items"):
         held(tmp_path, "a", "c")
     save(tmp_path / "b.json", *GOOD, items=slice(2, 14), states=None)
     with pytest.raises(UsageError, match=r"share 9 items of 11 and 12.*b\.json has no states"):
@@ -383,7 +383,7 @@ def test_which_scores(folder: Path) -> None:
         addresses(metrics=("calibration.ecee",))
     with pytest.raises(UsageError, match="is no address"):
         addresses(metrics=("ece",))
-    with pytest.raises(UsageError, match="leave out --all"):
+    with pytest.raises(UsageError, match="so --all and"):
         addresses(metrics=("calibration.ece",), every=True)
 
 
@@ -450,7 +450,7 @@ def test_names(folder: Path) -> None:
         (("bad.json", "same/../bad.json"), {}, "is given twice"),
         (("bad.json", "good.json"), {"names": ["a"]}, "1 times for 2 models"),
         (("bad.json", "good.json"), {"names": ["a", "a"]}, "not all different"),
-        (("bad.json",), {"replicates": [seeds[:1]]}, "one training has no spread"),
+        (("bad.json",), {"replicates": [seeds[:1]]}, "one training has no standard deviation"),
     ):
         with pytest.raises(UsageError, match=says):
             names(*paths, **more)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ def rule(address: str, line: int, **limits: float) -> Rule:
 
 
 def judged(*rules: Rule) -> Judgement:
-    return judge([named()], rules, failed=FAILED)
+    return judge([named()], rules, failed_stores=FAILED)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_can_be_judged_is(
 
 def test_a_store_that_did_not_open_may_have_any_metric() -> None:
     failed = {"depth": FailedStore("is gone.")}
-    found = judge([named()], [rule("pavpu.pavpu", 1, min=0.0)], failed=failed)
+    found = judge([named()], [rule("pavpu.pavpu", 1, min=0.0)], failed_stores=failed)
     assert [str(own.address) for own in found.not_evaluated] == ["depth/pavpu.pavpu"]
 
 

@@ -60,18 +60,18 @@ def test_verdicts_of_an_earlier_version_are_read(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ({"schema": "uqeval.report/1"}, "schema"),
-        ({"verdicts": [{}]}, "are no verdicts"),
-        ({"verdicts": None}, "are no verdicts"),
-        ({"verdicts": [1]}, "are no verdicts"),
+        ({"verdicts": [{}]}, "is not a file of verdicts"),
+        ({"verdicts": None}, "is not a file of verdicts"),
+        ({"verdicts": [1]}, "is not a file of verdicts"),
     ],
 )
-def test_what_are_no_verdicts(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+def test_invalid_verdicts(tmp_path: Path, change: dict[str, Any], says: str) -> None:
     path = saved(tmp_path)
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
     with pytest.raises(StoreError, match=says):
         load_verdicts(path)
     path.write_text("{", "utf-8")
-    with pytest.raises(StoreError, match="is no JSON"):
+    with pytest.raises(StoreError, match="is not JSON"):
         load_verdicts(path)
     path.unlink()
     with pytest.raises(StoreError, match="No such file"):

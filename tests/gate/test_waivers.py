@@ -68,7 +68,7 @@ def test_what_is_not_evaluated_is_not_waived(tmp_path: Path) -> None:
         "city/pavpu.pavpu: {min: 0}\ndepth/a.b: {min: 2, waive: {until: 2027-01-31, by: A, why: B}}"
     )
     failed = {"depth": FailedStore("is gone.")}
-    found = judge([named()], rules(tmp_path, text), failed=failed, today=DAY)
+    found = judge([named()], rules(tmp_path, text), failed_stores=failed, today=DAY)
     assert len(found.not_evaluated) == 1 and not found.passed
 
 
@@ -113,7 +113,7 @@ def test_waived_first_in_every_output(tmp_path: Path) -> None:
         ("{until: 2027-01-31T00:00, by: A, why: B}", "expected a day such as 2027-01-31"),
         ("{until: soon, by: A, why: B}", "'soon'; expected a day"),
         ("{until: 2027-01-31, by: A, why: B, utnil: 1}", "unknown key; did you mean 'until'"),
-        ("{until: 2027-01-31, by: A, why: B, at_most: 1}", "give at_least"),
+        ("{until: 2027-01-31, by: A, why: B, at_most: 1}", "use at_least"),
         ("{until: 2027-01-31, by: A, why: B, at_least: 0.95}", "is above min 0.9"),
         ("{until: 2027-01-31, by: A, why: B, at_least: .nan}", "finite number"),
         ("yes", "waive"), ("[]", "waive"),
@@ -127,7 +127,7 @@ def test_what_is_no_waiver(tmp_path: Path, waive: str, says: str) -> None:
 
 def test_a_bound_of_the_wrong_side(tmp_path: Path) -> None:
     waive = "waive: {until: 2027-01-31, by: A, why: B, at_least: 0.1}"
-    with pytest.raises(UsageError, match="give at_most"):
+    with pytest.raises(UsageError, match="use at_most"):
         rules(tmp_path, f"pavpu.pavpu: {{max: 0.9, {waive}}}")
     most = waive.replace("at_least: 0.1", "at_most: 0.8")
     with pytest.raises(UsageError, match=r"is below max 0\.9"):

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which scores are compared, against which model, with which intervals.
+    """The scores to compare, the reference model, and the intervals.
 
-    `metrics`: addresses; none: the headlines of each family, with `every` all scores of which one
-    way is better. `per_class`: those of classes too. `baseline`: the model that the others are held
-    against (None: the first). `level`, `draws`, `seed`: of the intervals; None: no intervals.
+    `metrics`: addresses of scores. If empty: the headline scores of each family, or with `every`
+    all scores that have a better direction. `per_class`: also the scores of classes. `baseline`:
+    the name of the reference model (None: the first). `level`, `draws`, `seed`: of the intervals;
+    `level` None: no intervals.
 
-    Raises `UsageError` for what cannot be.
+    Raises `UsageError` for invalid values.
     """
 
     metrics: tuple[str, ...] = ()
@@ -34,7 +35,10 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.metrics and (self.every or self.per_class):
-            raise UsageError("--metric names the scores; leave out --all and --per-class.")
+            raise UsageError(
+                "--metric names the scores, so --all and --per-class have no effect; leave them "
+                "out."
+            )
         if self.level is not None and not 0.5 <= self.level < 1:
             raise UsageError(
                 f"--ci {self.level:g}; expected a level from 0.5 to below 1, such as 0.95."
@@ -49,12 +53,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Difference:
-    """A model's score less the baseline's; `better`: whether it is an improvement, None where it is
-    none and no loss, or neither way is better.
+    """A model's score minus that of the reference model.
 
-    `p`: the two-sided p-value of swapping the models item by item, `p_adjusted` the same adjusted
-    for all comparisons of its family (Holm), `p_least` the smallest that so few units can give.
-    Between models of several trainings there is no p, and the interval is over trainings.
+    `better`: whether it is an improvement; None if the scores are equal, or the score has no better
+    direction. `p`: two-sided p-value of swapping the models item by item. `p_adjusted`: the p-value
+    adjusted for all comparisons of its family (Holm). `p_least`: the smallest p-value possible with
+    this number of units. Between models of several trainings there is no p-value, and the interval
+    is over trainings.
     """
 
     value: float
@@ -67,22 +72,25 @@ class Difference:
 
     @property
     def verdict(self) -> str | None:
-        """Return whether the models differ, by the adjusted p-value, else by the interval."""
+        """Return whether the models differ: by the adjusted p-value, or else by the interval."""
         if self.level is None:
             return None
         if self.p_adjusted is not None:
-            apart = self.p_adjusted <= 1 - self.level
+            differ = self.p_adjusted <= 1 - self.level
         elif self.interval is not None:
-            apart = self.interval.low > 0 or self.interval.high < 0
+            differ = self.interval.low > 0 or self.interval.high < 0
         else:
             return None
-        return "differs" if apart else "no difference seen"
+        return "differs" if differ else "no difference seen"
 
 
 @dataclass(frozen=True)
 class Rank:
-    """A model's place among all, and the shares of draws in which none is better, and in which it
-    has this place again."""
+    """The rank of a model (1 is the best).
+
+    `best_share`: share of the draws in which no other model is better. `kept_share`: share of the
+    draws in which it has the same rank.
+    """
 
     place: int
     best_share: float | None = None
@@ -91,9 +99,12 @@ class Rank:
 
 @dataclass(frozen=True)
 class Cell:
-    """One model's score; of several trainings, `values`, the mean, the sample standard deviation
-    `std`, and the interval of the mean over trainings. None where it is undefined, for a
-    `reason`."""
+    """The score of one model.
+
+    `value`: the score, or the mean over trainings; None if undefined, with a `reason`. For several
+    trainings: `values` of each, their sample standard deviation `std`, and the interval of the mean
+    (`over_trainings`).
+    """
 
     value: float | None
     reason: str | None = None
@@ -107,7 +118,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One score of all models, over `items` that all have."""
+    """One score of all models, over the `items` that all have (their number)."""
 
     address: Address
     unit: str
@@ -118,10 +129,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared, and all that was found; `baseline` is the place of that model.
+    """The models, the choices and the results of a comparison.
 
-    `tests`: how many scores of the whole set were tested, times rivals; `tests_of_parts` the same
-    of classes and slices. Each is a family of its own.
+    `baseline`: the index of the reference model. `tests`: the number of tests on scores of the
+    whole set (scores times other models). `tests_of_parts`: the number of tests on classes and
+    slices. Holm's adjustment is separate for the two families.
     """
 
     models: tuple[Model, ...]
@@ -134,5 +146,5 @@ class Comparison:
 
     @property
     def names(self) -> list[str]:
-        """Return what the models are called."""
+        """Return the names of the models."""
         return [model.name for model in self.models]

@@ -9,36 +9,39 @@ from uqeval.compare.comparison import Cell, Row
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for all of them (Holm 1979), in the given order."""
+    """Return p-values adjusted for multiple tests, in the same order.
+
+    The k-th smallest of n becomes max over j ≤ k of min(1, (n − j + 1)·p_j) (Holm 1979).
+    """
     order = sorted(range(len(p)), key=lambda i: p[i])
-    adjusted, most = [0.0] * len(p), 0.0
+    adjusted, largest = [0.0] * len(p), 0.0
     for rank, i in enumerate(order):
-        most = max(most, min(1.0, (len(p) - rank) * p[i]))
-        adjusted[i] = most
+        largest = max(largest, min(1.0, (len(p) - rank) * p[i]))
+        adjusted[i] = largest
     return adjusted
 
 
 def adjust(rows: Sequence[Row]) -> tuple[list[Row], int, int]:
-    """Return the rows with adjusted p-values, and how many tests each of the two families has.
+    """Return the rows with adjusted p-values, and the number of tests of each family.
 
-    Scores of the whole set times rivals are one family; those of classes and slices the other.
+    One family: scores of the whole set. The other: scores of classes and slices.
     """
     counts = []
-    found = list(rows)
+    adjusted = list(rows)
     for parts in (False, True):
-        places = [
+        tests = [
             (i, m, cell.difference.p)
-            for i, row in enumerate(found)
+            for i, row in enumerate(adjusted)
             if _of_part(row) == parts
             for m, cell in enumerate(row.cells)
             if cell.difference is not None and cell.difference.p is not None
         ]
-        counts.append(len(places))
-        for (i, m, _), value in zip(places, holm([p for _, _, p in places]), strict=True):
-            cells = list(found[i].cells)
-            cells[m] = _with(cells[m], value)
-            found[i] = dataclasses.replace(found[i], cells=tuple(cells))
-    return found, counts[0], counts[1]
+        counts.append(len(tests))
+        for (i, m, _), value in zip(tests, holm([p for _, _, p in tests]), strict=True):
+            cells = list(adjusted[i].cells)
+            cells[m] = _with_adjusted_p(cells[m], value)
+            adjusted[i] = dataclasses.replace(adjusted[i], cells=tuple(cells))
+    return adjusted, counts[0], counts[1]
 
 
 def _of_part(row: Row) -> bool:
@@ -46,6 +49,6 @@ def _of_part(row: Row) -> bool:
     return bool(row.address.where) or row.address.fields[0] == "per_class"
 
 
-def _with(cell: Cell, p: float) -> Cell:
+def _with_adjusted_p(cell: Cell, p: float) -> Cell:
     assert cell.difference is not None
     return dataclasses.replace(cell, difference=dataclasses.replace(cell.difference, p_adjusted=p))

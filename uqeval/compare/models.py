@@ -1,4 +1,4 @@
-"""The models of a comparison: each the reports of one training, or of several, under a name."""
+"""The models of a comparison: a name, and the reports of one or several trainings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uqeval.records.folder import Named, load_reports
 
 @dataclass(frozen=True)
 class Training:
-    """One trained network: its reports by store, and the path that was given."""
+    """One trained network: its reports by store, and their path."""
 
     path: Path
     reports: dict[str, Named]
@@ -21,7 +21,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Model:
-    """A method under its name, trained once or several times."""
+    """A method and its name, trained once or several times."""
 
     name: str
     trainings: tuple[Training, ...]
@@ -30,83 +30,102 @@ class Model:
 def load_models(
     paths: Sequence[str], replicates: Sequence[Sequence[str]] = (), names: Sequence[str] = ()
 ) -> list[Model]:
-    """Return the models at `paths`, one each, then those trained several times, `replicates`.
+    """Return one model for each of `paths`, then one for each group of `replicates`.
 
-    A path is a report, or a folder of reports; a single folder means the reports in it.
-    `names` of all models (none: the shortest distinctive part of each path).
-    Raises `UsageError` and `StoreError`.
+    A path is a report or a folder of reports. If there is only one path and it is a folder, each
+    report in it is a model. `names`: of all models (default: the shortest distinctive part of each
+    path). Raises `UsageError` and `StoreError`.
     """
-    groups = [[training] for training in _trainings(paths, alone=not replicates)]
-    for own in replicates:
-        trainings = _trainings(own, alone=True)
+    groups = [[training] for training in _trainings(paths, single_model=not replicates)]
+    for paths_of_one in replicates:
+        trainings = _trainings(paths_of_one, single_model=True)
         if len(trainings) < 2:
-            raise UsageError(f"--replicates {' '.join(own)}: one training has no spread; give two.")
+            raise UsageError(
+                f"--replicates {' '.join(paths_of_one)}: one training has no standard deviation; "
+                f"give at least two."
+            )
         groups.append(trainings)
     if len(groups) < 2 and not replicates:
         raise UsageError(
-            f"{' '.join(paths) or 'no report'}: there is nothing to compare; give two reports, or "
-            "--replicates of several trainings."
+            f"{' '.join(paths) or 'no report'}: there is nothing to compare; give at least two "
+            "reports, or --replicates with the reports of several trainings."
         )
-    short = _short_names([own.path for trainings in groups for own in trainings])
-    found = iter(short)
-    defaults = [_common([next(found) for _ in own]) for own in groups]
-    chosen = list(names) or _distinct(defaults)
-    if len(chosen) != len(groups):
+    short = _short_names([paths_of_one.path for trainings in groups for paths_of_one in trainings])
+    remaining = iter(short)
+    defaults = [_common([next(remaining) for _ in paths_of_one]) for paths_of_one in groups]
+    unique_names = list(names) or _distinct(defaults)
+    if len(unique_names) != len(groups):
         raise UsageError(f"--name is given {len(names)} times for {len(groups)} models; name all.")
-    if len(set(chosen)) < len(chosen) or "" in chosen:
-        raise UsageError(f"--name {cut(', '.join(chosen))}: the names are not all different.")
-    return [Model(name, tuple(own)) for name, own in zip(chosen, groups, strict=True)]
+    if len(set(unique_names)) < len(unique_names) or "" in unique_names:
+        raise UsageError(f"--name {cut(', '.join(unique_names))}: the names are not all different.")
+    return [
+        Model(name, tuple(paths_of_one))
+        for name, paths_of_one in zip(unique_names, groups, strict=True)
+    ]
 
 
 def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
-    """Return the stores of which every training has a report, and warnings of the others; one
-    report each are of one store whatever they are called. Raises `UsageError` where there is none.
+    """Return the stores for which every training has a report, and a warning for each other store.
+
+    If every training has only one report, these are matched whatever their names; the store is then
+    "". Raises `UsageError` if there is no common store.
     """
-    held = [list(own.reports) for model in models for own in model.trainings]
-    if all(len(own) == 1 for own in held):
+    stores_by_training = [list(stores.reports) for model in models for stores in model.trainings]
+    if all(len(stores) == 1 for stores in stores_by_training):
         return [""], []
-    common = [store for store in held[0] if all(store in own for own in held)]
+    common = [
+        store
+        for store in stores_by_training[0]
+        if all(store in stores for stores in stores_by_training)
+    ]
     if not common:
         raise UsageError(
             "the models have no store in common: "
-            + "; ".join(map(listed, held))
+            + "; ".join(map(listed, stores_by_training))
             + ". Reports are matched by the names of their files."
         )
-    others = [
-        store for store in dict.fromkeys(s for own in held for s in own) if store not in common
+    partial_stores = [
+        store
+        for store in dict.fromkeys(s for stores in stores_by_training for s in stores)
+        if store not in common
     ]
-    return common, [f"{store}: is left out, not all models have a report of it" for store in others]
+    return common, [
+        f"{store}: is left out, because not all models have a report of it"
+        for store in partial_stores
+    ]
 
 
 def report_of(training: Training, store: str) -> Named:
-    """Return a training's report of a store, "" being the only one."""
+    """Return the report of a training for a store; for "", its only report."""
     return training.reports[store] if store else next(iter(training.reports.values()))
 
 
-def _trainings(paths: Sequence[str], alone: bool) -> list[Training]:
-    if alone and len(paths) == 1 and Path(paths[0]).is_dir():
-        return [Training(own.path, {own.name: own}) for own in load_reports(paths[0])]
-    return [Training(Path(path), {own.name: own for own in load_reports(path)}) for path in paths]
+def _trainings(paths: Sequence[str], single_model: bool) -> list[Training]:
+    if single_model and len(paths) == 1 and Path(paths[0]).is_dir():
+        return [Training(named.path, {named.name: named}) for named in load_reports(paths[0])]
+    return [
+        Training(Path(path), {named.name: named for named in load_reports(path)}) for path in paths
+    ]
 
 
 def _short_names(paths: Sequence[Path]) -> list[str]:
     """Return the shortest distinctive part of each path. Raises `UsageError`."""
-    whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - no link is followed
-    steps = [path.parts if path.is_dir() else path.with_suffix("").parts for path in whole]
-    for path, own in zip(paths, whole, strict=True):
-        if whole.count(own) > 1:
+    absolute = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - no link is followed
+    steps = [path.parts if path.is_dir() else path.with_suffix("").parts for path in absolute]
+    for path, own in zip(paths, absolute, strict=True):
+        if absolute.count(own) > 1:
             raise UsageError(f"{cut(path)} is given twice.")
     deepest = max(map(len, steps))
     single = [[own[-k] if k <= len(own) else "" for own in steps] for k in range(1, deepest + 1)]
     ends = [["/".join(own[-k:]) for own in steps] for k in range(1, deepest + 1)]
-    for found in (*single, *ends):
-        if len(set(found)) == len(found) and "" not in found:
-            return found
+    for candidates in (*single, *ends):
+        if len(set(candidates)) == len(candidates) and "" not in candidates:
+            return candidates
     return [str(path) for path in paths]
 
 
 def _common(names: Sequence[str]) -> str:
-    """Return what several trainings are called together: what their names begin with."""
+    """Return the common beginning of the names of several trainings."""
     if len(names) == 1:
         return names[0]
     end = 0
@@ -116,11 +135,11 @@ def _common(names: Sequence[str]) -> str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    found: list[str] = []
+    distinct: list[str] = []
     for name in names:
-        n, own = 1, name
-        while own in found:
+        n, candidate = 1, name
+        while candidate in distinct:
             n += 1
-            own = f"{name} ({n})"
-        found.append(own)
-    return found
+            candidate = f"{name} ({n})"
+        distinct.append(candidate)
+    return distinct

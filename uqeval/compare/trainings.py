@@ -11,25 +11,26 @@ from uqeval.records.resampling import Interval, Units
 
 
 def cell_of(
-    found: Sequence[Found | Absent], values: Sequence[float | None], level: float | None
+    lookups: Sequence[Found | Absent], values: Sequence[float | None], level: float | None
 ) -> Cell:
-    """Return the cell of a model from each training's value.
+    """Return the cell of a model from the values of its trainings.
 
-    Of several trainings the mean with its interval mean ± t·s/√n: Student's t with n − 1 degrees at
-    `level` (None: no interval), s the sample standard deviation.
+    For n > 1 trainings: the mean and the interval mean ± t·s/√n, where s is the sample standard
+    deviation and t the quantile of Student's t with n − 1 degrees of freedom at `level` (None: no
+    interval). Undefined if the value of a training is undefined.
     """
-    known = tuple(value for value in values if value is not None)
-    if len(known) < len(values):
-        return Cell(None, _reason(found, values))
+    defined = tuple(value for value in values if value is not None)
+    if len(defined) < len(values):
+        return Cell(None, _reason(lookups, values))
     if len(values) == 1:
-        return Cell(known[0])
-    mean, std = statistics.fmean(known), statistics.stdev(known)
-    own = None if level is None else mean_interval(mean, std, len(known), level)
-    return Cell(mean, None, known, std, over_trainings=own)
+        return Cell(defined[0])
+    mean, std = statistics.fmean(defined), statistics.stdev(defined)
+    interval = None if level is None else mean_interval(mean, std, len(defined), level)
+    return Cell(mean, None, defined, std, over_trainings=interval)
 
 
 def mean_interval(mean: float, std: float, count: int, level: float) -> Interval:
-    """Return mean ± t·std/√count over trainings, t with count − 1 degrees."""
+    """Return mean ± t·std/√count over trainings; t has count − 1 degrees of freedom."""
     from uqeval.statistics.methods import student
 
     error = std / count**0.5
@@ -38,11 +39,11 @@ def mean_interval(mean: float, std: float, count: int, level: float) -> Interval
     return Interval(level, mean - reach, mean + reach, False, "student-t", units, error)
 
 
-def _reason(found: Sequence[Found | Absent], values: Sequence[float | None]) -> str:
-    """Return why a model has no score."""
+def _reason(lookups: Sequence[Found | Absent], values: Sequence[float | None]) -> str:
+    """Return why the score of a model is undefined."""
     reason = "the report has no such score"
-    for own, value in zip(found, values, strict=True):
-        if isinstance(own, Found) and value is None:
-            reason = own.reason or "undefined over the shared items"
+    for lookup, value in zip(lookups, values, strict=True):
+        if isinstance(lookup, Found) and value is None:
+            reason = lookup.reason or "undefined over the shared items"
     missing = sum(value is None for value in values)
     return reason if len(values) == 1 else f"in {missing} of {len(values)}: {reason}"

@@ -23,7 +23,7 @@ from uqeval.records.lookup import Absent, Found, find
 from uqeval.records.resampling import Interval, NoInterval, Resampler, Units
 from uqeval.records.units import recorded_units, units_of
 
-#: The end of the names of values that draws have corrected: `calibration.ece_debiased`.
+#: Suffix of values that are corrected by bootstrap draws: `calibration.ece_debiased`.
 _DEBIASED = "_debiased"
 
 
@@ -42,9 +42,9 @@ class Case:
     today: date
 
     def verdict(self) -> Verdict:
-        """Return the verdict, waived if a waiver holds.
+        """Return the verdict; its status is "waived" if a waiver applies.
 
-        Raises `UsageError` or `StoreError` where it cannot be judged.
+        Raises `UsageError` or `StoreError` if the rule cannot be judged.
         """
         verdict = self._unwaived()
         waiver = self.rule.limits.waive
@@ -66,17 +66,17 @@ class Case:
 
     def _unwaived(self) -> Verdict:
         found, limits = self.found, self.rule.limits
-        base = self._base() if self._of_change else None
+        base = self._baseline_value() if self._of_change else None
         record: dict[str, Any] = {
             "rule": self.rule, "address": found.address.at(self.named.name), "kind": self.kind,
             "limit": self.limit, "value": found.value,
             "baseline": None if base is None else base.value, "notes": tuple(self._notes()),
             "units": self._units(),
         }  # fmt: skip
-        measured, why = self._measured(base)
+        measured, undefined_reason = self._measured(base)
         if measured is None:
             counts = limits.undefined
-            return Verdict(**record, status=counts, counts_as=counts, reason=why)
+            return Verdict(**record, status=counts, counts_as=counts, reason=undefined_reason)
         if self._of_change:
             record["change"] = float(-measured if "drop" in self.kind else measured)
         interval, status = None, self._status(measured, measured)
@@ -98,16 +98,16 @@ class Case:
             return Verdict(**record, status=status, counts_as="pass")
         if status == "inconclusive" and interval is not None:
             record["more_units"] = more_units(interval, measured, _exact(self.limit), found.items)
-        moved: dict[str, Any] = moved_by(
-            self.named, found, None if base is None else self._other, base,
+        movers: dict[str, Any] = moved_by(
+            self.named, found, None if base is None else self._baseline, base,
             highest=self.kind not in ("min", "max_drop", "max_drop_relative"),
             resampler=self.resampler,
         )  # fmt: skip
         counts = "fail" if status == "fail" else limits.inconclusive
-        return Verdict(**record, status=status, counts_as=counts, **moved)
+        return Verdict(**record, status=status, counts_as=counts, **movers)
 
     def _units(self) -> Units:
-        """Return the units of the value; of a class, they are counted from the states."""
+        """Return the units of the value. If the report does not count them, the states do."""
         found = units_of(self.named.report, self.found)
         if found.defined is None and self.resampler is not None and self.found.value is not None:
             with suppress(StoreError):  # the report has no states
@@ -123,25 +123,28 @@ class Case:
         return self.kind.endswith("relative")
 
     @property
-    def _other(self) -> Named:
+    def _baseline(self) -> Named:
         if self.pair is None:
-            where = self.rule.place
+            place = self.rule.place
             if not self.baseline_given:
-                raise UsageError(f"{where}: {self.kind} needs a baseline; give --baseline REPORT.")
-            raise UsageError(f"{where}: the baseline has no report {quoted(self.named.name)}.")
+                raise UsageError(f"{place}: {self.kind} needs a baseline; give --baseline REPORT.")
+            raise UsageError(f"{place}: the baseline has no report {quoted(self.named.name)}.")
         return self.pair.baseline
 
-    def _base(self) -> Found:
+    def _baseline_value(self) -> Found:
         """Return the same value in the baseline."""
-        other = self._other
-        base = find(other.report, self.found.address)
+        baseline = self._baseline
+        base = find(baseline.report, self.found.address)
         if isinstance(base, Absent):
-            raise UsageError(f"{self.rule.place}: {other.path} lacks it: {base.why}.")
-        refuse_other_settings(self.rule.place, self.named, other, self.rule.address.key)
+            raise UsageError(f"{self.rule.place}: {baseline.path} lacks it: {base.why}.")
+        refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key)
         return base
 
     def _measured(self, base: Found | None) -> tuple[Fraction | None, str | None]:
-        """Return the number to compare with the limit: the value, its drop or its rise."""
+        """Return the number to compare with the limit, or None and the reason.
+
+        It is the value, its drop or its rise.
+        """
         if self.found.value is None:
             return None, self.found.reason
         value = _exact(self.found.value)
@@ -152,43 +155,44 @@ class Case:
         change = value - _exact(base.value)
         if self._relative:
             if base.value == 0:
-                return None, "the baseline's value is 0, of which nothing is a fraction"
+                return None, "the baseline's value is 0, so a relative change is not defined"
             change /= abs(_exact(base.value))
         return (-change if "drop" in self.kind else change), None
 
     def _status(self, low: Fraction, high: Fraction) -> Status:
-        """Return all of the interval inside the limit, all outside, or neither."""
+        """Return pass or fail if [low, high] lies on one side of the limit, else inconclusive."""
         limit = _exact(self.limit)
         if self.kind == "min":
             return "pass" if low >= limit else "fail" if high < limit else "inconclusive"
         return "pass" if high <= limit else "fail" if low > limit else "inconclusive"
 
     def _interval(self, level: float) -> Interval:
-        """Return the interval of what is measured."""
+        """Return the interval of the value or of its change."""
         found = self.found
         if not self._of_change:
-            kept = _kept(found, level)
-            if kept is not None:
-                return kept
+            interval_of_report = _recorded_interval(found, level)
+            if interval_of_report is not None:
+                return interval_of_report
         if found.address.fields[-1].endswith(_DEBIASED):
             raise UsageError(
-                f"{self.rule.place}: {found.address} has no interval: it is corrected by draws. "
-                "Leave out confidence, or judge "
-                f"{str(found.address).replace(_DEBIASED, '', 1)} with it."
+                f"{self.rule.place}: {found.address} has no interval, because bootstrap draws "
+                f"correct "
+                "it. Remove confidence, or write the rule for "
+                f"{str(found.address).replace(_DEBIASED, '', 1)}."
             )
         if self.resampler is None:
-            raise UsageError(self._needs_states(level, "nothing here can resample them"))
+            raise UsageError(self._needs_states(level, "there is no resampler"))
         try:
             if not self._of_change:
                 return self.resampler.interval(self.named.path, found.address, level)
             assert self.pair is not None
             if difference := self.pair.difference or self._other_slice:
                 raise UsageError(
-                    f"{self.rule.place}: confidence in a change compares the same items one by "
-                    f"one: {difference} Evaluate both on the same, or leave confidence."
+                    f"{self.rule.place}: confidence in a change needs the same items in both "
+                    f"reports: {difference} Evaluate both on the same items, or remove confidence."
                 )
             interval = self.resampler.change(
-                self.named.path, self._other.path, found.address, level, self._relative
+                self.named.path, self._baseline.path, found.address, level, self._relative
             )
             return interval.negated if "drop" in self.kind else interval
         except NoInterval:
@@ -196,16 +200,16 @@ class Case:
         except StoreError as error:
             raise StoreError(self._needs_states(level, str(error).rstrip("."))) from None
 
-    def _needs_states(self, level: float, why: str) -> str:
+    def _needs_states(self, level: float, reason: str) -> str:
         if self._of_change:
             return (
-                f"{self.rule.place}: the interval of a change is resampled from the tallies beside "
-                f"both reports: {why}. Evaluate again with --states, or leave confidence."
+                f"{self.rule.place}: the interval of a change is computed from the saved states of "
+                f"both reports: {reason}. Evaluate again with --states, or remove confidence."
             )
         return (
-            f"{self.rule.place}: {self.named.path} holds no interval at level {level!r}, and from "
-            f"the tallies beside it there is none: {why}. Evaluate again with --ci {level!r}, or "
-            "with --states."
+            f"{self.rule.place}: {self.named.path} has no interval at level {level!r}, and its "
+            f"saved "
+            f"states give none: {reason}. Evaluate again with --ci {level!r}, or with --states."
         )
 
     def _notes(self) -> list[str]:
@@ -219,15 +223,15 @@ class Case:
     @property
     def _other_slice(self) -> str:
         """Return how the items of the baseline's slice differ; empty if they do not."""
-        address, mine, theirs = self.found.address, set(), set()
+        address, names, baseline_names = self.found.address, set(), set()
         for key in address.slice_keys if address.where else ():
-            mine |= _names(self.named.report.slices.get(key))
-            theirs |= _names(self._other.report.slices.get(key))
-        if mine == theirs:
+            names |= _names(self.named.report.slices.get(key))
+            baseline_names |= _names(self._baseline.report.slices.get(key))
+        if names == baseline_names:
             return ""
         return (
-            f"the baseline's slice is of other items ({len(theirs)} of them, {len(mine)} here, "
-            f"{len(mine & theirs)} in both)."
+            f"the slice of the baseline has other items: {number_of(len(baseline_names), 'item')}, "
+            f"{len(names)} in this report, {len(names & baseline_names)} in both."
         )
 
 
@@ -237,8 +241,8 @@ def _names(part: Any) -> set[str]:
     return {str(name) for name in names} if isinstance(names, list) else set()
 
 
-def _kept(found: Found, level: float) -> Interval | None:
-    """Return the interval that the report holds at a level."""
+def _recorded_interval(found: Found, level: float) -> Interval | None:
+    """Return the interval of the report at a level; None if it has none."""
     record = found.intervals.get(found.address.within)
     if not isinstance(record, dict) or found.value is None:
         return None
@@ -249,12 +253,12 @@ def _kept(found: Found, level: float) -> Interval | None:
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise StoreError(f"{found.address}: its interval [{low}, {high}] is none.")
+        raise StoreError(f"{found.address}: [{low}, {high}] is not an interval; evaluate again.")
     method = str(record.get("method", Interval.method))
     error = record.get("standard_error")
-    known = isinstance(error, float) and math.isfinite(error)
+    is_finite = isinstance(error, float) and math.isfinite(error)
     return Interval(level, low, high, bool(record.get("approximate")), method,
-                    recorded_units(record) or Units(), error if known else None)  # fmt: skip
+                    recorded_units(record) or Units(), error if is_finite else None)  # fmt: skip
 
 
 def _exact(value: float) -> Fraction:

@@ -27,32 +27,32 @@ def judge(
     rules: Sequence[Rule],
     baseline: Sequence[Named] = (),
     resampler: Resampler | None = None,
-    failed: Mapping[str, FailedStore] | None = None,
+    failed_stores: Mapping[str, FailedStore] | None = None,
     today: date | None = None,
 ) -> Judgement:
-    """Return the verdict of every limit on every report that it holds for, waived ones first.
+    """Return a verdict for each limit and each report to which the rule applies, waived ones first.
 
-    `baseline`: the reports that changes are measured against, matched by name, or one against one.
-    `resampler` computes values that the reports do not hold. `today`: the day that waivers are held
-    against (None: today in UTC). What rules demand of stores that `failed`, and rules that cannot
-    be judged, are listed as not evaluated. Raises `UsageError` or `StoreError` where nothing can be
-    judged, `StoreError` for partial reports.
+    `baseline`: the earlier reports, for limits on changes; see `pairs_of`.
+    `resampler` computes values that are not in the reports. `today`: the day for which
+    waivers are checked (None: today in UTC). Rules on `failed_stores`, and rules that cannot be
+    judged, are listed as not evaluated. Raises `UsageError` or `StoreError` if nothing can be
+    judged, and `StoreError` for partial reports.
     """
     if not rules:
-        raise UsageError("there are no rules to judge by; give at least one.")
+        raise UsageError("there are no rules; give at least one.")
     refuse_partial([*reports, *baseline])
-    bench = _Bench(
+    judging = _Judging(
         reports, pairs_of(reports, baseline), resampler, bool(baseline), today or today_utc(), [],
         [], [], [],
     )  # fmt: skip
     for rule in rules:
-        bench.judge(rule, list(not_evaluated(rule, failed or {})))
-    return bench.judgement()
+        judging.judge(rule, list(not_evaluated(rule, failed_stores or {})))
+    return judging.judgement()
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """What rules are judged with, and what has been found so far."""
+class _Judging:
+    """The inputs of the gate, and the verdicts so far."""
 
     reports: Sequence[Named]
     pairs: Mapping[str, Pair]
@@ -65,39 +65,39 @@ class _Bench:
     errors: list[UqevalError]
 
     def judge(self, rule: Rule, lost: list[NotEvaluated]) -> None:
-        """Judge a rule for all reports; `lost`: what it demands of failed stores."""
+        """Judge a rule for all reports. `lost`: the rule for stores that failed."""
         self.unjudged.extend(lost)
         try:
-            answers = list(_answers(rule, self.reports, optional=bool(lost)))
+            lookups = list(_lookups(rule, self.reports, optional=bool(lost)))
         except UqevalError as error:
             self._give_up(rule, rule.address, error)
             return
-        for named, answer in answers:
-            if isinstance(answer, UqevalError):
-                self._give_up(rule, rule.address.at(named.name), answer)
+        for named, lookup in lookups:
+            if isinstance(lookup, UqevalError):
+                self._give_up(rule, rule.address.at(named.name), lookup)
             else:
-                self._judge(rule, named, answer)
+                self._judge(rule, named, lookup)
 
     def _judge(self, rule: Rule, named: Named, found: Found) -> None:
         pair = self.pairs.get(named.name)
         if pair is not None and pair.difference and compares(rule):
             self.warnings.append(f"{named.name}: {pair.difference}")
-        for kind, limit in rule.limits.given():
+        for kind, limit in rule.limits.kinds_and_values():
             case = Case(rule, named, found, kind, limit, pair, self.resampler, self.baseline_given,
                         self.today)  # fmt: skip
             try:
                 self.verdicts.append(case.verdict())
             except UqevalError as error:
-                alone = replace(rule, limits=rule.limits.only(kind))
-                self._give_up(alone, found.address.at(named.name), error)
+                single = replace(rule, limits=rule.limits.only(kind))
+                self._give_up(single, found.address.at(named.name), error)
 
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:
-        why = str(error).removeprefix(f"{rule.place}: ")
-        self.unjudged.append(NotEvaluated(rule, address, why))
+        reason = str(error).removeprefix(f"{rule.place}: ")
+        self.unjudged.append(NotEvaluated(rule, address, reason))
         self.errors.append(error)
 
     def judgement(self) -> Judgement:
-        """Return what was found. Raises the first error where there is no verdict."""
+        """Return all verdicts. Raises the first error if there is no verdict."""
         if self.errors and not self.verdicts:
             raise self.errors[0]
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
@@ -108,21 +108,21 @@ class _Bench:
 
 
 def _margins(verdicts: Sequence[Verdict]) -> Iterator[Margin]:
-    """Yield how far the rules with confidence pass."""
-    for own in verdicts:
-        if own.interval is None or own.status != "pass" or own.value is None:
+    """Yield the margins of the rules with confidence that pass."""
+    for verdict in verdicts:
+        if verdict.interval is None or verdict.status != "pass" or verdict.value is None:
             continue
-        measured = own.value if own.change is None else own.change
-        limit = -own.limit if "drop" in own.kind else own.limit
-        yield Margin(str(own.address), abs(measured - limit), own.interval)
+        measured = verdict.value if verdict.change is None else verdict.change
+        limit = -verdict.limit if "drop" in verdict.kind else verdict.limit
+        yield Margin(str(verdict.address), abs(measured - limit), verdict.interval)
 
 
-def _answers(
+def _lookups(
     rule: Rule, reports: Sequence[Named], *, optional: bool
 ) -> Iterator[tuple[Named, Found | UqevalError]]:
-    """Yield the reports that a rule is about with its value in each, or why there is none.
+    """Yield each report to which a rule applies, with its value or the error.
 
-    Raises `UsageError` where it names nothing, unless `optional`.
+    Raises `UsageError` if the rule matches nothing, unless `optional`.
     """
     address = rule.address
     candidates = [named for named in reports if address.store in (None, named.name)]
@@ -131,24 +131,24 @@ def _answers(
     if not candidates:
         names = ", ".join(named.name for named in reports)
         raise UsageError(
-            f"{rule.place}: there is no report {quoted(address.store)}; there are {names}."
+            f"{rule.place}: there is no report {quoted(address.store)}; the reports are {names}."
         )
-    answers = [(named, _find(named, address)) for named in candidates]
-    held = [named for named, answer in answers if isinstance(answer, Found)]
-    if not held:
-        damaged = next((own for _, own in answers if isinstance(own, StoreError)), None)
-        raise damaged or _names_nothing(rule, candidates, [own for _, own in answers])
-    for named, answer in answers:
-        if isinstance(answer, Found | StoreError):
-            yield named, answer
-        # A report without the metric is none of the rule's; one that has it is.
+    lookups = [(named, _find(named, address)) for named in candidates]
+    with_value = [named for named, lookup in lookups if isinstance(lookup, Found)]
+    if not with_value:
+        damaged = next((own for _, own in lookups if isinstance(own, StoreError)), None)
+        raise damaged or _names_nothing(rule, candidates, [own for _, own in lookups])
+    for named, lookup in lookups:
+        if isinstance(lookup, Found | StoreError):
+            yield named, lookup
+        # The rule applies to a report only if it has the metric.
         elif address.key in named.report.results:
             yield (
                 named,
                 UsageError(
-                    f"{rule.place}: {named.name} has the metric, but {answer.why}. A rule without "
-                    f"a store holds for every report that has the metric; name the store, as "
-                    f"{address.at(held[0].name)}, or evaluate {named.name} so too."
+                    f"{rule.place}: {named.name} has the metric, but {lookup.why}. A rule without "
+                    f"a store applies to every report that has the metric; name the store, as "
+                    f"{address.at(with_value[0].name)}, or evaluate {named.name} in the same way."
                 ),
             )
 
@@ -161,12 +161,12 @@ def _find(named: Named, address: Address) -> Found | Absent | StoreError:
 
 
 def _names_nothing(
-    rule: Rule, candidates: Sequence[Named], answers: Sequence[Found | Absent | StoreError]
+    rule: Rule, candidates: Sequence[Named], lookups: Sequence[Found | Absent | StoreError]
 ) -> UsageError:
     nearest = max(
-        (answer for answer in answers if isinstance(answer, Absent)),
-        key=lambda answer: answer.depth,
+        (lookup for lookup in lookups if isinstance(lookup, Absent)),
+        key=lambda lookup: lookup.depth,
     )
     near = suggestion((named.report for named in candidates), rule.address)
     hint = f" Did you mean {near}?" if near else ""
-    return UsageError(f"{rule.place}: names nothing in the reports: {nearest.why}.{hint}")
+    return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")

@@ -8,5 +8,5 @@ Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_r
 KINDS: tuple[Kind, ...] = (
     "min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative",
 )  # fmt: skip
-#: Limits whose values fail by being too low; all others fail by being too high.
+#: Limits that low values break. High values break the others.
 LOW_FAILS: tuple[Kind, ...] = ("min", "max_drop", "max_drop_relative")

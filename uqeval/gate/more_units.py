@@ -1,4 +1,4 @@
-"""The data that a verdict still needs, and the chance that all rules pass again."""
+"""The number of units that would decide a verdict, and the chance that all rules pass again."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from statistics import NormalDist
 
 from uqeval.records.resampling import Interval
 
-#: Beyond so many times the units that there are a rule is too close to call.
+#: If a verdict needs more than this factor times the present units, it is too close to call.
 _MOST_TIMES = 100
-#: The quantile that `MoreUnits.count` adds for its power. It is above 80 % because the number comes
-#: from an estimated standard error: averaged over these, 80 % is what comes out (docs/gate.md).
+#: The quantile for the power in `more_units`. It is above 80 %, because the standard error is only
+#: estimated. Averaged over estimates, the power is about 80 % (docs/intervals.md).
 _POWER = 0.85
-#: Below this chance that all rules pass again there is a note.
+#: Warn if the chance that all rules pass again is below this.
 _UNLIKELY = 0.5
 
 
@@ -23,8 +23,8 @@ _UNLIKELY = 0.5
 class MoreUnits:
     """How many more units decide with a power of 80 % if the true distance is the observed one.
 
-    `low` and `high`: the same at the observed distance plus and less one standard error. None: more
-    than 100 times the units that there are.
+    `low` and `high`: the same for a distance of one standard error more, and one less. None: more
+    than 100 times the present number of units.
     """
 
     count: int | None
@@ -36,15 +36,15 @@ class MoreUnits:
 def more_units(
     interval: Interval, measured: Fraction, limit: Fraction, items: int
 ) -> MoreUnits | None:
-    """Return how many more units than n decide; None without units.
+    """Return how many units in addition to n decide the verdict; None without units.
 
-    k·n units decide where h/√k + a/k + t′·se/√k is the distance to the limit: h = t·se; a, by which
-    the end of the interval beside the limit lies farther off than h, falls faster; t and t′ are
-    quantiles of Student's t at (1 + level)/2 and 85 %, with units − 1 degrees of freedom, since the
-    standard error of few units is itself uncertain. n counts the units of the interval; of a video,
-    whose units are batches, pairs (`items`). A share without events needs as many units as move its
-    exact bound to the limit. Of an interval without a standard error, as in older reports,
-    the error is estimated from its width.
+    Solve distance = (t + t′)·se/√k + a/k for k; the result is k·n − n. t and t′ are the quantiles
+    of Student's t at (1 + level)/2 and 85 %, with units − 1 degrees of freedom. a is the distance
+    from the value to the end of the interval on the side of the limit, minus t·se.
+
+    n is the number of units of the interval; for a video, whose units are batches, the number of
+    pairs (`items`). For a share without events, k moves the exact bound to the limit. Older
+    reports have no standard error: it is estimated from the width of the interval.
     """
     from scipy.special import stdtrit
 
@@ -60,7 +60,7 @@ def more_units(
         error = (interval.high - interval.low) / (2 * t)
     reach = interval.high - value if limit > measured else value - interval.low
 
-    def needed(gap: float) -> int | None:
+    def count_for(gap: float) -> int | None:
         if gap <= 0:
             return None
         if error:
@@ -73,12 +73,12 @@ def more_units(
         return max(1, math.ceil(more)) if more <= _MOST_TIMES * n else None
 
     nearer, farther = distance - (error or 0.0), distance + (error or 0.0)
-    return MoreUnits(needed(distance), needed(farther), needed(nearer), unit)
+    return MoreUnits(count_for(distance), count_for(farther), count_for(nearer), unit)
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How far a rule passes: the distance of a value to its limit, and the value's interval."""
+    """The distance of a passing value to its limit, and the interval of the value."""
 
     name: str
     distance: float
@@ -86,23 +86,23 @@ class Margin:
 
 
 def chance_of_all(margins: Sequence[Margin]) -> str | None:
-    """Return a note where it is unlikely that all rules that pass with confidence pass again.
+    """Return a warning if the rules with confidence are unlikely to all pass again, else None.
 
-    For each, the chance on as many other units if its true value is the observed one is
-    Φ(distance/se − z); the rules are taken as independent. Rules without a standard error are left
-    out.
+    Suppose that the true value is the observed one. On the same number of new units a rule passes
+    with a chance of Φ(distance/se − z), z = Φ⁻¹((1 + level)/2). The chances are multiplied, as if
+    the rules were independent. Rules without a standard error are ignored.
     """
     chances: dict[str, float] = {}
-    for own in margins:
-        if own.interval.error:
-            z = NormalDist().inv_cdf((1 + own.interval.level) / 2)
-            chances[own.name] = NormalDist().cdf(own.distance / own.interval.error - z)
-    together = math.prod(chances.values())
-    if len(chances) < 2 or together >= _UNLIKELY:
+    for margin in margins:
+        if margin.interval.error:
+            z = NormalDist().inv_cdf((1 + margin.interval.level) / 2)
+            chances[margin.name] = NormalDist().cdf(margin.distance / margin.interval.error - z)
+    chance = math.prod(chances.values())
+    if len(chances) < 2 or chance >= _UNLIKELY:
         return None
     weakest = min(chances, key=lambda name: chances[name])
     return (
         f"all {len(chances)} rules with confidence pass, but on as many other items all of them "
-        f"would pass again with a chance of about {together:.0%} (least: {weakest}, "
+        f"would pass again with a chance of about {chance:.0%} (least: {weakest}, "
         f"{chances[weakest]:.0%}): evaluate more items, or widen the limits."
     )

@@ -1,4 +1,4 @@
-"""Items and classes that moved a value most, to inspect when a rule fails."""
+"""The items, groups and classes that harm a value most; shown when a rule fails."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ from uqeval.records.folder import Named
 from uqeval.records.lookup import Found
 from uqeval.records.resampling import Mover, Resampler
 
-#: So many are named.
+#: The number of items, of groups and of classes in a verdict.
 COUNT = 5
 
 
 def moved_by(
     named: Named,
     found: Found,
-    other: Named | None,
+    baseline_report: Named | None,
     base: Found | None,
     *,
     highest: bool,
     resampler: Resampler | None,
 ) -> dict[str, tuple[Mover, ...]]:
-    """Return `items`, `groups` and `classes`, worst first. `highest`: high values are the worst.
+    """Return the `items`, `groups` and `classes` that harm a value most, worst first.
 
-    Items and groups by what leaving each out changes, as saved states say; only harmful ones, and
-    none without states. Classes by their change where there is a baseline `other`, else by their
-    value.
+    `highest`: high values are the worst. Items and groups are ordered by the change of the value
+    without them, computed from the saved states. Only harmful ones are returned, and none without
+    states. Classes are ordered by their change since the baseline, or by their value without one.
     """
     address = found.address
     items: list[Mover] = []
     groups: list[Mover] = []
     if resampler is not None:
-        baseline = None if other is None else other.path
+        baseline = None if baseline_report is None else baseline_report.path
         with suppress(StoreError):
             sign = -1 if highest else 1
             items = resampler.movers(named.path, baseline, address, COUNT, sign)
             groups = resampler.group_movers(named.path, baseline, address, COUNT, sign)
     classes = _of_classes(found.results, address)
     earlier = {} if base is None else _of_classes(base.results, address)
-    ranked = _ranked(classes, earlier, highest)[:COUNT]
-    return {"items": tuple(items), "groups": tuple(groups), "classes": tuple(ranked)}
+    classes_by_harm = _worst_classes(classes, earlier, highest)[:COUNT]
+    return {"items": tuple(items), "groups": tuple(groups), "classes": tuple(classes_by_harm)}
 
 
-def _ranked(now: dict[str, float], before: dict[str, float], highest: bool) -> list[Mover]:
+def _worst_classes(now: dict[str, float], baseline: dict[str, float], highest: bool) -> list[Mover]:
     sign = -1 if highest else 1
-    if before:
-        both = [Mover(n, v, change=v - before[n]) for n, v in now.items() if n in before]
-        moved = [mover for mover in both if sign * (mover.change or 0) < 0]
-        return sorted(moved, key=lambda mover: sign * (mover.change or 0))
+    if baseline:
+        changes = [Mover(n, v, change=v - baseline[n]) for n, v in now.items() if n in baseline]
+        harmful = [mover for mover in changes if sign * (mover.change or 0) < 0]
+        return sorted(harmful, key=lambda mover: sign * (mover.change or 0))
     return [Mover(n, v) for n, v in sorted(now.items(), key=lambda entry: sign * entry[1])]
 
 
 def _of_classes(results: dict[str, Any], address: Address) -> dict[str, float]:
-    """Return the value of every class on its own."""
+    """Return the value of each class by its name."""
     record = results.get(address.key)
     rows = record.get("per_class") if isinstance(record, dict) else None
     if not isinstance(rows, list) or address.fields[0] == "per_class":
         return {}
     path = (class_field(address.metric, address.fields[0]), *address.fields[1:])
-    found = {}
+    values = {}
     for row in rows:
         value: Any = row
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         if _is_number(value):
-            found[str(row.get("name", row.get("class")))] = float(value)
-    return found
+            values[str(row.get("name", row.get("class")))] = float(value)
+    return values
 
 
 def _is_number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Cases that a gate cannot judge: failed stores, whose rules never pass, and partial reports."""
+"""Rules that a gate cannot judge, because a store failed, and the check for partial reports."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class NotEvaluated:
     why: str
 
 
-def not_evaluated(rule: Rule, failed: Mapping[str, FailedStore]) -> Iterator[NotEvaluated]:
-    """Yield what a rule demands of the stores that failed."""
+def not_evaluated(rule: Rule, failed_stores: Mapping[str, FailedStore]) -> Iterator[NotEvaluated]:
+    """Yield a record for each failed store to which a rule applies."""
     address = rule.address
-    for name, store in failed.items():
+    for name, store in failed_stores.items():
         is_requested = store.metrics is None or address.metric in store.metrics
         if is_requested and address.store in (None, name):
             yield NotEvaluated(rule, address.at(name), store.why)
 
 
 def refuse_partial(reports: Sequence[Named]) -> None:
-    """Raise `StoreError` for a report of which not all items were evaluated."""
+    """Raise `StoreError` if not all items of a report were evaluated."""
     for named in reports:
         if named.report.partial:
             raise StoreError(f"{named.path}: {_why_partial(named.report)}")
@@ -49,15 +49,17 @@ def _why_partial(report: Report) -> str:
     """Return why a report is partial, and what to do."""
     if part := report.inputs.get("part"):
         return (
-            f"is part {part['number']} of {part['of']}: not all items were evaluated. Join the "
-            "parts with `uqeval merge`; a gate does not judge by one."
+            f"is part {part['number']} of {part['of']}: not all items were evaluated. The gate "
+            f"needs "
+            "all parts: join them with `uqeval merge`."
         )
     if report.inputs.get("missing_parts"):
         return (
-            "was merged of parts of which some are missing. Merge all of them; a gate does not "
-            "judge by some."
+            "was merged from parts, and some parts are missing. The gate needs all parts: merge "
+            "them "
+            "with `uqeval merge`."
         )
     return (
-        "is partial (--limit): not all items were evaluated. Evaluate all of them; a gate does not "
-        "judge by a part."
+        "is partial (--limit): not all items were evaluated. The gate needs all items: evaluate "
+        "without --limit."
     )

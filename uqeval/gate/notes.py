@@ -12,53 +12,57 @@ if TYPE_CHECKING:
     from uqeval.records.lookup import Found
     from uqeval.records.report import Report
 
-#: Thresholds that are no numbers: they are fitted on the evaluated items.
-_GIVEN = ("threshold_from",)
+#: Settings whose threshold was fitted on other items.
+_OTHER_SOURCES = ("threshold_from",)
 
 
 def notes_on(units: Units) -> Iterator[str]:
-    """Yield how few units an interval rests on."""
+    """Yield a note if an interval comes from few units or from batches."""
     if units.effective is not None and units.effective < FEW:
-        few = units.effective < FEW_EFFECTIVE
+        too_few = units.effective < FEW_EFFECTIVE
         lag1 = "" if units.lag1 is None else f" (lag-1 autocorrelation {units.lag1:.2f})"
         yield (
-            f"the interval rests on about {units.effective:.0f} independent pairs{lag1}; below "
+            f"the interval comes from about {units.effective:.0f} independent pairs{lag1}; below "
             + (
-                f"{FEW_EFFECTIVE} it says little: evaluate longer or more sequences"
-                if few
+                f"{FEW_EFFECTIVE} it is unreliable: evaluate longer or more sequences"
+                if too_few
                 else f"{FEW} it may be too narrow"
             )
         )
     elif units.name == "batch":
-        yield f"the interval rests on {units.defined} batches of neighbouring pairs"
+        yield f"the interval comes from {units.defined} batches of neighbouring pairs"
     elif 0 < (units.defined or 0) < FEW:
         count = number_of(units.defined or 0, units.name)
-        yield f"the interval rests on {count}; below {FEW} it may be too narrow"
+        yield f"the interval comes from {count}; below {FEW} it may be too narrow"
 
 
 def notes_on_value(report: Report, found: Found) -> Iterator[str]:
-    """Yield what was fitted on the evaluated items, and that a value is biased."""
+    """Yield a note for each fit on the evaluated items, and for a biased value."""
     address, settings = found.address, report.settings.get(found.address.key)
     settings = settings if isinstance(settings, dict) else {}
     field = address.fields[-1]
     if address.metric == "pavpu" or field == "undetected_error_rate":
         rule = settings.get("threshold")
         fitted = isinstance(rule, str) and not _is_number(rule)
-        if fitted and not any(settings.get(name) for name in _GIVEN):
+        if fitted and not any(settings.get(name) for name in _OTHER_SOURCES):
             yield (
-                f"its threshold ({rule}) was fitted on the evaluated items, which is optimistic; "
-                "give --threshold-from REPORT or --threshold NUMBER"
+                f"the threshold ({rule}) was fitted on the evaluated items, so the score is "
+                f"optimistic; "
+                "use --threshold-from REPORT or --threshold NUMBER"
             )
     record = found.results.get(address.key)
     record = record if isinstance(record, dict) else {}
     scaled = record.get("temperature")
     scaled = scaled if isinstance(scaled, dict) else {}
     if address.fields[0] == "temperature" and scaled.get("fitted_on") == "all items":
-        yield "its temperature was fitted on the evaluated items (optimistic); give --fit-on FILE"
+        yield (
+            "the temperature was fitted on the evaluated items, so the score is optimistic; use "
+            "--fit-on FILE"
+        )
     debiased: Any = record.get(f"{field}_debiased")
     if isinstance(debiased, float) and len(address.fields) == 1:
         yield (
-            f"the rule judges the plain value, which is biased upward; {address.key}.{field}"
+            f"the rule checks the plain value, which is biased upward; {address.key}.{field}"
             f"_debiased is {debiased:.4g}"
         )
 

@@ -18,14 +18,18 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Limits(BaseModel):
-    """What a gate demands of one value: one limit or several, and what to do when in doubt."""
+    """The limits of one value, and the verdict if it is undefined or inconclusive."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    min: Number | None = Field(None, description="The least value that passes.")
-    max: Number | None = Field(None, description="The greatest value that passes.")
-    max_drop: Number | None = Field(None, description="Most that it may fall below the baseline.")
-    max_rise: Number | None = Field(None, description="Most that it may rise above the baseline.")
+    min: Number | None = Field(None, description="The smallest value that passes.")
+    max: Number | None = Field(None, description="The largest value that passes.")
+    max_drop: Number | None = Field(
+        None, description="How far the value may fall below the baseline."
+    )
+    max_rise: Number | None = Field(
+        None, description="How far the value may rise above the baseline."
+    )
     max_drop_relative: Number | None = Field(
         None, description="The same as a fraction of the baseline's value."
     )
@@ -33,44 +37,44 @@ class Limits(BaseModel):
         None, description="The same as a fraction of the baseline's value."
     )
     confidence: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = Field(
-        None, description="Level of the interval that has to lie inside the limit, such as 0.95."
+        None, description="Level of the interval that must lie inside the limit, such as 0.95."
     )
     inconclusive: Literal["fail", "pass"] = Field(
-        "fail", description="What it counts as that the interval holds the limit."
+        "fail", description="The verdict if the interval contains the limit."
     )
     undefined: Literal["fail", "pass"] = Field(
-        "fail", description="What it counts as that the value is undefined."
+        "fail", description="The verdict if the value is undefined."
     )
-    id: str | None = Field(None, description="Name of the requirement, in every output.")
-    why: str | None = Field(None, description="What the requirement is for, in every output.")
+    id: str | None = Field(None, description="Name of the requirement, shown in every output.")
+    why: str | None = Field(None, description="Reason for the requirement, shown in every output.")
     waive: Waiver | None = Field(
         None, description="Until when, by whom and why a failure lets the gate pass."
     )
 
     @model_validator(mode="after")
     def _demands_something(self) -> Self:
-        if not list(self.given()):
+        if not list(self.kinds_and_values()):
             raise ValueError(f"no limit; give one of {', '.join(KINDS)}")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"no value is at least {self.min!r} and at most {self.max!r}")
         if self.waive is not None:
-            check_bounds(self.waive, dict(self.given()))
+            check_bounds(self.waive, dict(self.kinds_and_values()))
         return self
 
-    def given(self) -> Iterator[tuple[Kind, float]]:
+    def kinds_and_values(self) -> Iterator[tuple[Kind, float]]:
         """Yield the limits that are set."""
         for kind in KINDS:
             if (limit := getattr(self, kind)) is not None:
                 yield kind, limit
 
     def only(self, kind: Kind) -> Limits:
-        """Return the same with one limit alone."""
-        waive = None if self.waive is None else self.waive.of(kind)
-        changes: dict[str, Any] = {own: None for own in KINDS if own != kind}
+        """Return the limits with only one of them."""
+        waive = None if self.waive is None else self.waive.for_kind(kind)
+        changes: dict[str, Any] = {other: None for other in KINDS if other != kind}
         return self.model_copy(update=changes | {"waive": waive})
 
-    def without(self, kinds: Collection[Kind]) -> Limits:
-        """Return the same without some limits."""
+    def remove(self, kinds: Collection[Kind]) -> Limits:
+        """Return the limits without those of some kinds."""
         return self.model_copy(update=dict.fromkeys(kinds))
 
 
@@ -85,7 +89,7 @@ class Rule:
 
     @property
     def place(self) -> str:
-        """Return what messages call it."""
+        """Return the file, the line and the address, for messages."""
         return f"{self.file}:{self.line}: {self.address}"
 
 
@@ -100,11 +104,11 @@ def day_of(today: str | date | None) -> date | None:
 
 
 def refuse_unused_day(today: date, rules: Sequence[Rule], file: object) -> None:
-    """Raise `UsageError` for a day that is given where no rule carries a waiver."""
+    """Raise `UsageError` for --today if no rule has a waiver."""
     if all(rule.limits.waive is None for rule in rules):
         raise UsageError(
-            f"--today {today} has no effect: no rule of {cut(file)} carries a waiver (waive:). "
+            f"--today {today} has no effect: no rule of {cut(file)} has a waiver (waive:). "
             "Leave it out."
             if rules
-            else f"--today {today} is for the rules under gate: of a file; there are none."
+            else f"--today {today} has no effect: the file has no rules (gate:). Leave it out."
         )

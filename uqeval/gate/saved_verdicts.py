@@ -33,7 +33,7 @@ def load_verdicts(path: str | Path) -> Judgement:
             f"{cut(path)}: {error.strerror}; expected verdicts of uqeval gate -o."
         ) from None
     except ValueError as error:
-        raise StoreError(f"{cut(path)}: is no JSON: {error}.") from None
+        raise StoreError(f"{cut(path)}: is not JSON: {error}.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != _SCHEMA:
         raise StoreError(
@@ -43,58 +43,72 @@ def load_verdicts(path: str | Path) -> Judgement:
 
 
 def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
-    """Return the verdicts of a record. Raises `StoreError` for a record that is none, and for one
-    that contradicts itself or its checksum. Older files have no checksum."""
+    """Return the verdicts of a record.
+
+    Raises `StoreError` if it is not a record of verdicts, or contradicts itself or its checksum.
+    Older files have no checksum.
+    """
     try:
         verdicts = tuple(_verdict(own) for own in record["verdicts"])
         for own in verdicts:
-            if (why := contradiction(own)) is not None:
+            if (conflict := contradiction(own)) is not None:
                 raise StoreError(
-                    f"{cut(path)}: the verdict on {cut(own.address)} contradicts itself: {why}. "
+                    f"{cut(path)}: the verdict on {cut(own.address)} contradicts itself: "
+                    f"{conflict}. "
                     "The file was edited; judge again with uqeval gate -o."
                 )
         unjudged = tuple(_not_evaluated(own) for own in record.get("not_evaluated", ()))
         day = record.get("today")
         today = None if day is None else parse_day(day)
-        found = Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged, today)
-        if record.get("passed", found.passed) != found.passed:
+        judgement = Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged, today)
+        if record.get("passed", judgement.passed) != judgement.passed:
             raise StoreError(
                 f"{cut(path)}: says passed {quoted(record['passed'])}, and its verdicts say "
-                f"{found.passed}. The file was edited; judge again with uqeval gate -o."
+                f"{judgement.passed}. The file was edited; judge again with uqeval gate -o."
             )
         if KEY in record and record[KEY] != (own_sum := checksum_of(record)):
             raise StoreError(
                 f"{cut(path)}: its checksum is {quoted(record[KEY])}, and its content has "
                 f"{own_sum!r}. The file was edited; judge again with uqeval gate -o."
             )
-        return found
+        return judgement
     except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:
-        raise StoreError(f"{cut(path)}: are no verdicts: {cut(error)}.") from None
+        raise StoreError(
+            f"{cut(path)}: is not a file of verdicts: {cut(error)}; write one with uqeval gate -o."
+        ) from None
 
 
 def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
-    """Return the verdicts of some reports."""
-    kept = tuple(verdict for verdict in judgement.verdicts if verdict.address.store in names)
-    unjudged = tuple(own for own in judgement.not_evaluated if own.address.store in names)
-    return replace(judgement, verdicts=kept, not_evaluated=unjudged)
+    """Return the verdicts on some stores."""
+    chosen_verdicts = tuple(
+        verdict for verdict in judgement.verdicts if verdict.address.store in names
+    )
+    unjudged = tuple(entry for entry in judgement.not_evaluated if entry.address.store in names)
+    return replace(judgement, verdicts=chosen_verdicts, not_evaluated=unjudged)
 
 
 def _not_evaluated(record: dict[str, Any]) -> NotEvaluated:
-    named: dict[str, Any] = {key: record.get(key) for key in ("id", "why", "waive")}
-    limits = Limits(**record["limits"], **named)
+    requirement: dict[str, Any] = {key: record.get(key) for key in ("id", "why", "waive")}
+    limits = Limits(**record["limits"], **requirement)
     rule = Rule(Address.parse(record["rule"]), limits, record["file"], record["line"])
     return NotEvaluated(rule, Address.parse(record["address"]), str(record["reason"]))
 
 
 def _verdict(record: dict[str, Any]) -> Verdict:
-    own = dict(record)
-    named: dict[str, Any] = {key: own.pop(key, None) for key in ("id", "why", "waive")}
-    limits = Limits(**{own["kind"]: own["limit"]}, **named)
-    rule = Rule(Address.parse(own.pop("rule")), limits, own.pop("file"), own.pop("line"))
-    del own["store"]
-    if isinstance(interval := own.get("interval"), dict):
+    fields = dict(record)
+    requirement: dict[str, Any] = {key: fields.pop(key, None) for key in ("id", "why", "waive")}
+    limits = Limits(**{fields["kind"]: fields["limit"]}, **requirement)
+    rule = Rule(Address.parse(fields.pop("rule")), limits, fields.pop("file"), fields.pop("line"))
+    del fields["store"]
+    if isinstance(interval := fields.get("interval"), dict):
         # Its units are those of the verdict; older files have the number alone.
         count = interval.get("units")
-        units = own.get("units") or {"name": interval.get("unit"), "drawn": count, "defined": count}
-        own["interval"] = {k: v for k, v in interval.items() if k != "unit"} | {"units": units}
-    return _VERDICT.validate_python(own | {"rule": rule, "address": Address.parse(own["address"])})
+        units = fields.get("units") or {
+            "name": interval.get("unit"),
+            "drawn": count,
+            "defined": count,
+        }
+        fields["interval"] = {k: v for k, v in interval.items() if k != "unit"} | {"units": units}
+    return _VERDICT.validate_python(
+        fields | {"rule": rule, "address": Address.parse(fields["address"])}
+    )

@@ -1,4 +1,4 @@
-"""Verdicts of a gate, and all of them together."""
+"""The verdict on one limit, and all verdicts of a gate."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Status = Literal["waived", "pass", "fail", "inconclusive"]
 class Verdict:
     """Whether one limit of a rule holds for one report.
 
-    `value` is None where it is undefined, for a `reason`; `change` is its rise above `baseline`, as
-    a fraction for relative limits. `counts_as` is what it does to the gate. `more_units`: how many
-    more units would likely decide what is inconclusive. `units`: what the value is computed from,
-    or what its interval rests on. `waiver`: what a waiver does to it, None without one.
+    `value`: None if undefined, with a `reason`. `change`: value minus `baseline`, as a fraction of
+    the baseline for relative limits. `counts_as`: the effect on the gate. `more_units`: how many
+    more units would decide an inconclusive verdict. `units`: those of the value or its interval.
+    `waiver`: the effect of a waiver, None without one.
     """
 
     rule: Rule
@@ -48,8 +48,9 @@ class Verdict:
 
     @property
     def inconclusive(self) -> bool:
-        """Return whether the interval contains the limit, or there is none; also where that is
-        waived.
+        """Return whether the interval contains the limit, or there is no interval.
+
+        Also true if a waiver covers this verdict.
         """
         waived = self.waiver is not None and self.waiver.instead_of == "inconclusive"
         return self.status == "inconclusive" or waived
@@ -57,10 +58,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judgement:
-    """All verdicts, what to know about them, and what has none.
+    """All verdicts of a gate, its warnings, and the rules that were not evaluated.
 
-    Verdicts are in the order of the rules, those that are waived first. `today`: the day (UTC) that
-    waivers were held against.
+    Verdicts are in the order of the rules, waived ones first. `today`: the day (UTC) for which
+    waivers were checked.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -70,21 +71,21 @@ class Judgement:
 
     @property
     def passed(self) -> bool:
-        """Return whether the gate is passed: by all rules, those of failed stores too."""
+        """Return whether the gate passes: no rule fails, and all rules were evaluated."""
         return not self.not_evaluated and not self.failed
 
     @property
     def failed(self) -> bool:
-        """Return whether some limit does not hold."""
+        """Return whether a limit is broken."""
         return any(verdict.counts_as == "fail" for verdict in self.verdicts)
 
     def count(self, status: Status) -> int:
-        """Return how many verdicts there are of a status."""
+        """Return the number of verdicts with a status."""
         return sum(verdict.status == status for verdict in self.verdicts)
 
     def dated(self, today: date | None) -> Judgement:
-        """Return the same with a warning of the day, where one was given."""
+        """Return the judgement with a warning that names the day of --today, if it was used."""
         if today is None:
             return self
-        text = f"judged as of {today} (--today), not of the present day."
+        text = f"waivers were checked for {today} (--today), not for the present day."
         return replace(self, warnings=(text, *self.warnings))

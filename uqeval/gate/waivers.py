@@ -1,4 +1,4 @@
-"""Waivers: until a day, a rule that fails lets the gate pass, for a reason that somebody signs."""
+"""Waivers: the gate passes although a rule fails, until a day, for a reason and under a name."""
 
 from __future__ import annotations
 
@@ -42,36 +42,37 @@ class Waiver(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    until: Day = Field(description="Last day on which the waiver holds, in UTC: YYYY-MM-DD.")
-    by: Text = Field(description="Who answers for it, in every output.")
-    why: Text = Field(description="Why the rule is waived, in every output.")
+    until: Day = Field(description="Last day of the waiver, in UTC: YYYY-MM-DD.")
+    by: Text = Field(description="The person responsible, shown in every output.")
+    why: Text = Field(description="Why the rule is waived, shown in every output.")
     at_least: _Number | None = Field(
-        None, description="Lower values are not waived; for rules whose values fail by being low."
+        None, description="Lower values are not waived; for limits that low values break."
     )
     at_most: _Number | None = Field(
-        None, description="Higher values are not waived; for rules whose values fail by being high."
+        None, description="Higher values are not waived; for limits that high values break."
     )
 
     def bound(self, kind: Kind) -> float | None:
         """Return the worst value that is waived for a limit; None: every value."""
         return self.at_least if kind in LOW_FAILS else self.at_most
 
-    def of(self, kind: Kind) -> Waiver:
-        """Return the waiver with the bound of one limit alone."""
-        other = "at_most" if kind in LOW_FAILS else "at_least"
-        return self.model_copy(update={other: None})
+    def for_kind(self, kind: Kind) -> Waiver:
+        """Return the waiver with only the bound that applies to a limit."""
+        other_bound = "at_most" if kind in LOW_FAILS else "at_least"
+        return self.model_copy(update={other_bound: None})
 
     def record(self) -> dict[str, Any]:
-        """Return the waiver as JSON holds it."""
+        """Return the waiver as a record of JSON."""
         return self.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
 class WaiverUse:
-    """What a waiver does to a verdict: `note` in words; `instead_of`: the status without it.
+    """The effect of a waiver on a verdict.
 
-    "waived": it holds. "unneeded": the rule passes without it. "expired", "beyond" (its bound),
-    "undefined": it does not hold, and the rule fails.
+    `outcome`: "waived": the waiver applies. "unneeded": the rule passes without it. "expired",
+    "beyond" (its bound), "undefined" (the value): it does not apply, and the rule fails. `note`:
+    the outcome as a sentence. `instead_of`: the status without the waiver.
     """
 
     outcome: Literal["waived", "unneeded", "expired", "beyond", "undefined"]
@@ -80,22 +81,28 @@ class WaiverUse:
 
 
 def check_bounds(waiver: Waiver, limits: dict[Kind, float]) -> None:
-    """Raise `ValueError` for a bound that no limit of the rule has, or that waives nothing."""
+    """Raise `ValueError` for a bound that fits no limit of the rule, or that waives nothing."""
     low = {kind for kind in limits if kind in LOW_FAILS}
     if waiver.at_least is not None and not low:
-        raise ValueError("waive.at_least is for rules whose low values fail; give at_most")
-    if waiver.at_most is not None and low == limits.keys():
-        raise ValueError("waive.at_most is for rules whose high values fail; give at_least")
-    least, most = limits.get("min"), limits.get("max")
-    if waiver.at_least is not None and least is not None and waiver.at_least > least:
         raise ValueError(
-            f"waive.at_least {waiver.at_least!r} is above min {least!r}: it waives nothing; give "
-            "at most min"
+            "waive.at_least is for limits that low values break (min, max_drop); use at_most"
         )
-    if waiver.at_most is not None and most is not None and waiver.at_most < most:
+    if waiver.at_most is not None and low == limits.keys():
         raise ValueError(
-            f"waive.at_most {waiver.at_most!r} is below max {most!r}: it waives nothing; give at "
-            "least max"
+            "waive.at_most is for limits that high values break (max, max_rise); use at_least"
+        )
+    limit_min, limit_max = limits.get("min"), limits.get("max")
+    if waiver.at_least is not None and limit_min is not None and waiver.at_least > limit_min:
+        raise ValueError(
+            f"waive.at_least {waiver.at_least!r} is above min {limit_min!r}, so it waives "
+            f"nothing; use "
+            "a value below min"
+        )
+    if waiver.at_most is not None and limit_max is not None and waiver.at_most < limit_max:
+        raise ValueError(
+            f"waive.at_most {waiver.at_most!r} is below max {limit_max!r}, so it waives nothing; "
+            f"use a "
+            "value above max"
         )
 
 
@@ -107,22 +114,22 @@ def use_of(
     value: float | None,
     today: date,
 ) -> WaiverUse:
-    """Return what a waiver does on a day; `value` None: what the limit is of is undefined."""
+    """Return the effect of a waiver on a day. `value`: None if it is undefined."""
     if counts_as == "pass":
         note = "the waiver is not needed, the rule passes without it: remove the waiver"
         return WaiverUse("unneeded", note, status)
-    own = f"the waiver by {waiver.by}"
+    prefix = f"the waiver by {waiver.by}"
     if today > waiver.until:
-        note = f"{own} expired: it was valid until {waiver.until}, and today is {today} (UTC)"
+        note = f"{prefix} expired: it was valid until {waiver.until}, and today is {today} (UTC)"
         return WaiverUse("expired", note, status)
     if value is None:
-        return WaiverUse("undefined", f"{own} does not cover undefined values", status)
+        return WaiverUse("undefined", f"{prefix} does not cover undefined values", status)
     bound, low = waiver.bound(kind), kind in LOW_FAILS
     if bound is not None and (value < bound if low else value > bound):
         side = "at least" if low else "at most"
-        note = f"{own} covers values of {side} {bound!r} only, and the value is {value!r}"
+        note = f"{prefix} covers values of {side} {bound!r} only, and the value is {value!r}"
         return WaiverUse("beyond", note, status)
-    without = "it fails" if status == "fail" else "it is inconclusive and counts as fail"
+    status_without = "it fails" if status == "fail" else "it is inconclusive and counts as fail"
     reach = "" if bound is None else f", for values of at {'least' if low else 'most'} {bound!r}"
-    note = f"by {waiver.by} until {waiver.until}{reach}: {waiver.why}; otherwise {without}"
+    note = f"by {waiver.by} until {waiver.until}{reach}: {waiver.why}; otherwise {status_without}"
     return WaiverUse("waived", note, status)

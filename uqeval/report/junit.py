@@ -77,7 +77,7 @@ def _about(verdict: Verdict) -> dict[str, str]:
         if own.effective is not None:
             properties["effective_pairs"] = f"{own.effective:.3g}"
     if limits.waive is not None:
-        waive = limits.waive.of(verdict.kind).record()
+        waive = limits.waive.for_kind(verdict.kind).record()
         properties |= {
             f"waive_{key}": None if own is None else str(own) for key, own in waive.items()
         }

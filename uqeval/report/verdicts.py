@@ -46,7 +46,7 @@ def demand(verdict: Verdict) -> str:
 
 def demands(lost: NotEvaluated) -> str:
     """Return all limits of a rule that was not evaluated, in words."""
-    given = lost.rule.limits.given()
+    given = lost.rule.limits.kinds_and_values()
     return ", ".join(_MEANS[kind].format(repr(limit).removesuffix(".0")) for kind, limit in given)
 
 
@@ -216,7 +216,7 @@ def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
 
 
 def _unjudged(lost: NotEvaluated) -> dict[str, Any]:
-    said = {"limits": dict(lost.rule.limits.given()), "reason": lost.why}
+    said = {"limits": dict(lost.rule.limits.kinds_and_values()), "reason": lost.why}
     return _named_rule(lost.rule) | _place(lost.address) | said
 
 

@@ -76,14 +76,16 @@ class RunRules:
 
     def _without_changes(self, rule: Rule) -> Iterator[Rule]:
         """Yield the rule without its limits on changes, which need a baseline."""
-        changes = [kind for kind, _ in rule.limits.given() if "drop" in kind or "rise" in kind]
+        changes = [
+            kind for kind, _ in rule.limits.kinds_and_values() if "drop" in kind or "rise" in kind
+        ]
         for kind in changes:
             message = f"{kind} needs a baseline; give --baseline REPORT, or --no-gate."
             self._set_aside(replace(rule, limits=rule.limits.only(kind)), message)
         if not changes:
             yield rule
-        elif len(changes) < len(list(rule.limits.given())):
-            yield replace(rule, limits=rule.limits.without(changes))
+        elif len(changes) < len(list(rule.limits.kinds_and_values())):
+            yield replace(rule, limits=rule.limits.remove(changes))
 
     def _keep(self, why_not: Callable[[Rule], str | None]) -> None:
         judged = []
