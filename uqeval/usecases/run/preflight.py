@@ -144,7 +144,7 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     )
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated of {store_list}"
-    return f"names nothing in this file: {problem}; {hint}"
+    return f"matches nothing in this file: {problem}; {hint}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:
