@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from uqeval.maps.views import WHOLE
-from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.tallies._counted import CountedItems
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from uqeval.maps.reduction import Maps
     from uqeval.maps.views import View
-    from uqeval.stores.states.known import KnownStates
+    from uqeval.stores.states.blocks import KnownStates
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State, Thin
 
@@ -60,12 +60,16 @@ class Counting:
         self._own = threading.local()
         self._parts: list[list[State]] = []
 
-    def known_of(self, items: range) -> list[Counted] | None:
-        """Return the cached states of some items; None if one is missing or damaged."""
-        if self._together or not all(
+    def is_cached(self, items: range) -> bool:
+        """Return whether the states of some items are cached, damaged or not."""
+        return not self._together and all(
             tally in self._known and all(item in self._known[tally] for item in items)
             for tally in self.apart
-        ):
+        )
+
+    def known_of(self, items: range) -> list[Counted] | None:
+        """Return the cached states of some items; None if one is missing or damaged."""
+        if not self.is_cached(items):
             return None
         try:
             return [self._known_states(tally, items) for tally in self.apart]

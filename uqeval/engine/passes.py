@@ -16,16 +16,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from uqeval.engine.counting import Counted, Counting
+from uqeval.engine.options import shown_size
 from uqeval.engine.scratch import Scratch
-from uqeval.engine.sizes import shown_size
 from uqeval.errors import UsageError
-from uqeval.stores.states.item_blocks import ItemBlocks
+from uqeval.stores.states.blocks import ItemBlocks
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
     from uqeval.maps.reduction import Maps
-    from uqeval.stores.states.known import KnownStates
-    from uqeval.stores.states.packed_items import PackedItems
+    from uqeval.stores.states.blocks import KnownStates, PackedItems
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -132,6 +131,9 @@ def run_pass(
     if carries_on and any(counting.known_of(batch) is None for batch in source.batches()):
         counting = Counting(tallies, retained, {})
 
+    def may_be_known(batch: range) -> bool:
+        return scratch.has_cache or counting.is_cached(batch)
+
     def work(batches: Sequence[range], check: Callable[[], None]) -> list[_Items]:
         def heartbeat(nbytes: int) -> None:
             check()
@@ -139,7 +141,7 @@ def run_pass(
 
         results: list[_Items] = []
         waiting = _Waiting(counting, blocks, results)
-        for batch in _joined(batches, source, memory // workers):
+        for batch in _joined(batches, source, memory // workers, may_be_known):
             known = [(i[0], counting.known_of(i)) for i in blocks.split(batch)]
             states = [(first, counted) for first, counted in known if counted is not None]
             if len(states) == len(known):
@@ -193,12 +195,22 @@ class _Waiting:
         self._maps = []
 
 
-def _joined(batches: Sequence[range], source: MapSource, most_bytes: int) -> list[range]:
-    """Return the batches; those that are read faster together, within some bytes, as one."""
+def _joined(
+    batches: Sequence[range],
+    source: MapSource,
+    most_bytes: int,
+    is_alone: Callable[[range], bool],
+) -> list[range]:
+    """Return the batches; those that are read faster together, within some bytes, as one.
+
+    One that `is_alone` stays alone: it may not have to be read.
+    """
     joined: list[range] = []
+    joins = False
     for batch in batches:
-        both = range(joined[-1].start, batch.stop) if joined else batch
-        if joined and source.joins(both) and source.batch_bytes(both) <= most_bytes:
+        was, joins = joins, not is_alone(batch)
+        both = range(joined[-1].start, batch.stop) if was and joins else batch
+        if was and joins and source.joins(both) and source.batch_bytes(both) <= most_bytes:
             joined[-1] = both
         else:
             joined.append(batch)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 import numpy as np
 
-from uqeval.disk.leftovers import temporary_folder
+from uqeval.disk.locks import temporary_folder
 from uqeval.stores.checked_npy import has_room
 from uqeval.stores.files.file_values import FileValues
 from uqeval.stores.watch import Watch
@@ -75,6 +75,11 @@ class Scratch:
         if self._cache is not None or not getattr(source, "mapped", False):
             return False
         return mapped.maps_bytes() > self._memory
+
+    @property
+    def has_cache(self) -> bool:
+        """Return whether maps of earlier runs are cached."""
+        return self._cache is not None
 
     def batch_bytes(self, source: MapSource, batch: range) -> int:
         """Peak bytes that reading and counting a batch take; of maps that have been kept, those in
