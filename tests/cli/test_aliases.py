@@ -10,7 +10,7 @@ import typer.main
 from command import run_forked
 
 from uqeval.cli import COMMANDS, app
-from uqeval.cli.aliases import OPTION_ALIASES, replace_options
+from uqeval.cli.parsing import OPTION_ALIASES, replace_options
 from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.metrics import FAMILIES
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uqeval.disk.leftovers import OWNER, clear, hold, own_name, temporary
+from uqeval.disk.locks import OWNER, clear, hold, own_name, temporary
 from uqeval.errors import OutputError
 from uqeval.report.files import write
 from uqeval.stores.states.writer import StatesWriter

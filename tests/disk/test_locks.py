@@ -23,8 +23,8 @@ from command import refused, run_uqeval, run_well
 from small_stores import save_complete
 
 from uqeval import PredictionWriter
-from uqeval.disk import leftovers
-from uqeval.disk.json import noted_digest
+from uqeval.disk import locks
+from uqeval.disk.files import noted_digest
 from uqeval.disk.locks import lock, locked, release, release_all
 from uqeval.disk.publishing import (
     drop_older,
@@ -35,7 +35,7 @@ from uqeval.disk.publishing import (
 )
 from uqeval.errors import OutputError
 from uqeval.records.folder import foreign_states
-from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
 from uqeval.stores.states.writer import StatesWriter
 from uqeval.stores.writing.convert import convert
@@ -43,7 +43,7 @@ from uqeval.usecases.reduce import reduce as write_maps
 
 _HOLDER = """
 import sys, time
-from uqeval.disk.json import noted_digest
+from uqeval.disk.files import noted_digest
 from uqeval.disk.locks import lock
 for path in sys.argv[1:]:
     lock(path)
@@ -151,11 +151,11 @@ def test_scratch_folders_of_killed_runs_go(tmp_path: Path, monkeypatch: pytest.M
     dead.wait()
     for name in (f"uqeval-{dead.pid}-x", f"uqeval-{dead.pid}-held", f"other-{dead.pid}-x"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / leftovers.OWNER).touch()
-    with (tmp_path / f"uqeval-{dead.pid}-held" / leftovers.OWNER).open() as file:
-        leftovers.hold(file.fileno())  # a process of another container, whose ids are unknown here
-        made, owner = leftovers.temporary_folder()
-        again, other = leftovers.temporary_folder()
+        (tmp_path / name / locks.OWNER).touch()
+    with (tmp_path / f"uqeval-{dead.pid}-held" / locks.OWNER).open() as file:
+        locks.hold(file.fileno())  # a process of another container, whose ids are unknown here
+        made, owner = locks.temporary_folder()
+        again, other = locks.temporary_folder()
     assert not (tmp_path / f"uqeval-{dead.pid}-x").exists() and made.exists()
     assert {f"uqeval-{dead.pid}-held", f"other-{dead.pid}-x"} < {p.name for p in tmp_path.iterdir()}
     for folder, descriptor in ((made, owner), (again, other)):

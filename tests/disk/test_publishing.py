@@ -13,7 +13,7 @@ import pytest
 from uqeval.disk import publishing as p
 from uqeval.report.files import write
 from uqeval.stores.checked_npy import read_checked, write_checked
-from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
 from uqeval.stores.states.writer import StatesWriter
 from uqeval.stores.zarr import writer as zw

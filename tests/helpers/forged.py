@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import block_of, seal
-from uqeval.stores.states.packed_items import PackedItems
 from uqeval.tallies import Tally
 
 #: Words and marks in no order: no word repeats, and none is long.

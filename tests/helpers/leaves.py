@@ -15,8 +15,8 @@ from typing import Any
 
 import forged
 
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import MOST, block_of
-from uqeval.stores.states.packed_items import PackedItems
 
 Address = tuple[Any, ...]
 

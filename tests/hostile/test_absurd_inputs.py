@@ -23,8 +23,8 @@ from uqeval.metrics.failure_scores import best_aurc, harmonic
 from uqeval.records.folder import load_reports
 from uqeval.stores.files.numpy_array import open_npy
 from uqeval.stores.names import read_names_file
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import block_of
-from uqeval.stores.states.packed_items import PackedItems
 from uqeval.stores.zarr.store import open_zarr
 
 DEEP = "[" * 100_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scenes import ALL_MAPS, LABEL_MAPS, labels, quantized, reduced, same, softmax
 
 from uqeval.kernels.samples import HALF_UNIT, add_samples
-from uqeval.maps.read_only import read_only
+from uqeval.maps.reduction import read_only
 
 DTYPES = ["f2", "f4", "f8", "u1", "u2"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import uqeval
-from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics._warnings import sign_warnings
 
 METRICS: dict[str, Any] = {"pavpu": {}, "failure": {}, "sparsification": {"error": "zero-one"}}
 WORDS = ("AUROC is", "Surplus is", "AURG is")

@@ -18,9 +18,9 @@ from small_stores import labels, probs, save
 
 import uqeval
 from uqeval import Report, StoreError, UsageError
-from uqeval.inputs.shards import Part
+from uqeval.inputs.options import Part
 from uqeval.report.markdown import to_markdown
-from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import SavedStates, tally_key
 from uqeval.stores.states.writer import StatesWriter
 from uqeval.usecases.merge import merge

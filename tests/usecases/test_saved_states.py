@@ -28,7 +28,7 @@ from small_videos import numbered, save_flows, save_folder, save_store, video
 import uqeval
 import uqeval.maps
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.stores.states import item_blocks
+from uqeval.stores.states import blocks
 from uqeval.stores.states.writer import partial_path
 from uqeval.stores.watch import file_stamp
 from uqeval.tallies import ClassCounts, TrackCounts
@@ -76,7 +76,7 @@ PLAIN = {"segmentation": {}}
 @pytest.fixture
 def large_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each item is counted and saved by itself, as large ones are."""
-    monkeypatch.setattr(item_blocks, "_MOST_ITEMS", 1)
+    monkeypatch.setattr(blocks, "_MOST_ITEMS", 1)
 
 
 @contextmanager

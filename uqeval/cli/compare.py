@@ -13,9 +13,8 @@ import typer
 
 from uqeval.cli import parsing
 from uqeval.cli.declared import with_options
-from uqeval.cli.messages import warn
-from uqeval.cli.shared import Shared
-from uqeval.cli.stdout import console, printing
+from uqeval.cli.options import Shared
+from uqeval.cli.streams import console, printing, warn
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, same_option, shared_option
 from uqeval.statistics.options import CutOptions

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from uqeval.cli.declared import with_options
-from uqeval.cli.messages import tell, warn
-from uqeval.cli.shared import Shared, given
+from uqeval.cli.options import Shared, given
+from uqeval.cli.streams import tell, warn
 from uqeval.settings import Settings, shared_option
 
 
@@ -51,7 +51,7 @@ def convert(
 
     Example: uqeval convert softmax.npy preds.zarr --axes NTCHW --names names.txt
     """
-    from uqeval.cli.progress import progress_for
+    from uqeval.cli.streams import progress_for
     from uqeval.disk.locks import lock
     from uqeval.stores.overlap import refuse_overlap
     from uqeval.stores.store import read_names_file

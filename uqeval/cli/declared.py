@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
+from uqeval.cli.options import Shared, given, shared_options
 from uqeval.cli.parsing import typed_options
-from uqeval.cli.shared import Shared, given, shared_options
 from uqeval.settings import Option, default_of, option_name, options_of, plain_type, types_of
 
 Command: TypeAlias = Callable[..., None]

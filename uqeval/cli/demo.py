@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli.declared import with_options
-from uqeval.cli.shared import Shared
+from uqeval.cli.options import Shared
 
 
 @with_options("quiet", "workers")
@@ -23,7 +23,7 @@ def demo(
     Example: uqeval demo
     """
     from uqeval.cli.outcome import OutcomePrinter, finish
-    from uqeval.cli.progress import progress_for
+    from uqeval.cli.streams import progress_for
     from uqeval.usecases.demo import demo as make
 
     outcome = make(

@@ -24,10 +24,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from uqeval.cli.aliases import replace_command
-from uqeval.cli.messages import silence, tell
-from uqeval.cli.parsing import Command
-from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
+from uqeval.cli.parsing import Command, replace_command
+from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, quoted
 from uqeval.version import VERSION

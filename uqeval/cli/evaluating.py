@@ -7,7 +7,7 @@ from typing import Any
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
-from uqeval.cli.shared import Shared
+from uqeval.cli.options import Shared
 from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import option_name, options_of
@@ -64,7 +64,7 @@ def evaluated(
     message asks for if there is no such file.
     """
     from uqeval.cli.finish import deliver, states_path
-    from uqeval.cli.progress import progress_for
+    from uqeval.cli.streams import progress_for
     from uqeval.usecases.evaluate import evaluate
 
     states_file = states_path(shared)

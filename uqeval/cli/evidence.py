@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from uqeval.cli.messages import tell
+from uqeval.cli.streams import tell
 
 
 def evidence(
@@ -39,7 +39,7 @@ def evidence(
 
     Example: uqeval evidence report.json --verdicts verdicts.json --rules gate.yaml -o evidence/
     """
-    from uqeval.disk.json import content_of
+    from uqeval.disk.files import content_of
     from uqeval.usecases.evidence import collect, write_evidence
     from uqeval.usecases.evidence.environment import check_library
     from uqeval.usecases.evidence.results import add_selftest, add_verifications

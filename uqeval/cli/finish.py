@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.cli.messages import tell
-from uqeval.cli.stdout import console, printing
+from uqeval.cli.streams import console, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.publishing import drop_older, refusals, settle_states
@@ -20,7 +19,7 @@ from uqeval.report.files import check_writable, write
 from uqeval.stores.states.writer import partial_path
 
 if TYPE_CHECKING:
-    from uqeval.cli.shared import Shared
+    from uqeval.cli.options import Shared
 
 
 def states_path(shared: Shared) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.cli.messages import warn
+from uqeval.cli.streams import warn
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError, cut
 from uqeval.statistics.options import CutOptions
@@ -152,8 +152,7 @@ def _fits(command: str, name: str, store: Store, opened: dict[str, list[Contents
         return False
     if store.data is not None:
         return store.data in _kinds(command)
-    from uqeval.inputs.common import open_predictions
-    from uqeval.inputs.regression import is_regression
+    from uqeval.inputs.common import is_regression, open_predictions
     from uqeval.stores.store import contents_of
     from uqeval.usecases.plans import input_options
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli.declared import with_options
-from uqeval.cli.messages import tell, warn
-from uqeval.cli.stdout import console, printing
+from uqeval.cli.streams import console, printing, tell, warn
 from uqeval.errors import OutputError, StoreError, UsageError, cut, printable
 from uqeval.settings import Settings, shared_option
 

@@ -10,10 +10,9 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
-from uqeval.cli.messages import tell, warn
-from uqeval.cli.shared import Shared
-from uqeval.cli.stdout import console
-from uqeval.engine.sizes import parse_memory
+from uqeval.cli.options import Shared
+from uqeval.cli.streams import console, tell, warn
+from uqeval.engine.options import parse_memory
 from uqeval.errors import UqevalError, UsageError, cut
 from uqeval.settings import Settings, shared_option
 
@@ -110,7 +109,7 @@ def _of_file(
 
 
 def _looked(request: dict[str, Any], full: bool, shared: Shared) -> Inspection:
-    from uqeval.cli.progress import progress_for
+    from uqeval.cli.streams import progress_for
     from uqeval.usecases.inspect import inspect as look
 
     memory = parse_memory(request.pop("memory"))

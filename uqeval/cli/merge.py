@@ -9,7 +9,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
-from uqeval.cli.shared import Shared
+from uqeval.cli.options import Shared
 
 
 @with_options(*o.OUTPUTS, *o.CUTS)

@@ -18,8 +18,8 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
-from uqeval.cli.messages import tell, warn
-from uqeval.cli.shared import Shared
+from uqeval.cli.options import Shared
+from uqeval.cli.streams import tell, warn
 from uqeval.disk.files import stream_of
 from uqeval.errors import OutputError, UsageError
 from uqeval.inputs.options import InputOptions

@@ -5,8 +5,7 @@ from __future__ import annotations
 import typer
 
 from uqeval.cli.finish import tell_reused
-from uqeval.cli.messages import tell, warn
-from uqeval.cli.stdout import console, printing
+from uqeval.cli.streams import console, printing, tell, warn
 from uqeval.records.report import Report
 from uqeval.usecases.run import Listener, Outcome
 
@@ -22,7 +21,7 @@ class OutcomePrinter(Listener):
         from rich.console import Console
 
         from uqeval.report.page.overview import cost
-        from uqeval.report.tables.headlines import headline_table
+        from uqeval.report.tables.of_report import headline_table
         from uqeval.report.terminal import print_table, show_warnings
 
         if self._quiet:

@@ -1,20 +1,22 @@
 """Reading of a command's arguments, and its help.
 
-Works as Typer, with two differences. Messages repeat the wrong value. The help of a command with
-many options shows the common ones; `--help-all` shows all.
+Works as Typer, with three differences. Messages repeat the wrong value. Other spellings of commands
+and options are accepted with a note. The help of a command with many options shows the common ones;
+`--help-all` shows all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from uqeval.cli.aliases import replace_options
-from uqeval.cli.messages import tell
-from uqeval.disk.json import content_of
+from uqeval.cli.streams import tell
+from uqeval.disk.files import content_of
 from uqeval.errors import number_flaw, quoted
+from uqeval.keys import COMMANDS_BY_KEY
 
 #: Option that shows the help of all options.
 _HELP_ALL = "--help-all"
@@ -150,3 +152,37 @@ def _plain(error: typer.BadParameter) -> str:
     return (
         f"{quoted(details()[0]['input'])}; expected {expected.partition(', unable to parse')[0]}."
     )
+
+
+#: Other names of options, by command.
+OPTION_ALIASES = {
+    "compare": {"--metrics": "--metric", "--baseline": "--against"},
+    "sweep": {"--metrics": "--metric"},
+}
+
+
+def replace_command(args: Sequence[str]) -> list[str]:
+    """Return the arguments with the documented name of their command. Prints a note."""
+    if not args or args[0] not in COMMANDS_BY_KEY:
+        return list(args)
+    name = COMMANDS_BY_KEY[args[0]]
+    if not {"-q", "--quiet"} & set(args):
+        tell(f"note: the command `uqeval {args[0]}` is called `uqeval {name}`; use that name.")
+    return [name, *args[1:]]
+
+
+def replace_options(command: str, args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments with the documented names of their options, and notes for the user."""
+    aliases = OPTION_ALIASES.get(command, {})
+    end = args.index("--") if "--" in args else len(args)
+    replaced, notes = [], []
+    for arg in args[:end]:
+        name, equals, value = arg.partition("=")
+        if name in aliases:
+            notes.append(
+                f"note: the option {name} of `uqeval {command}` is called {aliases[name]}; use "
+                "that name."
+            )
+            name = aliases[name]
+        replaced.append(f"{name}{equals}{value}")
+    return [*replaced, *args[end:]], list(dict.fromkeys(notes))

@@ -9,9 +9,9 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
 from uqeval.cli.evaluating import completed, read_by
-from uqeval.cli.messages import tell, warn
-from uqeval.cli.shared import Shared
-from uqeval.engine.sizes import parse_memory
+from uqeval.cli.options import Shared
+from uqeval.cli.streams import tell, warn
+from uqeval.engine.options import parse_memory
 
 
 @with_options("quiet", "store", *o.READING, "class_names", *o.RUNNING)
@@ -34,7 +34,7 @@ def reduce(
 
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """
-    from uqeval.cli.progress import progress_for
+    from uqeval.cli.streams import progress_for
     from uqeval.disk.locks import lock
     from uqeval.engine.options import RunOptions
     from uqeval.inputs import InputOptions, open_inputs

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli.declared import with_options
-from uqeval.cli.messages import tell, warn
-from uqeval.cli.stdout import printing
+from uqeval.cli.streams import printing, tell, warn
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import Settings, same_option, shared_option

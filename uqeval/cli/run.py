@@ -10,8 +10,8 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
-from uqeval.cli.messages import warn
-from uqeval.cli.shared import Shared, given
+from uqeval.cli.options import Shared, given
+from uqeval.cli.streams import warn
 from uqeval.errors import UsageError
 from uqeval.usecases.run.outcome import RunSettings
 
@@ -43,7 +43,7 @@ def run(
     Example: uqeval run preds.zarr labels/ -o report/
     """
     from uqeval.cli.outcome import OutcomePrinter, finish
-    from uqeval.cli.progress import progress_for
+    from uqeval.cli.streams import progress_for
     from uqeval.usecases.run import run_stores
 
     of_input = shared.values_of(

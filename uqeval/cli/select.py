@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli.declared import with_options
-from uqeval.cli.shared import OutputOptions
-from uqeval.cli.stdout import console, printing
+from uqeval.cli.options import OutputOptions
+from uqeval.cli.streams import console, printing
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, same_option, shared_option
 

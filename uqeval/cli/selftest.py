@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.messages import tell
-from uqeval.cli.stdout import console, printing
+from uqeval.cli.streams import console, printing, tell
 
 if TYPE_CHECKING:
     from uqeval.usecases.selftest import Selftest

@@ -9,7 +9,7 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
 from uqeval.cli.evaluating import completed
-from uqeval.cli.shared import Shared
+from uqeval.cli.options import Shared
 from uqeval.config.options import SweepOptions
 
 
@@ -36,7 +36,7 @@ def sweep(
     Example: uqeval sweep preds.zarr labels/ --samples 1,2,4,8 --csv sweep.csv
     """
     from uqeval.cli.finish import deliver
-    from uqeval.cli.progress import progress_for
+    from uqeval.cli.streams import progress_for
     from uqeval.usecases.sweep import arguments
     from uqeval.usecases.sweep import sweep as run_sweep
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.stdout import console, printing
+from uqeval.cli.streams import console, printing
 from uqeval.errors import UsageError, printable
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _show(verification: Verification) -> None:
 
 
 def _tell_problems(verification: Verification) -> None:
-    from uqeval.cli.messages import tell
+    from uqeval.cli.streams import tell
 
     for text in verification.problems():
         tell(f"uqeval: {text}")

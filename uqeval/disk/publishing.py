@@ -18,9 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from uqeval.disk.files import resolved
-from uqeval.disk.json import noted_digest
-from uqeval.disk.leftovers import hidden, hold
+from uqeval.disk.files import noted_digest, resolved
+from uqeval.disk.locks import hidden, hold
 from uqeval.errors import OutputError, cut
 
 #: What a file system answers that cannot sync folders.
@@ -246,7 +245,7 @@ def sync_folder(folder: Path) -> None:
 def hidden_path(path: Path) -> Path:
     """Return a hidden name in the folder of `path`, unique to this process and call.
 
-    `uqeval.disk.leftovers` finds by it what a killed process has left.
+    `uqeval.disk.locks` finds by it what a killed process has left.
     """
     return hidden(path, f"{os.getpid()}-{next(_numbers)}")
 

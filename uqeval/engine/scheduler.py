@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.sizes import shown_size
+from uqeval.engine.options import shown_size
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
-from uqeval.stores.states.known import KnownStates
-from uqeval.stores.states.packed_items import ItemStates
+from uqeval.stores.states.blocks import ItemStates, KnownStates
 from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from uqeval.maps.views import View
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
-    from uqeval.stores.states.packed_items import PackedItems
+    from uqeval.stores.states.blocks import PackedItems
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from uqeval.disk.json import read_json
+from uqeval.disk.files import read_json
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.gate.checksum import KEY, checksum_of
 from uqeval.gate.contradictions import contradiction

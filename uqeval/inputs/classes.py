@@ -18,9 +18,8 @@ from uqeval.inputs.common import (
     refuse_missing,
     watched,
 )
-from uqeval.inputs.opened import Given, Inputs
-from uqeval.inputs.options import InputOptions
-from uqeval.inputs.shards import chosen_items, store_of
+from uqeval.inputs.opened import Given, Inputs, store_of
+from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import MOST_CLASSES
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED

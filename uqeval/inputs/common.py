@@ -253,3 +253,9 @@ def refuse_missing(parts: Iterable[ItemArray], fill: bool) -> None:
                 "them out: write with write_empty_chunks=True, or give --missing-chunks fill if "
                 "that is certain."
             )
+
+
+def is_regression(opened: PredictionStores) -> bool:
+    """Return whether the stores contain `mean` or `samples`, and no classes."""
+    kinds = {name for store in opened.stores for name in store.arrays}
+    return not kinds & {"probs", "logits", "predictions"} and bool(kinds & {"mean", "samples"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from uqeval.maps.contract import MapSource
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
+    from uqeval.stores.array import Store
     from uqeval.stores.contents import Contents
 
 #: Accepted as a store: a path, a URL, an opened store, an array in memory, or a mapping
@@ -96,3 +97,13 @@ class Inputs:
         stores += [s for s in (self.record.get("frames"), *self.record.get("flow", ())) if s]
         text = "\n".join(str(store.get("fingerprint")) for store in stores)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def store_of(store: Store, item_range: range) -> Store:
+    """Return a store of only the items at these indices."""
+    rows = slice(item_range.start, item_range.stop)
+    names = None if store.names is None else store.names[rows]
+    return replace(
+        store, arrays={kind: parts[rows] for kind, parts in store.arrays.items()}, names=names,
+        groups=None if store.groups is None else store.groups[rows],
+    )  # fmt: skip

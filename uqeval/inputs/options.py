@@ -1,16 +1,72 @@
-"""How inputs are read: every option of stores, items and videos, declared once."""
+"""How inputs are read: every option of stores, items and videos, declared once; shards of items."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import UsageError, check_numbers, quoted
-from uqeval.inputs.shards import Part
+from uqeval.errors import UsageError, check_numbers, cut, quoted
 from uqeval.settings import Settings, documented, option_name, options_of, shared_option
+
+
+@dataclass(frozen=True)
+class Part:
+    """The `number`-th (from 1) of `of` contiguous shards."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        """Read "2/3". Raises `UsageError` for another form."""
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", str(text).strip())
+        number, of = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not 1 <= number <= of:
+            raise UsageError(f"--part {cut(text)}; expected K/N, the K-th of N parts, such as 2/3.")
+        return cls(number, of)
+
+    def of_items(self, count: int, ends: Sequence[int] | None = None) -> range:
+        """Return the indices of its items among `count`; sizes of shards differ by at most one.
+
+        `ends`: the only allowed ends of shards, as numbers of items; takes the nearest. Raises
+        `UsageError` for a shard without items.
+        """
+        first, last = (k * count // self.of for k in (self.number - 1, self.number))
+        if ends is not None:
+            first, last = (min((0, *ends), key=lambda end: abs(end - k)) for k in (first, last))
+        if first == last or self.of > count:
+            unit = "items" if ends is None else "sequences, which --tracks keeps whole,"
+            raise UsageError(
+                f"--part {self.number}/{self.of}: there are not enough {unit} for {self.of} parts; "
+                "some would be empty."
+            )
+        return range(first, last)
+
+    def record(self, item_range: range) -> dict[str, int]:
+        """Return the record of the shard in a report."""
+        return {"number": self.number, "of": self.of, "first": item_range.start}
+
+
+def chosen_items(
+    text: str | None, limit: int | None, count: int, ends: Sequence[int] | None = None
+) -> tuple[range, dict[str, Any]]:
+    """Return the indices of the items to evaluate, and the record of the choice.
+
+    `text`: the shard, such as "2/3"; `limit`: the largest number of items. Raises `UsageError` for
+    a shard without items.
+    """
+    if text is None:
+        item_range = range(min(limit or count, count))
+        return item_range, {"items": count, "evaluated": len(item_range)}
+    shard = Part.parse(text)
+    item_range = shard.of_items(count, ends)
+    record = {} if shard.of == 1 else {"part": shard.record(item_range)}
+    return item_range, {"items": count, "evaluated": len(item_range), **record}
+
 
 _IN, _RUN, _FLOW = "Input", "Running", "Optical flow"
 

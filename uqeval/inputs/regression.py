@@ -17,23 +17,15 @@ from uqeval.inputs.common import (
     refuse_missing,
     watched,
 )
-from uqeval.inputs.opened import Given, Inputs
-from uqeval.inputs.options import InputOptions
-from uqeval.inputs.shards import chosen_items, store_of
+from uqeval.inputs.opened import Given, Inputs, store_of
+from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.stack import Stack
 
-_CLASSES = ("probs", "logits", "predictions")
 _PARTS = ("mean", *SPREADS, "samples")
-
-
-def is_regression(opened: PredictionStores) -> bool:
-    """Return whether the stores contain `mean` or `samples`, and no classes."""
-    kinds = {name for store in opened.stores for name in store.arrays}
-    return not kinds & set(_CLASSES) and bool(kinds & {"mean", "samples"})
 
 
 def open_regression(

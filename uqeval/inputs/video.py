@@ -12,8 +12,7 @@ from uqeval.inputs.common import refuse_missing, watch_of
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, void_in
 from uqeval.inputs.like_ids import like_ids
 from uqeval.inputs.opened import Given, Inputs
-from uqeval.inputs.options import InputOptions
-from uqeval.inputs.shards import chosen_items
+from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.watch import WatchedText

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
-from uqeval.maps.read_only import read_only
+from uqeval.maps.reduction import read_only
 from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from uqeval import kernels
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, form_of, void_of
-from uqeval.maps.read_only import read_only
 from uqeval.stores.bfloat16 import tolerance_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Maps = dict[str, NDArray[Any]]
 
@@ -317,3 +319,14 @@ def reduce_array(
         )
         for name, values in maps.items()
     }
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written.
+
+    Numba compiles a kernel twice if some of its inputs can be written and others cannot, such as
+    those of a memory-mapped file.
+    """
+    view = values.view()
+    view.flags.writeable = False
+    return view

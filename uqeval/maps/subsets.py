@@ -15,8 +15,7 @@ from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members
 from uqeval.maps.names import OF_SEVERAL_SAMPLES, of_subset
-from uqeval.maps.read_only import read_only
-from uqeval.maps.reduction import Maps, Reducer
+from uqeval.maps.reduction import Maps, Reducer, read_only
 from uqeval.maps.regression import VOID, RegressionSource
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.stack import Box, Stack, Tile

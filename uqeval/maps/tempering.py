@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from uqeval import kernels
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import Betas, void_of
-from uqeval.maps.read_only import read_only
-from uqeval.maps.reduction import Form, Maps
+from uqeval.maps.reduction import Form, Maps, read_only
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.stack import Box, Tile
 

@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
 
-from uqeval.metrics._contract import Metric
-from uqeval.metrics._display import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
+from uqeval.metrics._contract import (
+    ClassBars,
+    Column,
+    Display,
+    Metric,
+    Panel,
+    Record,
+    RowTable,
+    ScoreTable,
+)
 from uqeval.metrics._family import Family
 
 

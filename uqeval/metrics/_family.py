@@ -10,9 +10,8 @@ from typing import Any
 from uqeval.errors import UsageError, cut
 from uqeval.keys import Key
 from uqeval.maps.regions import region_of
-from uqeval.metrics._contract import Metric
+from uqeval.metrics._contract import Display, Metric
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._display import Display
 from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._view import InView
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 from uqeval.errors import UsageError
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._contract import Display, Metric, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._display import Display, ScoreTable
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.settings import Settings, definition_of, documented, option

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics._warnings as float16
 import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.failure_cuts as failure_cuts
 import uqeval.metrics.failure_scores as failure_scores
-import uqeval.metrics.float16 as float16
 from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
-from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.failure_tables import DISPLAY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uqeval.metrics._display import ClassBars, Column, Display, Panel, RowTable, ScoreTable
+from uqeval.metrics._contract import ClassBars, Column, Display, Panel, RowTable, ScoreTable
 
 _SCORES = (
     "auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc",

@@ -18,7 +18,7 @@ from uqeval.metrics._driver import run_jointly
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH
-from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.nmerci_binned import scores_of
 from uqeval.metrics.nmerci_by_depth import by_depth
 from uqeval.metrics.nmerci_columns import columns_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uqeval.metrics._display import Column, Display, RowTable, ScoreTable
+from uqeval.metrics._contract import Column, Display, RowTable, ScoreTable
 
 DISPLAY = Display(
     tables=(

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-import uqeval.metrics.float16 as float16
+import uqeval.metrics._warnings as float16
 import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import UsageError
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
-from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_results import columns_of, item_of, results_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uqeval.metrics._display import Column, Display, ScoreTable
+from uqeval.metrics._contract import Column, Display, ScoreTable
 
 DISPLAY = Display(
     tables=(

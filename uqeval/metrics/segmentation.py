@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, number_of
 from uqeval.metrics._columns import mean_of_defined, of_rows, over
-from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._contract import ClassBars, Display, Metric, Panel, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._display import ClassBars, Display, Panel, ScoreTable
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.settings import Settings, definition_of, documented

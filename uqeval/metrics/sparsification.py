@@ -21,7 +21,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
-from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings

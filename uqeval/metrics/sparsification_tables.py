@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from uqeval.metrics._display import Column, Display, Record, ScoreTable
+from uqeval.metrics._contract import Column, Display, Record, ScoreTable
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report

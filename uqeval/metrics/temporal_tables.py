@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uqeval.metrics._display import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
+from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report

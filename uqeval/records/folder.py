@@ -9,8 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from uqeval.disk.files import MOST_REPORT, is_file, read_bytes
-from uqeval.disk.json import noted_digest, read_json
+from uqeval.disk.files import MOST_REPORT, is_file, noted_digest, read_bytes, read_json
 from uqeval.disk.publishing import older_file
 from uqeval.errors import StoreError, cut
 from uqeval.records.report import Report

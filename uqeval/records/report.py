@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from uqeval.disk.json import read_json
+from uqeval.disk.files import read_json
 from uqeval.errors import StoreError, cut, number_of, quoted
 
 SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from uqeval.disk.files import resolved, stream_of, write_stream
-from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import write_file
 from uqeval.errors import OutputError, cut
 

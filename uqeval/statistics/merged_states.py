@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import UsageError
-from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import SavedStates, tally_key
 
 #: Options about the data that have to be the same in all runs.

@@ -10,7 +10,7 @@ import numpy as np
 
 from uqeval.errors import UsageError
 from uqeval.metrics._contract import set_value
-from uqeval.metrics._signs import with_intervals
+from uqeval.metrics._warnings import with_intervals
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
 from uqeval.statistics.few_units import few_units

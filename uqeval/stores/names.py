@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from uqeval.disk.files import read_text
-from uqeval.disk.json import parse_json
+from uqeval.disk.files import parse_json, read_text
 from uqeval.errors import StoreError, cut, listed, quoted
 
 

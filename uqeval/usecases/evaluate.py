@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.leftovers import temporary
+from uqeval.disk.locks import temporary
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
-from uqeval.inputs.effects import refuse_flow_without_effect
+from uqeval.inputs.opening import refuse_flow_without_effect
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
@@ -86,7 +86,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     """Evaluate families on opened inputs; return the report."""
     from uqeval.engine.scheduler import Scheduler
     from uqeval.metrics._driver import drive, groups_of
-    from uqeval.stores.states.resuming import resume_warnings
+    from uqeval.stores.states.earlier import resume_warnings
 
     began = time.perf_counter()
     if options.cut is not None and options.states is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.statistics.checked_states import checked_states
-from uqeval.stores.states.packed_items import ItemStates, PackedItems
+from uqeval.stores.states.blocks import ItemStates, PackedItems
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation

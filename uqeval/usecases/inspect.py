@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.engine.options import Progress, RunOptions, Silent
 from uqeval.errors import UqevalError, listed, number_of
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
-from uqeval.inputs.effects import refuse_without_effect
+from uqeval.inputs.opening import refuse_without_effect
 from uqeval.maps.names import void_of
 from uqeval.maps.sources import Source
 

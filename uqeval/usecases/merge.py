@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.files import resolved
-from uqeval.disk.json import content_of
+from uqeval.disk.files import content_of, resolved
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes

@@ -45,8 +45,8 @@ def states_of_run(
 
     Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
     """
+    from uqeval.stores.states.blocks import ItemBlocks
     from uqeval.stores.states.earlier import EarlierStates
-    from uqeval.stores.states.item_blocks import ItemBlocks
     from uqeval.stores.states.writer import StatesWriter
 
     run = {

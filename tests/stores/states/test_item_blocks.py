@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from uqeval.stores.states.item_blocks import ItemBlocks
+from uqeval.stores.states.blocks import ItemBlocks
 
 
 def blocks_of(sizes: list[tuple[int, int]], classes: int) -> list[range]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uqeval.stores.states.known import Block, Blocks, KnownStates, Layer
-from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.blocks import Block, Blocks, KnownStates, Layer, PackedItems
 
 MOST = 100
 

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from uqeval.stores.states.packed_items import MOST_TOGETHER, ItemStates, PackedItems
+from uqeval.stores.states.blocks import MOST_TOGETHER, ItemStates, PackedItems
 
 MOST = 100
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from uqeval.errors import OutputError, StoreError, UsageError
-from uqeval.stores.states.packed_items import PackedItems
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import SCHEMA, SavedStates, tally_key
 from uqeval.stores.states.writer import StatesWriter, partial_path
 

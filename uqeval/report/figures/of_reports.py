@@ -9,7 +9,7 @@ from pathlib import Path
 import uqeval.report.figures.classes as classes
 import uqeval.report.figures.headlines as headlines
 import uqeval.report.figures.slices as slices
-from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.locks import clear_beside
 from uqeval.errors import OutputError, cut
 from uqeval.glossary import display_of
 from uqeval.records.report import Report

@@ -1,14 +1,230 @@
-"""The tables of a report: the same on a terminal and in Markdown."""
+"""The tables of a report, the same on a terminal and in Markdown: headlines, and what families
+declare.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from uqeval.glossary import ARROWS, display_of, families, headings, headlines, label
+from uqeval.keys import family_of
+from uqeval.records.intervals import interval as interval_at
+from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
-from uqeval.report.tables.families import family_tables
-from uqeval.report.tables.headlines import interval_and_slice_tables
-from uqeval.report.tables.table import Table, format_number, text_table
+from uqeval.report.tables.cells import interval_of
+from uqeval.report.tables.fields import about
+from uqeval.report.tables.scores import slices, whole_of
+from uqeval.report.tables.settings import resampling
+from uqeval.report.tables.table import Cell, Row, Table, format_number, text_table
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Column, Record, RowTable, ScoreTable
+
+#: What a record has beside its values.
+_BESIDE = ("_reason", "_bound")
+#: Stands for a value that a record does not have.
+_ABSENT = object()
+
+
+def family_tables(report: Report) -> list[Table]:
+    """Return the tables of all families that the report has results of."""
+    tables = []
+    for family in families():
+        records = {key: own for key, own in report.results.items() if family_of(key) == family}
+        for declared in display_of(family).tables if records else ():
+            tables += _Maker(report, family, records).tables(declared)
+    return tables
+
+
+class _Maker:
+    """Makes the tables of one family. `records`: its results by key."""
+
+    def __init__(self, report: Report, family: str, records: Mapping[str, Record]) -> None:
+        self.report, self.family, self.records = report, family, records
+
+    def tables(self, declared: ScoreTable | RowTable) -> list[Table]:
+        """Return the tables of a declaration; none where they would have no rows."""
+        from uqeval.metrics import ScoreTable
+
+        if isinstance(declared, ScoreTable):
+            made = [self._of_scores(declared)]
+        else:
+            keys = list(self.records)[: None if declared.every else 1]
+            made = [self._of_rows(declared, key) for key in keys]
+        return [table for table in made if table is not None]
+
+    def _of_scores(self, declared: ScoreTable) -> Table | None:
+        rows: list[tuple[str, Record]] = []
+        for key, record in self.records.items():
+            heading = declared.row(key, record)
+            if heading not in (name for name, _ in rows):
+                rows.append((heading, record))
+                rows += declared.below(record) if declared.below else ()
+        return self._table(declared.title, declared, rows)
+
+    def _of_rows(self, declared: RowTable, key: str) -> Table | None:
+        entries = _entries(self.records[key].get(declared.field))
+        if len(entries) < declared.least:
+            return None
+        rows = [(declared.row(own), own) for own in entries[: declared.most]]
+        if declared.last is not None:
+            heading, field = declared.last
+            rows.append((heading, self.records[key].get(field) or {}))
+        table = self._table(f"{declared.title} ({key})", declared, rows)
+        if table is None or declared.most is None or len(entries) <= declared.most:
+            return table
+        count = f"{declared.most} of {len(entries)} rows; the report has all."
+        return replace(table, note=f"{count} {table.note}".strip())
+
+    def _table(
+        self, title: str, declared: ScoreTable | RowTable, rows: Sequence[tuple[str, Record]]
+    ) -> Table | None:
+        """Return the table of the columns and rows that have values; None if there are none."""
+        columns = _columns(declared.columns, [record for _, record in rows])
+        values = [[self._value(column, record) for column in columns] for _, record in rows]
+        made = []
+        for (name, record), own in zip(rows, values, strict=True):
+            cells = [_cell(*pair, record) for pair in zip(columns, own, strict=True)]
+            if any(cell.text for cell in cells):
+                made.append(Row(name, cells))
+        if not made:
+            return None
+        text = [i for i, own in enumerate(zip(*values, strict=True), 1) if _is_text(own)]
+        fields = headings(self.family, [column.field for column in columns])
+        heads = [column.heading or field for column, field in zip(columns, fields, strict=True)]
+        return Table(title, [declared.corner, *heads], made, declared.note, frozenset({0, *text}))
+
+    def _value(self, column: Column, record: Record) -> Any:
+        """Return the value in a column; `_ABSENT` where the record has no such field."""
+        value = _at(record, column.field)
+        if column.value is None or value is _ABSENT:
+            return value
+        return column.value(record, self.report)
+
+
+def _at(record: Record, field: str) -> Any:
+    value: Any = record
+    for name in field.split("."):
+        if value is None:  # an undefined part
+            return None
+        if not isinstance(value, Mapping) or name not in value:
+            return _ABSENT
+        value = value[name]
+    return value
+
+
+def _columns(declared: Sequence[str | Column], records: Sequence[Record]) -> list[Column]:
+    """Return the columns whose field a record has; `coverage.*` as one column for each entry."""
+    from uqeval.metrics import Column
+
+    columns = []
+    for own in declared:
+        column = Column(own) if isinstance(own, str) else own
+        part, star, _ = column.field.partition(".*")
+        if not star:
+            if any(_at(record, column.field) is not _ABSENT for record in records):
+                columns.append(column)
+            continue
+        entries = dict.fromkeys(name for record in records for name in record.get(part) or ())
+        columns += [
+            replace(column, field=f"{part}.{name}", heading=column.heading.format(name))
+            for name in entries
+            if not name.endswith(_BESIDE)
+        ]
+    return columns
+
+
+def _cell(column: Column, value: Any, record: Record) -> Cell:
+    if value is _ABSENT:
+        return Cell("")
+    reason = "" if value is not None else str(_at_reason(record, column.field))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        text = f"{value:{column.form}}" if column.form else format_number(value, column.digits)
+        return Cell(text, value)
+    return Cell(format_number(value), None, reason)
+
+
+def _at_reason(record: Record, field: str) -> Any:
+    reason = _at(record, f"{field}_reason")
+    return "" if reason in (_ABSENT, None) else reason
+
+
+def _is_text(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, str) for value in values)
+
+
+def _entries(value: Any) -> list[Record]:
+    """Return a list of records; a record of lists, such as bins, as records."""
+    if isinstance(value, Mapping):
+        lists = {name: own for name, own in value.items() if isinstance(own, list)}
+        return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    return value if isinstance(value, list) else []
+
+
+_ROUGH = "≈: approximate, computed from bins."
+
+
+def headline_table(report: Report, title: str) -> Table:
+    """Return the scores of a report that a reader needs first, with those of variants."""
+    rows = []
+    for key, record in report.results.items():
+        family = family_of(key)
+        for name in headlines(family):
+            if name in record:
+                known = about(report, key, name)
+                arrow = ARROWS.get(known.get("direction") or "", "")
+                interval = interval_of(report.intervals, key, [name])
+                held = interval_at(report.intervals, key, [name]) or {}
+                score = f"{label(family, name)} {arrow}".strip()
+                value = format_number(record[name])
+                rows.append([key, score, value, interval, units_of(held)])
+    columns, width = ["metric", "score", "value", "interval", "units"], 5
+    if not any(row[3] for row in rows):
+        width = 3
+    return text_table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
+
+
+def interval_and_slice_tables(report: Report) -> list[Table]:
+    """Return intervals and slices, where the report has them."""
+    found = []
+    if report.intervals and (own := _intervals(report)) is not None:
+        found.append(own)
+    if report.slices and (own := _slices(report)) is not None:
+        found.append(own)
+    return found
+
+
+def _intervals(report: Report) -> Table | None:
+    table = headline_table(report, "Intervals")
+    rows = [row for row in table.texts if row[3]] if len(table.columns) == 5 else []
+    if not rows:
+        return None
+    return text_table(table.title, table.columns, rows, _note(report, rows), table.left)
+
+
+def _slices(report: Report) -> Table | None:
+    grid = slices(report)
+    if grid is None:
+        return None
+    rows, few = [], False
+    for row in grid.rows:
+        own = report.slices.get(row.name) or whole_of(report)
+        few |= bool(own.get("small"))
+        units = f"{units_of(own)}{' (few)' if own.get('small') else ''}".strip()
+        counts = [format_number(own.get("items", 0)), units]
+        rows.append([row.name, *counts, *(c.plain for c in row.cells)])
+    note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
+    if few:
+        note = f"few: too few units for the scores to say much. {note}".strip()
+    return text_table("Slices", ["slice", "items", "units", *grid.columns[1:]], rows, note)
+
+
+def _note(report: Report, rows: list[list[str]]) -> str:
+    """Return a note: the method of the intervals, and the mark of approximate ones."""
+    rough = _ROUGH if any("≈" in text for row in rows for text in row[1:]) else ""
+    return " ".join(text for text in (resampling(report), rough) if text)
 
 
 def tables_of(report: Report) -> list[Table]:

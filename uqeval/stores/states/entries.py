@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from uqeval.disk.files import open_file
-from uqeval.disk.json import DIGEST_BYTES, DIGEST_MARK
+from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, open_file
 from uqeval.errors import StoreError, cut
 
 INDEX = "index.json"

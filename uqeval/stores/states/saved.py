@@ -24,6 +24,7 @@ from typing import Any
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
     DAMAGED,
     INDEX,
@@ -31,8 +32,6 @@ from uqeval.stores.states.entries import (
     check_seal,
     read_entry,
 )
-from uqeval.stores.states.known import Block, Blocks, Layer
-from uqeval.stores.states.packed_items import PackedItems
 
 SCHEMA = "uqeval.states/4"
 #: Schemas of earlier versions, whose states are read: in 3, each item has an entry of its own.

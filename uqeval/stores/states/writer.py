@@ -13,10 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.leftovers import clear, hold, own_name
-from uqeval.disk.locks import held_beside, lock, release
+from uqeval.disk.locks import clear, held_beside, hold, lock, own_name, release
 from uqeval.disk.publishing import mend_states, put_file
 from uqeval.errors import OutputError, UsageError, cut
+from uqeval.stores.states.blocks import (
+    Block,
+    Blocks,
+    ItemBlocks,
+    KnownStates,
+    Layer,
+    PackedItems,
+)
+from uqeval.stores.states.earlier import taken_over
 from uqeval.stores.states.entries import (
     INDEX,
     LOCAL,
@@ -25,10 +33,6 @@ from uqeval.stores.states.entries import (
     entries_of,
     seal,
 )
-from uqeval.stores.states.item_blocks import ItemBlocks
-from uqeval.stores.states.known import Block, Blocks, KnownStates, Layer
-from uqeval.stores.states.packed_items import PackedItems
-from uqeval.stores.states.resuming import taken_over
 
 if TYPE_CHECKING:
     from uqeval.stores.states.earlier import EarlierStates

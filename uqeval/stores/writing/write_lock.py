@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree
 from uqeval.errors import OutputError, cut, quoted
 from uqeval.stores.writing.processes import HINT

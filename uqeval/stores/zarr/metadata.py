@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.disk.json import parse_json
+from uqeval.disk.files import parse_json
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.zarr.codecs import ChunkCodec, codec_v2, codec_v3

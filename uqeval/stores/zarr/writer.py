@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file
 from uqeval.errors import OutputError, cut
 

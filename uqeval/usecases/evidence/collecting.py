@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.files import MOST_REPORT, open_file, read_bytes
-from uqeval.disk.json import parse_json
+from uqeval.disk.files import MOST_REPORT, open_file, parse_json, read_bytes
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.gate.checksum import KEY
 from uqeval.gate.saved_verdicts import judgement_of

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uqeval.disk.files import resolved
-from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, publish_folder, restore_folder, sync_tree
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence

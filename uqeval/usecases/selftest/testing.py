@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from uqeval.disk.leftovers import temporary
+from uqeval.disk.locks import temporary
 from uqeval.usecases.selftest.record import Checks, Selftest
 
 #: The modules of the groups, in order, and what each checks.

@@ -12,8 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.disk.files import MOST_REPORT, read_bytes
-from uqeval.disk.json import content_of
+from uqeval.disk.files import MOST_REPORT, content_of, read_bytes
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
 from uqeval.records.report import Report
 from uqeval.usecases.verify.opening import (

@@ -1,19 +1,24 @@
-"""The standard streams: detection of lost output, and the width of stdout."""
+"""The standard streams: results on stdout, messages and progress on stderr, and lost output."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from uqeval.errors import OutputError
+import typer
+
+from uqeval.errors import OutputError, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from uqeval.engine.options import Progress
 
 #: 128 + SIGPIPE, as shells report a program that a closed pipe has ended.
 BROKEN_PIPE = 141
@@ -164,3 +169,93 @@ def console(width: int = 200) -> Console:
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else width)
+
+
+def tell(text: str) -> None:
+    """Print one line on stderr, without control characters."""
+    typer.echo(printable(text), err=True)
+
+
+def silence() -> None:
+    """Keep Python, NumPy, Zarr and OpenCV from writing to stderr.
+
+    `python -W …` and PYTHONWARNINGS still show warnings.
+    """
+    import logging
+    import os
+    import sys
+    import warnings
+
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    # Without a handler Python prints what libraries log as warnings.
+    logging.getLogger().addHandler(logging.NullHandler())
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
+
+
+def warn(texts: Iterable[str], quiet: bool) -> None:
+    """Print warnings, unless `quiet`."""
+    if not quiet:
+        for text in texts:
+            tell(f"warning: {text}")
+
+
+def progress_for(quiet: bool) -> Progress:
+    """Return a progress bar on a terminal, else a silent listener."""
+    from uqeval.engine.options import Silent
+
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        return Silent()
+    return _Bar()
+
+
+class _Bar:
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True)
+        self._lock = threading.Lock()
+        self._bar: Any = None
+
+    def begin(self, activity: str, items: int) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("items"), _rate_column(), TimeRemainingColumn(),
+            console=self._console, transient=True,
+        )  # fmt: skip
+        self._items = self._bar.add_task(activity, total=items, nbytes=0)
+        self._bar.start()
+
+    def advance(self, nbytes: int, items: int) -> None:
+        with self._lock:
+            task = self._bar.tasks[0]
+            self._bar.update(self._items, advance=items, nbytes=task.fields["nbytes"] + nbytes)
+
+    def end(self) -> None:
+        self._bar.stop()
+
+
+def _rate_column() -> Any:
+    """Return a column with the decoded bytes per second."""
+    from rich import filesize
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            seconds = task.elapsed or 0.0
+            if seconds < 0.1 or not task.fields["nbytes"]:  # maps kept from an earlier pass
+                return Text("")
+            speed = filesize.decimal(int(task.fields["nbytes"] / seconds))
+            return Text(f"{speed}/s", style="progress.data.speed")
+
+    return Rate()

@@ -1,0 +1,180 @@
+"""Warnings of families: scores on the wrong side of chance, and maps stored as float16."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.keys import family_of
+
+if TYPE_CHECKING:
+    from uqeval.metrics.thresholds import Fitted
+    from uqeval.tallies import ItemPatchCounts, PatchCounts
+    from uqeval.tallies.undetected import Undetected
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A score whose sign says whether the uncertainty is better than chance.
+
+    `below`: what a value below `neutral` means. Without an interval, a value within `tolerance` of
+    `neutral` is close to chance, where `chance` is true. `of_curve`: the tolerance is relative to
+    the first value of the curve.
+    """
+
+    field: str
+    name: str
+    neutral: float
+    tolerance: float
+    below: str
+    chance: bool = True
+    of_curve: bool = False
+
+
+SIGNS = {
+    "failure": Sign(
+        "auroc", "AUROC", 0.5, 0.01, "wrong pixels are more certain than right ones"
+    ),
+    "pavpu": Sign(
+        "surplus", "PAvPU Surplus", 0.0, 0.02,
+        "at this threshold the uncertainty is worse than chance, and the PAvPU should not be read",
+    ),
+    "sparsification": Sign(
+        "aurg", "AURG", 0.0, 0.01,
+        "removing the least certain pixels is worse than removing random ones", of_curve=True,
+    ),
+    "nmerci": Sign(
+        "nmerci", "n-MeRCI", 0.0, 0.01,
+        "that can be for α < 100, where the worst errors have small σ and leave λ^α small",
+        chance=False,
+    ),
+}  # fmt: skip
+
+
+def sign_warnings(
+    family: str, results: Mapping[str, Any], interval: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return the warning of a family's score: at most one.
+
+    With an `interval` (`low`, `high`, `level`): where it lies below the neutral value. Without one:
+    where the value is close to the neutral one, or below it by more than the tolerance.
+    """
+    sign = SIGNS.get(family)
+    value = results.get(sign.field) if sign else None
+    if sign is None or value is None:
+        return []
+    message = f"the {sign.name} is {value:.4f}"
+    if interval is not None:
+        low, high = interval.get("low"), interval.get("high")
+        if low is None or high is None or high >= sign.neutral:
+            return []
+        level = f"{100 * interval['level']:g} % interval {low:.4f} to {high:.4f}"
+        return [f"{message} ({level}), below {sign.neutral:g}: {sign.below}."]
+    tolerance = sign.tolerance
+    if sign.of_curve:
+        tolerance *= (results.get("curve") or [1.0])[0]
+    if value < sign.neutral - tolerance:
+        return [
+            f"{message}, below {sign.neutral:g}: {sign.below}. There is no interval: "
+            "--ci 0.95 shows whether this is chance."
+        ]
+    if sign.chance and abs(value - sign.neutral) <= tolerance:
+        return [f"{message}, close to chance ({sign.neutral:g})."]
+    return []
+
+
+def with_intervals(
+    warnings: list[str], results: Mapping[str, Any], intervals: Mapping[str, Any]
+) -> list[str]:
+    """Return a report's warnings, those of signs by the intervals of the scores that have one."""
+    texts = list(warnings)
+    for key, record in results.items():
+        family = family_of(key)
+        sign = SIGNS.get(family)
+        interval = intervals.get(f"{key}.{sign.field}") if sign else None
+        if interval is None:
+            continue
+        before = [f"{key}: {text}" for text in sign_warnings(family, record)]
+        texts = [text for text in texts if text not in before]
+        texts += [f"{key}: {text}" for text in sign_warnings(family, record, interval)]
+    return texts
+
+
+#: Share of the patches, or of the wrong pixels, above which a warning appears.
+WORTH_TELLING = 1e-3
+
+
+def band(tally: PatchCounts | ItemPatchCounts) -> tuple[Any, Any]:
+    """Return tallies of the same patches with thresholds half a float16 step lower and higher.
+
+    The patches in the closed interval are the difference of what the two count as uncertain.
+    """
+    from uqeval.tallies import ItemPatchCounts
+    from uqeval.tallies._values import float16_end
+
+    if isinstance(tally, ItemPatchCounts):
+        return dataclasses.replace(tally, half_steps=-1), dataclasses.replace(tally, half_steps=1)
+    closed = tally.uncertainty_op == ">="
+    ends = (
+        tuple(None if t is None else float16_end(t, side, closed) for t in tally.threshold)
+        for side in (-1, 1)
+    )
+    low, high = (dataclasses.replace(tally, threshold=end) for end in ends)
+    return low, high
+
+
+def band_of_errors(tally: Undetected) -> tuple[Undetected, ...]:
+    """Return the same for wrong pixels that are not above a threshold; none without a threshold."""
+    from uqeval.tallies._values import float16_end
+
+    if tally.threshold is None:
+        return ()
+    ends = (float16_end(tally.threshold, side, False) for side in (-1, 1))
+    return tuple(dataclasses.replace(tally, threshold=end) for end in ends)
+
+
+def warnings(name: str, fitted: Fitted | None, results: Sequence[Any]) -> list[str]:
+    """Return the warning of patches within half a float16 step of the threshold, if there are any.
+
+    `fitted`: None where each item has a threshold of its own. `results`: states of the two tallies
+    of `band`, or none. One patch in a thousand or fewer gives no warning.
+    """
+    if not results or (fitted is not None and None in fitted.threshold):
+        return []
+    low, high = (state["counts"] for state in results)
+    uncertain = int(low[..., 1].sum() - high[..., 1].sum())
+    threshold_name = "the threshold of their item"
+    if fitted is not None:
+        is_single = len(fitted.threshold) == 1
+        threshold_name = f"{fitted.threshold[0]:.6g}" if is_single else "their thresholds"
+    return _warning(
+        name, uncertain, int(low.sum()), "patches have", threshold_name, "they are uncertain"
+    )
+
+
+def warnings_of_errors(name: str, threshold: float | None, results: Sequence[Any]) -> list[str]:
+    """Return the warning of wrong pixels within half a float16 step of the threshold, if any.
+
+    `results`: states of the two tallies of `band_of_errors`, or none.
+    """
+    if not results:
+        return []
+    low, high = (state["counts"].sum(axis=0).tolist() for state in results)
+    uncertain = high[2] - low[2]
+    return _warning(
+        name, uncertain, low[1], "wrong pixels have", f"{threshold:.6g}", "they are detected"
+    )
+
+
+def _warning(
+    name: str, uncertain: int, total: int, noun: str, threshold: str, decided: str
+) -> list[str]:
+    if uncertain <= WORTH_TELLING * total:
+        return []
+    return [
+        f"{name} is stored as float16, and {uncertain} of {total} {noun} an uncertainty within "
+        f"half a float16 step of {threshold}: rounding decides whether {decided}. Store the "
+        "map as float32."
+    ]

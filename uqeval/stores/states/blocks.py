@@ -1,0 +1,279 @@
+"""Blocks of items: which are counted and saved together, their states as one entry, known ones.
+
+Small states compress better together, and an entry of a zip costs more than a small state. Blocks
+do not depend on chunks, workers or earlier runs, so that the same items give the same states file.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, overload
+
+from uqeval.stores.states.entries import DAMAGED
+
+#: Bytes to which the states of several items may unpack: a writer begins a new entry before.
+MOST_TOGETHER = 32 * 10**6
+
+
+@dataclass(frozen=True)
+class PackedItems:
+    """The states of `items` items in a row, compressed. `states` has the bytes of each."""
+
+    data: bytes
+    items: int
+
+    @classmethod
+    def of(cls, states: Sequence[bytes]) -> PackedItems:
+        """Compress states; the same states give the same bytes.
+
+        One state is compressed alone; several follow their lengths, uint32 [item].
+        """
+        if len(states) == 1:
+            return cls(zlib.compress(states[0], 1), 1)
+        lengths = struct.pack(f"<{len(states)}I", *map(len, states))
+        return cls(zlib.compress(b"".join((lengths, *states)), 1), len(states))
+
+    @classmethod
+    def joined(cls, parts: Sequence[PackedItems]) -> PackedItems:
+        """Return the items of several, one after another. Raises `ValueError` for damaged bytes."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls.of([state for part in parts for state in part.states(MOST_TOGETHER)])
+
+    def states(self, most: int) -> list[bytes]:
+        """Return the state of each item, of `most` bytes at most.
+
+        Raises `ValueError` for damaged bytes, before it takes more memory than they may claim.
+        """
+        if self.items == 1:
+            return [_decompressed(self.data, most, exactly=False)]
+        head = 4 * self.items
+        decompressor = zlib.decompressobj()
+        try:
+            text = decompressor.decompress(self.data, head)
+        except zlib.error as error:
+            raise ValueError(f"no packed states: {error}") from None
+        if len(text) < head:
+            raise ValueError(f"{self.items} packed states that are cut short")
+        lengths = struct.unpack(f"<{self.items}I", text)
+        if max(lengths) > most:
+            raise ValueError(f"a state of {max(lengths)} bytes, where {most} is the most")
+        total = head + sum(lengths)
+        if total > max(MOST_TOGETHER, most) + head:
+            raise ValueError(f"{self.items} states of {total} bytes together")
+        text = _decompressed(self.data, total, exactly=True)
+        states, at = [], head
+        for length in lengths:
+            states.append(text[at : at + length])
+            at += length
+        return states
+
+
+def _decompressed(data: bytes, most: int, exactly: bool) -> bytes:
+    """Return decompressed bytes. Raises `ValueError` where there are others, or more than
+    `most`.
+    """
+    decompressor = zlib.decompressobj()
+    try:
+        text = decompressor.decompress(data, most + 1)
+    except zlib.error as error:
+        raise ValueError(f"no packed state: {error}") from None
+    if len(text) > most:
+        raise ValueError(f"more than the {most} bytes that it can have")
+    if not decompressor.eof or (exactly and len(text) != most):
+        raise ValueError("it is cut short")
+    return text
+
+
+@dataclass
+class ItemStates(Sequence[bytes]):
+    """The states of the items of a run in memory, in their order, packed until they are read.
+
+    `most`: bytes that the state of one item has at most.
+    """
+
+    most: int
+    blocks: list[PackedItems] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, states: Sequence[bytes]) -> ItemStates:
+        """Return states that are given item by item."""
+        blocks = [PackedItems.of([state]) for state in states]
+        return cls(max(map(len, states), default=0), blocks)
+
+    def __len__(self) -> int:
+        return sum(block.items for block in self.blocks)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self.blocks:
+            yield from block.states(self.most)
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
+        if isinstance(at, slice):
+            return list(self)[at]
+        if at < 0:
+            at += len(self)
+        for block in self.blocks if at >= 0 else ():
+            if at < block.items:
+                return block.states(self.most)[at]
+            at -= block.items
+        raise IndexError("there is no such item")
+
+
+class Block(NamedTuple):
+    """Where the packed states of some items in a row lie: `items` from `first` on."""
+
+    first: int
+    items: int
+    read: Callable[[], bytes]
+
+
+class Blocks:
+    """The blocks of one tally, in any order; no item is in two of them."""
+
+    def __init__(self, blocks: Sequence[Block] = ()) -> None:
+        self._blocks = sorted(blocks, key=lambda block: block.first)
+        self._firsts = [block.first for block in self._blocks]
+
+    def add(self, block: Block) -> None:
+        """Add a block of other items."""
+        at = bisect_right(self._firsts, block.first)
+        self._firsts.insert(at, block.first)
+        self._blocks.insert(at, block)
+
+    def find(self, item: int) -> Block | None:
+        """Return the block with an item."""
+        at = bisect_right(self._firsts, item) - 1
+        if at < 0 or item >= self._firsts[at] + self._blocks[at].items:
+            return None
+        return self._blocks[at]
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self._blocks)
+
+    def cover(self, items: int) -> bool:
+        """Return whether each of so many items is in exactly one block, and no other item is."""
+        end = 0
+        for block in self._blocks:
+            if block.first != end:
+                return False
+            end += block.items
+        return end == items
+
+
+class Layer(NamedTuple):
+    """States in one file; `places` says where an item was in it, None: where it is now."""
+
+    blocks: Blocks
+    places: Mapping[int, int] | None = None
+
+    def find(self, item: int) -> tuple[Block, int] | None:
+        """Return the block of an item, and which of its items it is."""
+        place = item if self.places is None else self.places.get(item)
+        block = None if place is None else self.blocks.find(place)
+        return None if block is None or place is None else (block, place - block.first)
+
+    def items(self) -> Iterator[int]:
+        if self.places is not None:
+            yield from (item for item in self.places if self.find(item))
+        else:
+            for block in self.blocks:
+                yield from range(block.first, block.first + block.items)
+
+
+class KnownStates(Mapping[int, bytes]):
+    """States of one tally by item, in the first of the `layers` that has the item.
+
+    They are read on request, by any thread. `most`: bytes of a state at most. Raises `KeyError`
+    for an item whose states are damaged, as for one that there is not.
+    """
+
+    def __init__(self, layers: Sequence[Layer], most: int) -> None:
+        self._layers, self._most = layers, most
+
+    def _find(self, item: int) -> tuple[Block, int]:
+        for layer in self._layers:
+            if (found := layer.find(item)) is not None:
+                return found
+        raise KeyError(item)
+
+    def __getitem__(self, item: int) -> bytes:
+        return self.of(range(item, item + 1))[0]
+
+    def of(self, items: range) -> list[bytes]:
+        """Return the states of some items; each block is read once."""
+        states: list[bytes] = []
+        open_block, block_states = None, list[bytes]()
+        for item in items:
+            block, at = self._find(item)
+            if block is not open_block:
+                try:
+                    block_states = PackedItems(block.read(), block.items).states(self._most)
+                except DAMAGED as error:
+                    raise KeyError(item) from error
+                open_block = block
+            states.append(block_states[at])
+        return states
+
+    def packed(self, items: range) -> PackedItems | None:
+        """Return the states of some items as they are packed; None if not in one block alone."""
+        block, _ = self._find(items[0])
+        if block.items != len(items):
+            return None
+        if any(self._find(item) != (block, at) for at, item in enumerate(items)):
+            return None
+        try:
+            return PackedItems(block.read(), block.items)
+        except DAMAGED as error:
+            raise KeyError(block.first) from error
+
+    def __contains__(self, item: object) -> bool:
+        return isinstance(item, int) and any(layer.find(item) for layer in self._layers)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(dict.fromkeys(item for layer in self._layers for item in layer.items()))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+#: Probabilities of a block, and its items, at most; a larger item is a block of its own.
+_MOST_NUMBERS, _MOST_ITEMS = 1 << 20, 256
+
+
+class ItemBlocks:
+    """Blocks of consecutive items with `sizes` (height, width) and so many `classes`."""
+
+    def __init__(self, sizes: Iterable[tuple[int, int]], classes: int) -> None:
+        self._firsts: list[int] = []
+        self.items = numbers = 0
+        for height, width in sizes:
+            new_numbers = height * width * max(classes, 1)
+            in_block = self.items - self._firsts[-1] if self._firsts else _MOST_ITEMS
+            if in_block == _MOST_ITEMS or numbers + new_numbers > _MOST_NUMBERS:
+                self._firsts.append(self.items)
+                numbers = 0
+            numbers += new_numbers
+            self.items += 1
+
+    def of(self, item: int) -> range:
+        """Return the items of the block that has an item."""
+        at = bisect_right(self._firsts, item)
+        end = self._firsts[at] if at < len(self._firsts) else self.items
+        return range(self._firsts[at - 1], end)
+
+    def split(self, items: range) -> Iterator[range]:
+        """Yield some items in a row, block by block."""
+        start = items.start
+        while start < items.stop:
+            stop = min(self.of(start).stop, items.stop)
+            yield range(start, stop)
+            start = stop
