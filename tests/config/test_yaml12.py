@@ -38,7 +38,7 @@ def test_keys_are_texts_and_have_lines(tmp_path: Path) -> None:
     document = read(tmp_path, "\ufeff# first\n1: {a: 2}\nyes:\n  - x\n  - y: z\n<<: {b: 1}\n")
     assert document.data == {"1": {"a": 2}, "yes": ["x", {"y": "z"}], "<<": {"b": 1}}
     assert document.line(("1", "a")) == 2 and document.line(("yes", 1, "y")) == 5
-    assert document.at(("yes", 1, "nothing")).endswith("a.yaml:5: yes.1.nothing")
+    assert document.locate(("yes", 1, "nothing")).endswith("a.yaml:5: yes.1.nothing")
 
 
 def test_aliases_are_read_where_they_are_few(tmp_path: Path) -> None:

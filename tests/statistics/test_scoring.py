@@ -11,7 +11,7 @@ from saved_runs import CLASS_NAMES, run, scoring, stack
 
 import uqeval
 from uqeval.records.addresses import Address
-from uqeval.records.lookup import Found, find
+from uqeval.records.lookup import Score, find
 from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked
@@ -147,7 +147,7 @@ def test_the_whole_set_is_the_report(saved: tuple[Any, Any]) -> None:
     ranked = {"failure." + f for f in ("auroc", "auprc_error", "aurc", "augrc")}
     for address in addresses:
         value = find(report, Address.parse(address))
-        assert isinstance(value, Found), address
+        assert isinstance(value, Score), address
         column = own.table(np.ones((1, own.items), np.int64), [address])[0, 0]
         if value.value is None or (kind_of(address) is None and np.isnan(column)):
             assert np.isnan(column)  # settings, and where a curve peaks, are no scores
@@ -220,7 +220,7 @@ def test_addresses_are_those_of_the_gate() -> None:
         address = Address.parse(text)
         assert address.within == text and address.store is None and not address.where
         value = find(report, address)
-        assert isinstance(value, Found) and value.address.within == text
+        assert isinstance(value, Score) and value.address.within == text
     values = {text: find(report, Address.parse(text)).value for text in found}
     assert values["pavpu.peak.value"] == 0.25 and values["pavpu[window=7].pavpu"] == 0.75
     assert values["pavpu.per_class.8.pavpu"] == 1 and len(found) == 9

@@ -10,7 +10,7 @@ from saved_runs import run, scoring, table_file
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.records.addresses import Address
-from uqeval.records.lookup import Found, find
+from uqeval.records.lookup import Score, find
 from uqeval.statistics.options import CutOptions
 from uqeval.statistics.slices import default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table
@@ -100,7 +100,7 @@ def test_results_of_slices(tmp_path: Path) -> None:
     assert low <= sun["results"]["pavpu"]["pavpu"] <= high
     whole = report.model_copy(update={"slices": found})
     value = find(whole, Address.parse("pavpu.pavpu@weather=sun"))
-    assert isinstance(value, Found) and value.items == 3 and value.small
+    assert isinstance(value, Score) and value.items == 3 and value.small
     assert value.value == sun["results"]["pavpu"]["pavpu"] and value.intervals
     plain = slices(own, cut, [("weather",)], CutOptions())
     assert plain["weather=sun"] == sun | {"intervals": {}}

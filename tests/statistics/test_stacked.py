@@ -172,7 +172,7 @@ def test_tiles_are_sums_of_all_bins(occupied: int) -> None:
         np.testing.assert_array_equal(found.tiles.totals("pixels")[:, 0, tile], own[:, -1])
     upto = whole.cumsum(axis=1)
     ranks = upto[:, -1:].astype(np.int64) * np.array([0, 1, 50, 100]) // 100
-    at = at_ranks(found.tiles, ranks, Cumulated.of(found.tiles, "pixels"))
+    at = at_ranks(found.tiles, ranks, Cumulated.from_tiles(found.tiles, "pixels"))
     for row in range(5):
         expected = np.searchsorted(upto[row], ranks[row])
         assert at.bins[row].tolist() == expected.tolist()

@@ -72,7 +72,7 @@ def from_file(
         )  # fmt: skip
     (name,) = names
     store = config.stores[name]
-    address = config.at("stores", name)
+    address = config.locate("stores", name)
     if store.data not in (None, *_kinds(command)):
         kinds = " or ".join(_kinds(command))
         raise UsageError(f"{address}holds {store.data} data; {command} takes {kinds} only.")

@@ -16,7 +16,7 @@ from uqeval.compare.trainings import cell_of
 from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.records.addresses import Address
-from uqeval.records.lookup import Absent, Found, addresses_in, find, suggestion
+from uqeval.records.lookup import NoScore, Score, addresses_in, find, suggestion
 from uqeval.records.scalars import described
 
 if TYPE_CHECKING:
@@ -94,11 +94,11 @@ class _OneStore:
     def rows(self) -> list[Row]:
         """Return a row for each score that at least two models have (or the only model)."""
         addresses = [text for text in self._addresses() if self._refused.get(text.key) is None]
-        lookups: dict[Address, list[list[Found | Absent]]] = {}
+        lookups: dict[Address, list[list[Score | NoScore]]] = {}
         for address in addresses:
             by_model = [[find(one.report, address) for one in each] for each in self.reports]
-            located = [c.address for each in by_model for c in each if isinstance(c, Found)]
-            if sum(all(isinstance(c, Found) for c in each) for each in by_model) < min(
+            located = [c.address for each in by_model for c in each if isinstance(c, Score)]
+            if sum(all(isinstance(c, Score) for c in each) for each in by_model) < min(
                 len(self.models), 2
             ):
                 continue
@@ -106,7 +106,7 @@ class _OneStore:
             lookups[first] = by_model
             self.answered |= {
                 text for text in self.choice.metrics
-                if Address.parse(text) in (address, address.at(self.store))
+                if Address.parse(text) in (address, address.with_store(self.store))
             }  # fmt: skip
         draws = self._draws(list(lookups))
         if refused := self._refused:
@@ -170,7 +170,7 @@ class _OneStore:
     def _row(
         self,
         address: Address,
-        lookups: Sequence[Sequence[Found | Absent]],
+        lookups: Sequence[Sequence[Score | NoScore]],
         draws: Mapping[object, tuple[PairedComparison, list[int]]],
     ) -> Row:
         paired, drawn_models = draws.get(address.where, (None, []))
@@ -179,11 +179,11 @@ class _OneStore:
         cells = []
         for m, of_model in enumerate(lookups):
             if self.same_items or paired is None:
-                values = [None if isinstance(c, Absent) else c.value for c in of_model]
+                values = [None if isinstance(c, NoScore) else c.value for c in of_model]
             else:
                 values = paired.each(drawn_models.index(m), address.within)
             cells.append(cell_of(of_model, values, self.choice.level))
-        items = next(c.items for of_model in lookups for c in of_model if isinstance(c, Found))
+        items = next(c.items for of_model in lookups for c in of_model if isinstance(c, Score))
         if not self.same_items and paired is not None:
             items = paired.items
         unit, better = str(record.get("unit") or ""), str(direction) if direction else None

@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Sequence
 
 from uqeval.compare.comparison import Cell
-from uqeval.records.lookup import Absent, Found
+from uqeval.records.lookup import NoScore, Score
 from uqeval.records.resampling import Interval, Units
 
 
 def cell_of(
-    lookups: Sequence[Found | Absent], values: Sequence[float | None], level: float | None
+    lookups: Sequence[Score | NoScore], values: Sequence[float | None], level: float | None
 ) -> Cell:
     """Return the cell of a model from the values of its trainings.
 
@@ -39,11 +39,11 @@ def mean_interval(mean: float, std: float, count: int, level: float) -> Interval
     return Interval(level, mean - reach, mean + reach, False, "student-t", units, error)
 
 
-def _reason(lookups: Sequence[Found | Absent], values: Sequence[float | None]) -> str:
+def _reason(lookups: Sequence[Score | NoScore], values: Sequence[float | None]) -> str:
     """Return why the score of a model is undefined."""
     reason = "the report has no such score"
     for lookup, value in zip(lookups, values, strict=True):
-        if isinstance(lookup, Found) and value is None:
+        if isinstance(lookup, Score) and value is None:
             reason = lookup.reason or "undefined over the shared items"
     missing = sum(value is None for value in values)
     return reason if len(values) == 1 else f"in {missing} of {len(values)}: {reason}"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from uqeval.config.model import STORE_PATHS, Config, Slices, Store, options_model
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.paths import anchored
-from uqeval.config.yaml12 import Document, Place, read_yaml
+from uqeval.config.yaml12 import Document, Location, read_yaml
 from uqeval.errors import UsageError, cut, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule, Waiver
 from uqeval.keys import COMMANDS_BY_KEY
@@ -45,7 +45,7 @@ def load_rules(path: str | Path) -> list[Rule]:
             "see two side by side: uqeval compare."
         )
     is_config = any(key in Config.model_fields for key in document.data)
-    above: Place = ("gate",) if is_config else ()
+    above: Location = ("gate",) if is_config else ()
     if is_config:
         limits = _config(document).gate
     else:
@@ -94,7 +94,7 @@ def _mapping(document: Document) -> Document:
     return document
 
 
-def _rules(document: Document, limits: dict[str, Limits], above: Place) -> Iterator[Rule]:
+def _rules(document: Document, limits: dict[str, Limits], above: Location) -> Iterator[Rule]:
     lines_of_rules: dict[Address, int] = {}
     for text, limit in limits.items():
         line = document.line((*above, text))
@@ -111,13 +111,13 @@ def _rules(document: Document, limits: dict[str, Limits], above: Place) -> Itera
         yield Rule(address, limit, str(document.path), line)
 
 
-def _check_keys(document: Document, data: dict[str, Any], above: Place) -> None:
+def _check_keys(document: Document, data: dict[str, Any], above: Location) -> None:
     """Raise `UsageError` for a rule without an address that looks like a misspelt key."""
     for key in data:
         similar = difflib.get_close_matches(key, Config.model_fields, 1)
         if "." not in key and similar:
             raise UsageError(
-                f"{document.at((*above, key))}: unknown key; did you mean {quoted(similar[0])}?"
+                f"{document.locate((*above, key))}: unknown key; did you mean {quoted(similar[0])}?"
             )
 
 
@@ -128,7 +128,7 @@ def _config(document: Document) -> Config:
         config = Config.model_validate(document.data)
     except ValidationError as error:
         raise _usage_error(document, error) from None
-    config._at, config._notes = document.at, notes
+    config._at, config._notes = document.locate, notes
     list(_rules(document, config.gate, ("gate",)))  # every address can be read
     _check_stores(document, config)
     return _anchored(document, config)
@@ -149,67 +149,68 @@ def _replace_aliases(document: Document) -> tuple[str, ...]:
 
 
 def _renamed(
-    document: Document, mapping: dict[str, Any], aliases: Mapping[str, str], above: Place
+    document: Document, mapping: dict[str, Any], aliases: Mapping[str, str], above: Location
 ) -> Iterator[str]:
     """Replace keys of another spelling in place. Yield a note about each."""
     for alias in aliases.keys() & mapping:
-        name, at = aliases[alias], document.at((*above, alias))
+        name, location = aliases[alias], document.locate((*above, alias))
         if name in mapping:
-            raise UsageError(f"{at}: is another name of {name}, also given; leave one out.")
+            raise UsageError(f"{location}: is another name of {name}, also given; leave one out.")
         renamed = {name if key == alias else key: value for key, value in mapping.items()}
         mapping.clear()
         mapping.update(renamed)
         for place, line in list(document.lines.items()):
             if place[: len(above) + 1] == (*above, alias):
                 document.lines[(*above, name, *place[len(above) + 1 :])] = line
-        yield f"{at}: `{alias}` is called `{name}`; use that name."
+        yield f"{location}: `{alias}` is called `{name}`; use that name."
 
 
-def _check_numbers(document: Document, value: Any, place: Place) -> None:
+def _check_numbers(document: Document, value: Any, place: Location) -> None:
     """Raise `UsageError` for the first number of the file that is not valid for its key."""
     if isinstance(value, dict):
         for key, number in value.items():
             _check_numbers(document, number, (*place, key))
     elif (flaw := number_flaw(str(place[-1]) if place else "", value)) is not None:
-        raise UsageError(f"{document.at(place)}: {flaw}")
+        raise UsageError(f"{document.locate(place)}: {flaw}")
 
 
 def _check_stores(document: Document, config: Config) -> None:
     for name, store in config.stores.items():
         if store.predictions is None and store.video is None:
             raise UsageError(
-                f"{document.at(('stores', name))}: names no predictions and no video; give one."
+                f"{document.locate(('stores', name))}: names no predictions and no video; give one."
             )
         if store.labels is not None and store.target is not None:
             raise UsageError(
-                f"{document.at(('stores', name))}: has both labels and a target; give one of them."
+                f"{document.locate(('stores', name))}: has both labels and a target; give one of "
+                f"them."
             )
     for name in config.evaluate:
         if name not in config.stores:
             raise UsageError(
-                f"{document.at(('evaluate', name))}: is no store of this file"
+                f"{document.locate(('evaluate', name))}: is no store of this file"
                 + _nearest(name, list(config.stores))
             )
         for command, options in (config.metrics_of(name) or {}).items():
             _check_options(document, ("evaluate", name, command), options)
 
 
-def _check_options(document: Document, place: Place, options: dict[str, Any]) -> None:
+def _check_options(document: Document, place: Location, options: dict[str, Any]) -> None:
     """Check names, types and values of a command's options, and convert them in place."""
     command = str(place[-1])
     if command not in commands():
         similar = _nearest(command, list(commands()))
-        raise UsageError(f"{document.at(place)}: unknown command{similar}")
+        raise UsageError(f"{document.locate(place)}: unknown command{similar}")
     try:
         checked = options_model(command).model_validate(options)
-        said = checked.model_dump(exclude_none=True)  # null means: not given
+        given_options = checked.model_dump(exclude_none=True)  # null means: not given
         options.clear()
-        options.update(said)
+        options.update(given_options)
         check_values(command, options)
     except ValidationError as error:
         raise _usage_error(document, error, place) from None
     except UsageError as error:
-        raise UsageError(f"{document.at(place)}: {error}") from None
+        raise UsageError(f"{document.locate(place)}: {error}") from None
 
 
 def _anchored(document: Document, config: Config) -> Config:
@@ -223,7 +224,7 @@ def _anchored(document: Document, config: Config) -> Config:
         try:
             return anchored(path, document.path.parent)
         except ValueError as error:
-            bad.append(f"{document.at(place)}: {error}.")
+            bad.append(f"{document.locate(place)}: {error}.")
             return path
 
     def fixed(value: Any, *place: str) -> Any:
@@ -250,7 +251,7 @@ def _anchored(document: Document, config: Config) -> Config:
     return config
 
 
-def _usage_error(document: Document, error: ValidationError, above: Place = ()) -> UsageError:
+def _usage_error(document: Document, error: ValidationError, above: Location = ()) -> UsageError:
     """Return the first of pydantic's errors as one line: file, line, key, error, similar names."""
     errors: list[dict[str, Any]] = [
         {**detail, "loc": (*above, *detail["loc"])} for detail in error.errors()
@@ -261,16 +262,16 @@ def _usage_error(document: Document, error: ValidationError, above: Place = ()) 
         around = first["loc"][:-1]
         strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == around)
         first = next(strange, first)
-    place: Place = first["loc"]
+    place: Location = first["loc"]
     inner_place = _in_document(document.data, place)
     if first["type"] == "extra_forbidden":
         valid_keys = _known_keys(place)
         return UsageError(
-            f"{document.at(inner_place)}: unknown key{_nearest(str(place[-1]), valid_keys)}"
+            f"{document.locate(inner_place)}: unknown key{_nearest(str(place[-1]), valid_keys)}"
         )
     if first["type"] == "missing":
         return UsageError(
-            f"{document.at(inner_place)}: lacks the key {quoted(str(place[-1]))}; give it."
+            f"{document.locate(inner_place)}: lacks the key {quoted(str(place[-1]))}; give it."
         )
     errors_at_place = [e for e in errors if _in_document(document.data, e["loc"]) == inner_place]
     value = first.get("input")
@@ -279,7 +280,7 @@ def _usage_error(document: Document, error: ValidationError, above: Place = ()) 
     )
     quoted_value = quoted_value if len(quoted_value) <= 100 else ""
     expectation = " or ".join(dict.fromkeys(map(_expected, errors_at_place or [first])))
-    return UsageError(f"{document.at(inner_place)}:{quoted_value} {expectation}.")
+    return UsageError(f"{document.locate(inner_place)}:{quoted_value} {expectation}.")
 
 
 #: Expected values by type of pydantic's error.
@@ -309,7 +310,7 @@ def _expected(error: dict[str, Any]) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _in_document(data: Any, place: Place) -> Place:
+def _in_document(data: Any, place: Location) -> Location:
     """Return the part of pydantic's place that the file contains, without names of types."""
     path_in_document: list[str | int] = []
     for step in place:
@@ -323,7 +324,7 @@ def _in_document(data: Any, place: Place) -> Place:
     return tuple(path_in_document)
 
 
-def _known_keys(place: Place) -> list[str]:
+def _known_keys(place: Location) -> list[str]:
     """Return the valid keys at the place of an unknown key."""
     match place[:-1]:
         case ():

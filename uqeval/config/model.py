@@ -75,8 +75,8 @@ def _kind(settings: Any, name: str) -> Any:
     ):  # also of a number, such as bytes: "512MB" says the unit
         return str
     bounds = Field(ge=option.least, le=option.most, gt=option.above, lt=option.below)
-    plain = [kind for kind in (bool, int, float, str) if kind in types]
-    kinds = [kind if kind in (bool, str) else Annotated[kind, bounds] for kind in plain]
+    json_types = [kind for kind in (bool, int, float, str) if kind in types]
+    kinds = [kind if kind in (bool, str) else Annotated[kind, bounds] for kind in json_types]
     union: Any = functools.reduce(operator.or_, kinds)
     return union | list[union] if option.list_by == "repeat" else union
 
@@ -143,7 +143,7 @@ def options_model(command: str) -> type[BaseModel]:
     for name, annotation in commands()[command].items():
         option = declared.get(name)
         kind: Any = Text if annotation in (str, str | None) else annotation
-        if option is not None and (constraints := _allowed(option, kind)):
+        if option is not None and (constraints := _schema_of_values(option, kind)):
             kind = Annotated[kind, WithJsonSchema(constraints)]
         field = Field(None, description=option.help if option else None)
         fields[name] = (_one_or_more(kind), field)
@@ -151,7 +151,7 @@ def options_model(command: str) -> type[BaseModel]:
     return model
 
 
-def _allowed(option: Option, kind: Any) -> dict[str, Any]:
+def _schema_of_values(option: Option, kind: Any) -> dict[str, Any]:
     """Return the JSON Schema of an option's allowed values; empty if the type is enough."""
     if option.choices:
         return {"enum": list(option.choices)}
@@ -230,7 +230,7 @@ class Config(_ConfigKeys):
         """Return notes for the user, such as other spellings that the file uses."""
         return self._notes
 
-    def at(self, *place: str) -> str:
+    def locate(self, *place: str) -> str:
         """Return the start of a message about a place: file, line and key."""
         return f"{self._at(place)}: " if self._at else ""
 

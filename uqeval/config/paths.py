@@ -23,9 +23,9 @@ def anchored(path: str, folder: Path) -> str:
     if "\0" in path:
         raise ValueError(f"{quoted(path)} contains a zero character; expected a path")
     if "://" in path:
-        plain = path.partition("://")[2]
+        path_in_url = path.partition("://")[2]
         raise ValueError(
-            f"{quoted(path)} is neither a path nor a URL that is read; write {quoted(plain)}"
+            f"{quoted(path)} is neither a path nor a URL that is read; write {quoted(path_in_url)}"
         )
     if PureWindowsPath(path).drive:
         raise ValueError(f"{quoted(path)} is a Windows path; write the path on this machine")

@@ -17,7 +17,7 @@ from uqeval.disk.files import read_bytes
 from uqeval.errors import UsageError, cut, quoted
 
 #: Path of a value in the document: keys and indices from the top.
-Place = tuple[str | int, ...]
+Location = tuple[str | int, ...]
 
 MOST_BYTES = 1 << 20
 MOST_VALUES = 100_000
@@ -62,15 +62,15 @@ class Document:
 
     path: Path
     data: Any
-    lines: dict[Place, int]
+    lines: dict[Location, int]
 
-    def line(self, place: Place) -> int:
+    def line(self, place: Location) -> int:
         """Return the line of a place, or of its nearest parent with a line."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
 
-    def at(self, place: Place) -> str:
+    def locate(self, place: Location) -> str:
         """Return a place for messages: file, line and key."""
         key = ".".join(map(str, place))
         return f"{self.path}:{self.line(place)}" + (f": {key}" if key else "")
@@ -78,16 +78,16 @@ class Document:
 
 def read_yaml(path: str | Path) -> Document:
     """Read a YAML file. Raises `UsageError`."""
-    place = Path(path)
+    file_path = Path(path)
     try:
-        text = read_bytes(place, MOST_BYTES).decode("utf-8-sig")
+        text = read_bytes(file_path, MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise UsageError(f"{cut(path)}: is not text in UTF-8; expected YAML.") from None
     try:
         node = _Loader(text).get_single_node()
-        lines: dict[Place, int] = {}
+        lines: dict[Location, int] = {}
         data = None if node is None else _Reader(lines).value(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -101,17 +101,17 @@ def read_yaml(path: str | Path) -> Document:
         ) from None
     except RecursionError:
         raise UsageError(f"{cut(path)}: is nested too deeply.") from None
-    return Document(place, data, lines)
+    return Document(file_path, data, lines)
 
 
 class _Reader:
     """Converter of nodes to values that records the line of each place."""
 
-    def __init__(self, lines: dict[Place, int]) -> None:
+    def __init__(self, lines: dict[Location, int]) -> None:
         self.lines = lines
         self.count = 0
 
-    def value(self, node: yaml.Node, place: Place) -> Any:
+    def value(self, node: yaml.Node, place: Location) -> Any:
         self.count += 1
         if self.count > MOST_VALUES:
             self._refuse(node, f"more than {MOST_VALUES:,} values, aliases written out")
@@ -124,7 +124,7 @@ class _Reader:
             return [self.value(child, (*place, i)) for i, child in enumerate(node.value)]
         return _scalar(node)
 
-    def _entries(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
+    def _entries(self, node: yaml.MappingNode, place: Location) -> Iterator[tuple[str, Any]]:
         first_lines: dict[str, int] = {}
         for key, child in node.value:
             if not isinstance(key, yaml.ScalarNode):

@@ -19,7 +19,7 @@ from uqeval.gate.rules import Rule
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import use_of
 from uqeval.records.folder import Named
-from uqeval.records.lookup import Absent, Found, find
+from uqeval.records.lookup import NoScore, Score, find
 from uqeval.records.resampling import Interval, NoInterval, Resampler, Units
 from uqeval.records.units import recorded_units, units_of
 
@@ -33,7 +33,7 @@ class Case:
 
     rule: Rule
     named: Named
-    found: Found
+    score: Score
     kind: Kind
     limit: float
     pair: Pair | None
@@ -65,11 +65,11 @@ class Case:
         return replace(verdict, waiver=use)
 
     def _unwaived(self) -> Verdict:
-        found, limits = self.found, self.rule.limits
+        score, limits = self.score, self.rule.limits
         base = self._baseline_value() if self._of_change else None
         record: dict[str, Any] = {
-            "rule": self.rule, "address": found.address.at(self.named.name), "kind": self.kind,
-            "limit": self.limit, "value": found.value,
+            "rule": self.rule, "address": score.address.with_store(self.named.name),
+            "kind": self.kind, "limit": self.limit, "value": score.value,
             "baseline": None if base is None else base.value, "notes": tuple(self._notes()),
             "units": self._units(),
         }  # fmt: skip
@@ -97,9 +97,9 @@ class Case:
         if status == "pass":
             return Verdict(**record, status=status, counts_as="pass")
         if status == "inconclusive" and interval is not None:
-            record["more_units"] = more_units(interval, measured, _exact(self.limit), found.items)
+            record["more_units"] = more_units(interval, measured, _exact(self.limit), score.items)
         movers: dict[str, Any] = moved_by(
-            self.named, found, None if base is None else self._baseline, base,
+            self.named, score, None if base is None else self._baseline, base,
             highest=self.kind not in ("min", "max_drop", "max_drop_relative"),
             resampler=self.resampler,
         )  # fmt: skip
@@ -108,11 +108,11 @@ class Case:
 
     def _units(self) -> Units:
         """Return the units of the value. If the report does not count them, the states do."""
-        found = units_of(self.named.report, self.found)
-        if found.defined is None and self.resampler is not None and self.found.value is not None:
+        score = units_of(self.named.report, self.score)
+        if score.defined is None and self.resampler is not None and self.score.value is not None:
             with suppress(StoreError):  # the report has no states
-                return self.resampler.units(self.named.path, self.found.address)
-        return found
+                return self.resampler.units(self.named.path, self.score.address)
+        return score
 
     @property
     def _of_change(self) -> bool:
@@ -131,23 +131,23 @@ class Case:
             raise UsageError(f"{place}: the baseline has no report {quoted(self.named.name)}.")
         return self.pair.baseline
 
-    def _baseline_value(self) -> Found:
+    def _baseline_value(self) -> Score:
         """Return the same value in the baseline."""
         baseline = self._baseline
-        base = find(baseline.report, self.found.address)
-        if isinstance(base, Absent):
+        base = find(baseline.report, self.score.address)
+        if isinstance(base, NoScore):
             raise UsageError(f"{self.rule.place}: {baseline.path} lacks it: {base.why}.")
         refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key)
         return base
 
-    def _measured(self, base: Found | None) -> tuple[Fraction | None, str | None]:
+    def _measured(self, base: Score | None) -> tuple[Fraction | None, str | None]:
         """Return the number to compare with the limit, or None and the reason.
 
         It is the value, its drop or its rise.
         """
-        if self.found.value is None:
-            return None, self.found.reason
-        value = _exact(self.found.value)
+        if self.score.value is None:
+            return None, self.score.reason
+        value = _exact(self.score.value)
         if base is None:
             return value, None
         if base.value is None:
@@ -168,23 +168,23 @@ class Case:
 
     def _interval(self, level: float) -> Interval:
         """Return the interval of the value or of its change."""
-        found = self.found
+        score = self.score
         if not self._of_change:
-            interval_of_report = _recorded_interval(found, level)
+            interval_of_report = _recorded_interval(score, level)
             if interval_of_report is not None:
                 return interval_of_report
-        if found.address.fields[-1].endswith(_DEBIASED):
+        if score.address.fields[-1].endswith(_DEBIASED):
             raise UsageError(
-                f"{self.rule.place}: {found.address} has no interval, because bootstrap draws "
+                f"{self.rule.place}: {score.address} has no interval, because bootstrap draws "
                 f"correct "
                 "it. Remove confidence, or write the rule for "
-                f"{str(found.address).replace(_DEBIASED, '', 1)}."
+                f"{str(score.address).replace(_DEBIASED, '', 1)}."
             )
         if self.resampler is None:
             raise UsageError(self._needs_states(level, "there is no resampler"))
         try:
             if not self._of_change:
-                return self.resampler.interval(self.named.path, found.address, level)
+                return self.resampler.interval(self.named.path, score.address, level)
             assert self.pair is not None
             if difference := self.pair.difference or self._other_slice:
                 raise UsageError(
@@ -192,7 +192,7 @@ class Case:
                     f"reports: {difference} Evaluate both on the same items, or remove confidence."
                 )
             interval = self.resampler.change(
-                self.named.path, self._baseline.path, found.address, level, self._relative
+                self.named.path, self._baseline.path, score.address, level, self._relative
             )
             return interval.negated if "drop" in self.kind else interval
         except NoInterval:
@@ -214,16 +214,16 @@ class Case:
 
     def _notes(self) -> list[str]:
         notes = []
-        if self.found.small:
-            notes.append(f"a small slice: {number_of(self.found.items, 'item')}")
+        if self.score.small:
+            notes.append(f"a small slice: {number_of(self.score.items, 'item')}")
         if self._of_change and self._other_slice:
             notes.append(self._other_slice)
-        return [*notes, *notes_on_value(self.named.report, self.found)]
+        return [*notes, *notes_on_value(self.named.report, self.score)]
 
     @property
     def _other_slice(self) -> str:
         """Return how the items of the baseline's slice differ; empty if they do not."""
-        address, names, baseline_names = self.found.address, set(), set()
+        address, names, baseline_names = self.score.address, set(), set()
         for key in address.slice_keys if address.where else ():
             names |= _names(self.named.report.slices.get(key))
             baseline_names |= _names(self._baseline.report.slices.get(key))
@@ -241,10 +241,10 @@ def _names(part: Any) -> set[str]:
     return {str(name) for name in names} if isinstance(names, list) else set()
 
 
-def _recorded_interval(found: Found, level: float) -> Interval | None:
+def _recorded_interval(score: Score, level: float) -> Interval | None:
     """Return the interval of the report at a level; None if it has none."""
-    record = found.intervals.get(found.address.within)
-    if not isinstance(record, dict) or found.value is None:
+    record = score.intervals.get(score.address.within)
+    if not isinstance(record, dict) or score.value is None:
         return None
     try:
         low, high = float(record["low"]), float(record["high"])
@@ -253,7 +253,7 @@ def _recorded_interval(found: Found, level: float) -> Interval | None:
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise StoreError(f"{found.address}: [{low}, {high}] is not an interval; evaluate again.")
+        raise StoreError(f"{score.address}: [{low}, {high}] is not an interval; evaluate again.")
     method = str(record.get("method", Interval.method))
     error = record.get("standard_error")
     is_finite = isinstance(error, float) and math.isfinite(error)

@@ -16,7 +16,7 @@ from uqeval.gate.verdict import Judgement, Status, Verdict
 from uqeval.gate.waivers import today_utc
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
-from uqeval.records.lookup import Absent, Found, find, suggestion
+from uqeval.records.lookup import NoScore, Score, find, suggestion
 from uqeval.records.resampling import Resampler
 
 __all__ = ["Judgement", "Status", "Verdict", "judge"]
@@ -74,11 +74,11 @@ class _Judging:
             return
         for named, lookup in lookups:
             if isinstance(lookup, UqevalError):
-                self._give_up(rule, rule.address.at(named.name), lookup)
+                self._give_up(rule, rule.address.with_store(named.name), lookup)
             else:
                 self._judge(rule, named, lookup)
 
-    def _judge(self, rule: Rule, named: Named, found: Found) -> None:
+    def _judge(self, rule: Rule, named: Named, found: Score) -> None:
         pair = self.pairs.get(named.name)
         if pair is not None and pair.difference and compares(rule):
             self.warnings.append(f"{named.name}: {pair.difference}")
@@ -89,7 +89,7 @@ class _Judging:
                 self.verdicts.append(case.verdict())
             except UqevalError as error:
                 single = replace(rule, limits=rule.limits.only(kind))
-                self._give_up(single, found.address.at(named.name), error)
+                self._give_up(single, found.address.with_store(named.name), error)
 
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:
         reason = str(error).removeprefix(f"{rule.place}: ")
@@ -119,7 +119,7 @@ def _margins(verdicts: Sequence[Verdict]) -> Iterator[Margin]:
 
 def _lookups(
     rule: Rule, reports: Sequence[Named], *, optional: bool
-) -> Iterator[tuple[Named, Found | UqevalError]]:
+) -> Iterator[tuple[Named, Score | UqevalError]]:
     """Yield each report to which a rule applies, with its value or the error.
 
     Raises `UsageError` if the rule matches nothing, unless `optional`.
@@ -134,12 +134,12 @@ def _lookups(
             f"{rule.place}: there is no report {quoted(address.store)}; the reports are {names}."
         )
     lookups = [(named, _find(named, address)) for named in candidates]
-    with_value = [named for named, lookup in lookups if isinstance(lookup, Found)]
+    with_value = [named for named, lookup in lookups if isinstance(lookup, Score)]
     if not with_value:
         damaged = next((own for _, own in lookups if isinstance(own, StoreError)), None)
         raise damaged or _names_nothing(rule, candidates, [own for _, own in lookups])
     for named, lookup in lookups:
-        if isinstance(lookup, Found | StoreError):
+        if isinstance(lookup, Score | StoreError):
             yield named, lookup
         # The rule applies to a report only if it has the metric.
         elif address.key in named.report.results:
@@ -148,12 +148,13 @@ def _lookups(
                 UsageError(
                     f"{rule.place}: {named.name} has the metric, but {lookup.why}. A rule without "
                     f"a store applies to every report that has the metric; name the store, as "
-                    f"{address.at(with_value[0].name)}, or evaluate {named.name} in the same way."
+                    f"{address.with_store(with_value[0].name)}, or evaluate {named.name} in the "
+                    f"same way."
                 ),
             )
 
 
-def _find(named: Named, address: Address) -> Found | Absent | StoreError:
+def _find(named: Named, address: Address) -> Score | NoScore | StoreError:
     try:
         return find(named.report, address)
     except StoreError as error:
@@ -161,10 +162,10 @@ def _find(named: Named, address: Address) -> Found | Absent | StoreError:
 
 
 def _names_nothing(
-    rule: Rule, candidates: Sequence[Named], lookups: Sequence[Found | Absent | StoreError]
+    rule: Rule, candidates: Sequence[Named], lookups: Sequence[Score | NoScore | StoreError]
 ) -> UsageError:
     nearest = max(
-        (lookup for lookup in lookups if isinstance(lookup, Absent)),
+        (lookup for lookup in lookups if isinstance(lookup, NoScore)),
         key=lambda lookup: lookup.depth,
     )
     near = suggestion((named.report for named in candidates), rule.address)

@@ -9,7 +9,7 @@ from uqeval.errors import StoreError
 from uqeval.glossary import class_field
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
-from uqeval.records.lookup import Found
+from uqeval.records.lookup import Score
 from uqeval.records.resampling import Mover, Resampler
 
 #: The number of items, of groups and of classes in a verdict.
@@ -18,9 +18,9 @@ COUNT = 5
 
 def moved_by(
     named: Named,
-    found: Found,
+    score: Score,
     baseline_report: Named | None,
-    base: Found | None,
+    base: Score | None,
     *,
     highest: bool,
     resampler: Resampler | None,
@@ -31,7 +31,7 @@ def moved_by(
     without them, computed from the saved states. Only harmful ones are returned, and none without
     states. Classes are ordered by their change since the baseline, or by their value without one.
     """
-    address = found.address
+    address = score.address
     items: list[Mover] = []
     groups: list[Mover] = []
     if resampler is not None:
@@ -40,7 +40,7 @@ def moved_by(
             sign = -1 if highest else 1
             items = resampler.movers(named.path, baseline, address, COUNT, sign)
             groups = resampler.group_movers(named.path, baseline, address, COUNT, sign)
-    classes = _of_classes(found.results, address)
+    classes = _of_classes(score.results, address)
     earlier = {} if base is None else _of_classes(base.results, address)
     classes_by_harm = _worst_classes(classes, earlier, highest)[:COUNT]
     return {"items": tuple(items), "groups": tuple(groups), "classes": tuple(classes_by_harm)}

@@ -35,7 +35,7 @@ def not_evaluated(rule: Rule, failed_stores: Mapping[str, FailedStore]) -> Itera
     for name, store in failed_stores.items():
         is_requested = store.metrics is None or address.metric in store.metrics
         if is_requested and address.store in (None, name):
-            yield NotEvaluated(rule, address.at(name), store.why)
+            yield NotEvaluated(rule, address.with_store(name), store.why)
 
 
 def refuse_partial(reports: Sequence[Named]) -> None:

@@ -9,7 +9,7 @@ from uqeval.errors import number_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE, Units
 
 if TYPE_CHECKING:
-    from uqeval.records.lookup import Found
+    from uqeval.records.lookup import Score
     from uqeval.records.report import Report
 
 #: Settings whose threshold was fitted on other items.
@@ -36,9 +36,9 @@ def notes_on(units: Units) -> Iterator[str]:
         yield f"the interval comes from {count}; below {FEW} it may be too narrow"
 
 
-def notes_on_value(report: Report, found: Found) -> Iterator[str]:
+def notes_on_value(report: Report, score: Score) -> Iterator[str]:
     """Yield a note for each fit on the evaluated items, and for a biased value."""
-    address, settings = found.address, report.settings.get(found.address.key)
+    address, settings = score.address, report.settings.get(score.address.key)
     settings = settings if isinstance(settings, dict) else {}
     field = address.fields[-1]
     if address.metric == "pavpu" or field == "undetected_error_rate":
@@ -50,7 +50,7 @@ def notes_on_value(report: Report, found: Found) -> Iterator[str]:
                 f"optimistic; "
                 "use --threshold-from REPORT or --threshold NUMBER"
             )
-    record = found.results.get(address.key)
+    record = score.results.get(address.key)
     record = record if isinstance(record, dict) else {}
     scaled = record.get("temperature")
     scaled = scaled if isinstance(scaled, dict) else {}

@@ -196,7 +196,7 @@ def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct)
 
 
 @kernel
-def _above(edges, value, closed):
+def _count_below(edges, value, closed):
     """Return how many ascending `edges` lie below `value` (`closed`: or on it)."""
     low, high = 0, edges.shape[0]
     while low < high:
@@ -234,7 +234,7 @@ def count_patches(
         accurate = int(a > accuracy_threshold or (accurate_closed and a == accuracy_threshold))
         uncertain = int(u > threshold[g] or (uncertain_closed and u == threshold[g]))
         counts[c, accurate, uncertain] += 1
-        by_threshold[c, accurate, _above(curve[g], u, uncertain_closed)] += 1
-        by_accuracy[_above(grid, a, accurate_closed), uncertain] += 1
+        by_threshold[c, accurate, _count_below(curve[g], u, uncertain_closed)] += 1
+        by_accuracy[_count_below(grid, a, accurate_closed), uncertain] += 1
         ties[0] += a == accuracy_threshold
         ties[1] += u == threshold[g]

@@ -38,7 +38,7 @@ _ERF, _DENSITY = _normal()
 
 
 @kernel
-def _take(number, label, void, is_new):
+def _copy_evaluated(number, label, void, is_new):
     """Copy the evaluated numbers of a block as float64; 0 for others."""
     for i in range(label.shape[0]):
         is_new[i] = np.float64(number[i]) if label[i] != void else 0.0
@@ -159,8 +159,8 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
         labels = label[start : start + BLOCK]
         n = labels.shape[0]
         errors, sigmas, ratios = e[:n], s[:n], z[:n]
-        _take(error[start : start + BLOCK], labels, void, errors)
-        _take(sigma[start : start + BLOCK], labels, void, sigmas)
+        _copy_evaluated(error[start : start + BLOCK], labels, void, errors)
+        _copy_evaluated(sigma[start : start + BLOCK], labels, void, sigmas)
         _divide(errors, sigmas, 1.0 / _SQRT2 if laplace else 1.0, ratios)
         positive += _count_positive(sigmas)
         _multiply(sigmas, mantissas, exponents)

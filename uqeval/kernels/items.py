@@ -135,7 +135,7 @@ def _sort(keys, buffer, counts):
 
 
 @kernel
-def _most(first):
+def _largest_item(first):
     """Return the number of pixels of the largest item."""
     most = 0
     for i in range(first.shape[0] - 1):
@@ -153,7 +153,10 @@ def count_ranks_of_items(
     item i are the entries up to `ends[i + 1]` from `ends[i]` on: `places` uint64, ascending, with
     their `pixels` and `errors` [entry].
     """
-    buffer, histogram = np.empty(_most(first), np.uint64), np.empty((DIGITS, RADIX), np.int64)
+    buffer, histogram = (
+        np.empty(_largest_item(first), np.uint64),
+        np.empty((DIGITS, RADIX), np.int64),
+    )
     written = 0
     for i in range(first.shape[0] - 1):
         start = written
@@ -214,7 +217,7 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
 
     `wrong` float32 [k] is 1 where the prediction is wrong, else 0.
     """
-    most = _most(first)
+    most = _largest_item(first)
     all_keys, buffer = np.empty(most, np.uint64), np.empty(most, np.uint64)
     histogram = np.empty((DIGITS, RADIX), np.int64)
     tied, wrong_of_tie = np.empty(most, np.int64), np.empty(most, np.float64)

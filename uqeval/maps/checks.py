@@ -68,8 +68,8 @@ class SumCheck:
                     hint = "If these are logits, store them as `logits`."
                 raise DataError(
                     f"{self.where}: {int(bad.sum())} of {bad.size} probabilities from "
-                    f"{self._at(start)} on are {problem}, first in sample {t0 + t}, class "
-                    f"{c0 + c}, {self._at(start + i)} (values: {span}). {hint}"
+                    f"{self._pixel_name(start)} on are {problem}, first in sample {t0 + t}, class "
+                    f"{c0 + c}, {self._pixel_name(start + i)} (values: {span}). {hint}"
                 )
         if c0 + p.shape[1] < self.classes:
             return
@@ -93,9 +93,10 @@ class SumCheck:
             )
         raise DataError(
             f"{self.where}: the class probabilities of {int(off.sum())} of {off.size} pixels from "
-            f"{self._at(start)} on do not sum to 1, first {sums[t, i]:.6g} in sample {t0 + t}, "
-            f"{self._at(start + i)} (tolerance {self.tolerance:g}). {hint}"
+            f"{self._pixel_name(start)} on do not sum to 1, first {sums[t, i]:.6g} in sample "
+            f"{t0 + t}, "
+            f"{self._pixel_name(start + i)} (tolerance {self.tolerance:g}). {hint}"
         )
 
-    def _at(self, pixel: int) -> str:
+    def _pixel_name(self, pixel: int) -> str:
         return f"row {self.y0 + pixel // self.width}, column {self.x0 + pixel % self.width}"

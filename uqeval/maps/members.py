@@ -33,7 +33,7 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" and dtype.itemsize <= 4
 
 
-def _none() -> NDArray[Any]:
+def _no_bad_values() -> NDArray[Any]:
     """Return bad values: how many, and the first place."""
     return np.array([0, _NOWHERE], np.int64)
 
@@ -44,9 +44,9 @@ class _Checks:
 
     label: NDArray[Any]
     bad: dict[str, NDArray[Any]] = field(default_factory=dict)
-    negative: NDArray[Any] = field(default_factory=_none)
-    empty: NDArray[Any] = field(default_factory=_none)
-    beyond: NDArray[Any] = field(default_factory=_none)
+    negative: NDArray[Any] = field(default_factory=_no_bad_values)
+    empty: NDArray[Any] = field(default_factory=_no_bad_values)
+    beyond: NDArray[Any] = field(default_factory=_no_bad_values)
 
 
 @dataclass(kw_only=True)
@@ -198,7 +198,7 @@ class Members:
                     heartbeat(tile.values.nbytes)
                     i = tile.item - batch[0]
                     check, item_maps = checks[i], maps[i]
-                    bad = check.bad.setdefault(stack.kind if stack else "", _none())
+                    bad = check.bad.setdefault(stack.kind if stack else "", _no_bad_values())
                     values = self._numbers(stack, tile, 0) if stack else tile.values
                     if stack is self.means:
                         set_errors(
@@ -251,7 +251,7 @@ class Members:
             for tile in stack.tiles(batch, box):
                 heartbeat(tile.values.nbytes)
                 state = items[tile.item - batch[0]]
-                bad = state.bad.setdefault(stack.kind, _none())
+                bad = state.bad.setdefault(stack.kind, _no_bad_values())
                 for t in range(tile.values.shape[0]):
                     values = self._numbers(stack, tile, t)
                     if spread:
@@ -268,7 +268,7 @@ class Members:
 
     def _refuse(self, item: int, check: _Checks) -> None:
         for stack in (self.means, self.spreads):
-            if stack and check.bad.get(stack.kind, _none())[0]:
+            if stack and check.bad.get(stack.kind, _no_bad_values())[0]:
                 hint = "Mask these pixels with `valid`, or write them again."
                 if stack is self.spreads and self.log is not None:
                     hint = f"It is a natural logarithm: σ = {SPREADS[stack.kind]}. {hint}"

@@ -57,10 +57,10 @@ class Source(StackMaps):
         self.classes = classes
         self.stack = stack
         self.stored = stored
-        self._kept = StoredMaps(stored, self.names, classes)
+        self._stored_maps = StoredMaps(stored, self.names, classes)
         self.labels = labels
         self.where = where
-        self.held = content
+        self.content = content
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
         self._batch_bytes: dict[Hashable, int] = {}
@@ -81,7 +81,7 @@ class Source(StackMaps):
         """Return height and width of an item."""
         if self.stack:
             return self.stack.size(item)
-        return self._kept.size(item)
+        return self._stored_maps.size(item)
 
     def want(self, names: Sequence[str]) -> None:
         """Set the maps that `read` returns.
@@ -92,7 +92,7 @@ class Source(StackMaps):
         for name in names:
             if name in OF_LABELS and self.labels is None:
                 raise UsageError(
-                    f"{self.where} has no labels: it holds {self.held}. Give a folder of "
+                    f"{self.where} has no labels: it holds {self.content}. Give a folder of "
                     "label PNGs, or a store with `labels`, after the predictions, or store an "
                     "array `labels` in it."
                 )
@@ -200,16 +200,16 @@ class Source(StackMaps):
         if self.stack:
             maps = self._reduce(batch, labels, heartbeat)
         else:
-            maps = [{"prediction": self._kept.prediction(item)} for item in batch]
+            maps = [{"prediction": self._stored_maps.prediction(item)} for item in batch]
         for item, label, item_maps in zip(batch, labels, maps, strict=True):
             if label is not None and "label" in self.wanted:
                 item_maps["label"] = label
             for name in self.wanted - set(item_maps) - {"label_rank"}:
-                item_maps[name] = self._kept.numbers(name, item, self.size(item))
+                item_maps[name] = self._stored_maps.numbers(name, item, self.size(item))
                 heartbeat(item_maps[name].nbytes)
             if "label_rank" in self.wanted and "label_rank" not in item_maps:
                 assert label is not None
-                item_maps["label_rank"] = self._kept.label_rank(
+                item_maps["label_rank"] = self._stored_maps.label_rank(
                     item, label, item_maps["prediction"]
                 )
         return maps

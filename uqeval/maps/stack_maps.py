@@ -85,7 +85,7 @@ class StackMaps:
                 j = tile.item - batch[0]
                 if is_whole:
                     reduced = self._reduce_tile(tile, form, _flat(labels[j], region))
-                    self._place(results[j], region, reduced)
+                    self._write_region(results[j], region, reduced)
                     del reduced
                 else:
                     values = self._prepare(tile, form)
@@ -100,7 +100,7 @@ class StackMaps:
                 for item in batch:
                     j = item - batch[0]
                     reducer = reducers.pop(item)
-                    self._place(results[j], region, reducer.finish(_flat(labels[j], region)))
+                    self._write_region(results[j], region, reducer.finish(_flat(labels[j], region)))
                     del reducer
             reducers.clear()
         return results
@@ -212,7 +212,7 @@ class StackMaps:
         }
 
     @staticmethod
-    def _place(maps: Maps, region: tuple[slice, slice], reduced: Maps) -> None:
+    def _write_region(maps: Maps, region: tuple[slice, slice], reduced: Maps) -> None:
         shape = (region[0].stop - region[0].start, region[1].stop - region[1].start)
         for name, flat in reduced.items():
             values = flat.reshape(*flat.shape[:-1], *shape)

@@ -38,7 +38,7 @@ class Tracker:
         self.models = models
         self.classes = classes
         self.void = void
-        self._live = _none(models)
+        self._live = _no_tracks(models)
 
     def step(
         self,
@@ -63,12 +63,12 @@ class Tracker:
             forward, backward, rules.round_trip_slope, rules.round_trip_offset,
             rules.boundary_slope, rules.boundary_offset, unreliable,
         )  # fmt: skip
-        live = _none(self.models) if first else self._live
+        live = _no_tracks(self.models) if first else self._live
         seeds = self._seeds(rgb_before, live, before_ids)
         ended, live = _advanced(_concatenate(live, seeds), forward, unreliable)
         is_alive, changed = self._read(live, after_ids)
         if last:
-            ended, live = _concatenate(ended, live), _none(self.models)
+            ended, live = _concatenate(ended, live), _no_tracks(self.models)
         self._live = live
         columns = self._of_ended(ended) | {
             "alive": is_alive,
@@ -165,7 +165,7 @@ class _Tracks:
         return _Tracks(*(values[..., selected] for values in vars(self).values()))
 
 
-def _none(models: int) -> _Tracks:
+def _no_tracks(models: int) -> _Tracks:
     label = np.empty((models, 0), np.int32)
     return _Tracks(
         np.empty(0), np.empty(0), np.empty(0, np.int64), label, label, np.empty((models, 0), bool)

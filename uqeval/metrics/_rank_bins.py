@@ -34,7 +34,7 @@ class RankBins:
     errors: NDArray[Any]
 
     @classmethod
-    def of(cls, tally: RankedErrors, state: State, group: int | None = None) -> RankBins:
+    def from_state(cls, tally: RankedErrors, state: State, group: int | None = None) -> RankBins:
         """Return the bins of one group of a state, or of all groups together (None)."""
         import numpy as np
 

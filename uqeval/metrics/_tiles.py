@@ -50,7 +50,7 @@ class Cumulated:
     upto: Callable[[int], NDArray[Any]]
 
     @classmethod
-    def of(cls, tiles: Tiles, name: str, row: int = 0) -> Cumulated:
+    def from_tiles(cls, tiles: Tiles, name: str, row: int = 0) -> Cumulated:
         """Return a row of a field of `tiles`."""
         return cls(tiles.totals(name)[:, row], lambda tile: tiles.upto(name, tile)[:, row])
 

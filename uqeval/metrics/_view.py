@@ -52,24 +52,28 @@ class InView(Evaluation[Any]):
         return self.view.inputs(self.inner.maps())
 
     def fit(self) -> Passes:
-        return (yield from renamed(self.inner.fit(), self._seen))
+        return (yield from renamed(self.inner.fit(), self._in_view))
 
     def exact(self) -> Passes:
-        return (yield from renamed(self.inner.exact(), self._seen))
+        return (yield from renamed(self.inner.exact(), self._in_view))
 
     def tallies(self) -> tuple[Tally, ...]:
-        return tuple(map(self._seen, self.inner.tallies()))
+        return tuple(map(self._in_view, self.inner.tallies()))
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        return tuple(map(self._seen, self.inner.extra_tallies()))
+        return tuple(map(self._in_view, self.inner.extra_tallies()))
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        return self.inner.scores({_plain(tally): state for tally, state in states.items()}, exact)
+        return self.inner.scores(
+            {_whole_image(tally): state for tally, state in states.items()}, exact
+        )
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> Mapping[Place, NDArray[Any]]:
-        return self.inner.columns({_plain(tally): state for tally, state in states.items()}, fields)
+        return self.inner.columns(
+            {_whole_image(tally): state for tally, state in states.items()}, fields
+        )
 
     def over_items(self) -> OverItems:
         inner = self.inner.over_items()
@@ -77,11 +81,11 @@ class InView(Evaluation[Any]):
             inner.means,
             inner.correlations,
             {
-                name: (self._seen(tally), function)
+                name: (self._in_view(tally), function)
                 for name, (tally, function) in inner.of_states.items()
             },
             inner.leaves_out,
-            frozenset(map(self._seen, inner.kept_only)),
+            frozenset(map(self._in_view, inner.kept_only)),
         )
 
     def gaps(self) -> dict[Place, Gaps]:
@@ -89,10 +93,10 @@ class InView(Evaluation[Any]):
 
     def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
         """Return a view without pixels has undefined scores, and is no error."""
-        inner_results = {_plain(tally): result for tally, result in results.items()}
+        inner_results = {_whole_image(tally): result for tally, result in results.items()}
         return self.inner.section_of(self.inner.run_of(inner_results, exact))
 
-    def _seen(self, tally: Tally) -> Tally:
+    def _in_view(self, tally: Tally) -> Tally:
         return tally.in_view(self.view)
 
 
@@ -106,18 +110,18 @@ def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]
     return evaluations
 
 
-def _plain(tally: Tally) -> Tally:
+def _whole_image(tally: Tally) -> Tally:
     from uqeval.maps.views import WHOLE
 
     return tally.in_view(WHOLE)
 
 
 def _gaps(inner: Gaps) -> Gaps:
-    def plain(states: Mapping[Tally, SetStates]) -> dict[Tally, SetStates]:
-        return {_plain(tally): state for tally, state in states.items()}
+    def whole_image_states(states: Mapping[Tally, SetStates]) -> dict[Tally, SetStates]:
+        return {_whole_image(tally): state for tally, state in states.items()}
 
     return Gaps(
-        lambda states: inner.signed(plain(states)),
-        lambda states: inner.weights(plain(states)),
+        lambda states: inner.signed(whole_image_states(states)),
+        lambda states: inner.weights(whole_image_states(states)),
         inner.largest,
     )

@@ -115,7 +115,7 @@ class Calibration(Evaluation[CalibrationSettings]):
         return (self._items,)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        massed = {name: cs.Binned.of(states[tally]) for name, tally in self._massed.items()}
+        massed = {name: cs.Binned.from_state(states[tally]) for name, tally in self._massed.items()}
         bin_states = [states[tally] for tally in self._bins]
         return results_of(self.settings, bin_states, massed, self.info.class_names)
 
@@ -137,7 +137,7 @@ class Calibration(Evaluation[CalibrationSettings]):
         tallies, items = (*self._bins, self._items), []
         for packed in zip(*(results[tally].items for tally in tallies), strict=True):
             *unpacked, massed = (t.unpack(data) for t, data in zip(tallies, packed, strict=True))
-            items.append(scores_of(self.settings, unpacked, cs.Binned.of(massed)))
+            items.append(scores_of(self.settings, unpacked, cs.Binned.from_state(massed)))
         return items
 
     def numerics(self, run: Run) -> dict[str, int]:

@@ -27,10 +27,10 @@ class SetBins:
     confidence: NDArray[Any]
 
     @classmethod
-    def of(cls, states: SetStates, at_one: str = "own") -> SetBins:
+    def from_states(cls, states: SetStates, at_one: str = "own") -> SetBins:
         """Return the bins of states whose last bin holds the confidences not below 1.
 
-        `at_one` as of `calibration_scores.Binned.of`.
+        `at_one` as of `calibration_scores.Binned.from_state`.
         """
         columns = [states[name] for name in ("count", "correct", "confidence")]
         if at_one != "own":
@@ -74,9 +74,11 @@ def columns(
 
     top, per_class, scores = states
     pixels = top["count"].sum(axis=-1)
-    classes = SetBins.of(per_class, settings.at_one)
+    classes = SetBins.from_states(per_class, settings.at_one)
     count = classes.count.shape[1]
-    binned = classes.row(1) if settings.is_positive(count) else SetBins.of(top, settings.at_one)
+    binned = (
+        classes.row(1) if settings.is_positive(count) else SetBins.from_states(top, settings.at_one)
+    )
     nll, brier = scores["sums"].T
     results: dict[Place, NDArray[Any]] = {
         ("ece",): binned.ece(pixels),
@@ -85,9 +87,9 @@ def columns(
         ("nll",): over(nll, pixels),
     }
     if ADAPTIVE in massed:
-        results["adaptive_ece",] = SetBins.of(massed[ADAPTIVE]).ece(pixels)
+        results["adaptive_ece",] = SetBins.from_states(massed[ADAPTIVE]).ece(pixels)
     if ESTIMATOR in massed:
-        results |= _estimated(settings.estimator, SetBins.of(massed[ESTIMATOR]), fields)
+        results |= _estimated(settings.estimator, SetBins.from_states(massed[ESTIMATOR]), fields)
     if {"per_class", "classwise_ece"} & set(fields):
         class_eces = classes.ece(np.broadcast_to(pixels[:, None], classes.count.shape[:2]))
         results["classwise_ece",] = class_eces.sum(axis=1) / count
@@ -117,7 +119,7 @@ def of_temperature(
     import numpy as np
 
     pixels = states["count"].sum(axis=-1)
-    binned = SetBins.of(states, at_one)
+    binned = SetBins.from_states(states, at_one)
     nll = over(states["nll"][:, 0], pixels)
     fitted = {
         (name,): np.full(states.sets, float(value))

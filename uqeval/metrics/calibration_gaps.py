@@ -52,7 +52,7 @@ def _gaps(
     import numpy as np
 
     def binned(states: Mapping[Tally, SetStates]) -> SetBins:
-        bins = SetBins.of(states[tally], at_one)
+        bins = SetBins.from_states(states[tally], at_one)
         return bins if row is None else bins.row(row)
 
     def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:

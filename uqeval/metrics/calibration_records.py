@@ -69,13 +69,13 @@ def _binned(settings: CalibrationSettings, top: State, per_class: State) -> cs.B
     classes = _by_class(settings, per_class)
     if settings.is_positive(len(classes)):
         return classes[1]
-    return cs.Binned.of(top, settings.at_one)
+    return cs.Binned.from_state(top, settings.at_one)
 
 
 def _by_class(settings: CalibrationSettings, per_class: State) -> list[cs.Binned]:
     names = ("count", "correct", "confidence")
     return [
-        cs.Binned.of({name: per_class[name][c] for name in names}, settings.at_one)
+        cs.Binned.from_state({name: per_class[name][c] for name in names}, settings.at_one)
         for c in range(len(per_class["count"]))
     ]
 

@@ -29,7 +29,7 @@ class Binned:
     confidence: list[float]
 
     @classmethod
-    def of(cls, state: State, at_one: str = "own") -> Binned:
+    def from_state(cls, state: State, at_one: str = "own") -> Binned:
         """Return the bins of a state [bin], whose last holds the confidences not below 1.
 
         `at_one`: they lie in the "last" of the other bins, in one of their "own", or in none
@@ -147,10 +147,10 @@ def reliability(binned: Binned, edges: Sequence[float]) -> dict[str, list[Any]]:
         "lower": list(edges)[:n],
         "upper": upper[:n],
         "count": binned.count,
-        "confidence": _over(binned.confidence, binned.count),
-        "accuracy": _over(binned.correct, binned.count),
+        "confidence": _ratios(binned.confidence, binned.count),
+        "accuracy": _ratios(binned.correct, binned.count),
     }
 
 
-def _over(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
+def _ratios(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
     return [s / n if n else None for s, n in zip(sums, counts, strict=True)]

@@ -88,7 +88,7 @@ class Failure(Evaluation[FailureSettings]):
         return ItemFailure(self._uncertainty, self.info.classes)
 
     @property
-    def _lacking(self) -> str:
+    def _reason_without_threshold(self) -> str:
         """Return why there is no threshold; "" if there is one."""
         return Rule.parse(self.settings.threshold).undefined if self._threshold is None else ""
 
@@ -123,7 +123,7 @@ class Failure(Evaluation[FailureSettings]):
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         names, undetected = self.info.class_names, self._undetected
         if exact is None:
-            rank_bins = RankBins.of(self._ranks, states[self._ranks])
+            rank_bins = RankBins.from_state(self._ranks, states[self._ranks])
             ranked = failure_scores.scores(rank_bins)
             class_results: list[dict[str, Any]] = [{} for _ in names]
         else:
@@ -141,7 +141,7 @@ class Failure(Evaluation[FailureSettings]):
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         rank_bins, undetected = (
-            failure_columns.SetRankBins.of(states[self._ranks]),
+            failure_columns.SetRankBins.from_states(states[self._ranks]),
             self._undetected,
         )
         results = failure_columns.columns(rank_bins, fields)
@@ -157,7 +157,12 @@ class Failure(Evaluation[FailureSettings]):
         assert undetected is not None
         pairs = zip(results[items].items, results[undetected].items, strict=True)
         return [
-            _item(items, data, undetected.unpack(low)["counts"].sum(axis=0), self._lacking)
+            _item(
+                items,
+                data,
+                undetected.unpack(low)["counts"].sum(axis=0),
+                self._reason_without_threshold,
+            )
             for data, low in pairs
         ]
 

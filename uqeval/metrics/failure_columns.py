@@ -30,7 +30,7 @@ class SetRankBins:
     states: RankedSets
 
     @classmethod
-    def of(cls, states: SetStates) -> SetRankBins:
+    def from_states(cls, states: SetStates) -> SetRankBins:
         """Return the bins of states of `RankedErrors` of one row."""
         assert isinstance(states, RankedSets)
         return cls(states)
@@ -143,14 +143,21 @@ def _fpr95(rank_bins: SetRankBins) -> NDArray[Any]:
     at = np.minimum(
         _first(rank_bins.errors_upto, wrong // 20, "right"), rank_bins.upto.shape[1] - 1
     )
-    cumulative, wrong_upto = _at(rank_bins.upto, at), _at(rank_bins.errors_upto, at)
-    below = cumulative - _at(rank_bins.pixels, at) - (wrong_upto - _at(rank_bins.errors, at))
+    cumulative, wrong_upto = (
+        _value_at_bin(rank_bins.upto, at),
+        _value_at_bin(rank_bins.errors_upto, at),
+    )
+    below = (
+        cumulative
+        - _value_at_bin(rank_bins.pixels, at)
+        - (wrong_upto - _value_at_bin(rank_bins.errors, at))
+    )
     return np.where(wrong > 0, over(right - below, right), np.nan)
 
 
 def _risk_at(rank_bins: SetRankBins, percent: int) -> NDArray[Any]:
     at = _first(rank_bins.upto, -(-percent * rank_bins.total // 100), "left")
-    return over(_at(rank_bins.errors_upto, at), _at(rank_bins.upto, at))
+    return over(_value_at_bin(rank_bins.errors_upto, at), _value_at_bin(rank_bins.upto, at))
 
 
 def _coverage_at(rank_bins: SetRankBins, percent: int) -> NDArray[Any]:
@@ -180,7 +187,7 @@ def _dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     return products
 
 
-def _at(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
+def _value_at_bin(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
     """Return the value [set] of each set at its bin; 0 where there are no bins."""
     import numpy as np
 

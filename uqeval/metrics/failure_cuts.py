@@ -57,7 +57,7 @@ def bins_to_split(rank_bins: RankBins) -> list[int]:
         return []
     e, _, wrong, right = wrong_and_right(rank_bins)
     cumulative = wrong + right
-    cuts = _cuts(rank_bins)
+    cuts = _bins_at_cuts(rank_bins)
     for percent in RISKS:
         good = np.flatnonzero(100 * wrong <= percent * cumulative)
         hopeful = 100 * (wrong - e) <= percent * (cumulative - e)
@@ -73,7 +73,9 @@ def cut_ties(rank_bins: RankBins) -> int:
     """
     if not rank_bins.total:
         return 0
-    return sum(int(rank_bins.pixels[i]) for i in set(_cuts(rank_bins)) if rank_bins.pixels[i] > 1)
+    return sum(
+        int(rank_bins.pixels[i]) for i in set(_bins_at_cuts(rank_bins)) if rank_bins.pixels[i] > 1
+    )
 
 
 def widest_bins(rank_bins: RankBins, count: int) -> list[int]:
@@ -88,7 +90,7 @@ def widest_bins(rank_bins: RankBins, count: int) -> list[int]:
     return [int(i) for i in order if width[i] > 0]
 
 
-def _cuts(rank_bins: RankBins) -> list[int]:
+def _bins_at_cuts(rank_bins: RankBins) -> list[int]:
     """Return the bins of the wanted coverages, and of 95 % of the wrong pixels if defined."""
     bins = [_bin_of_coverage(rank_bins, percent) for percent in COVERAGES]
     wrong = int(rank_bins.errors.sum())

@@ -36,7 +36,7 @@ def rank_pixels(uncertainty: Uncertainty, classes: int) -> Passes:
         )
         state = (yield (fine,))[fine].total
         for group in (None, *dict.fromkeys(c for c, _ in bins)):
-            group_bins = RankBins.of(fine, state, group)
+            group_bins = RankBins.from_state(fine, state, group)
             by_group[group] = (
                 by_group[group].merged_with(group_bins) if group in by_group else group_bins
             )
@@ -88,7 +88,7 @@ def _split(by_group: dict[int | None, RankBins], uncertainty: Uncertainty, class
         results = yield tuple(tallies)
         for tally in tallies:
             for g in dict.fromkeys(group for group, _ in tally.bins):
-                finer = RankBins.of(tally, results[tally].total, g)
+                finer = RankBins.from_state(tally, results[tally].total, g)
                 key = g if tally.by_class else None
                 group_prefixes = [p for group, p in tally.bins if group == g]
                 by_group[key] = by_group[key].with_split(finer, POOLED_BITS, group_prefixes)

@@ -33,7 +33,7 @@ class Binned:
     upto: NDArray[Any]
 
     @classmethod
-    def of(cls, coarse: NDArray[Any]) -> Binned:
+    def from_state(cls, coarse: NDArray[Any]) -> Binned:
         """Return the occupied bins of a row of `ErrorRanks`; 0 and ∞ are their own bins' values."""
         import numpy as np
 
@@ -78,7 +78,7 @@ def _parts(
     settings: NmerciSettings, sums: State, ranks: State, alphas: set[float]
 ) -> dict[float, ns.Parts]:
     totals = sums_of(sums)
-    ratio, error = map(Binned.of, ranks["coarse"])
+    ratio, error = map(Binned.from_state, ranks["coarse"])
     parts = {}
     for alpha in alphas:
         ratio_percentile, most = (

@@ -91,7 +91,7 @@ def _located(
         ]
     )
     of_values = Cumulated(tiles.totals("coarse", finite)[:, row], sums)
-    return at_ranks(tiles, required, Cumulated.of(tiles, "coarse", row), of_values)
+    return at_ranks(tiles, required, Cumulated.from_tiles(tiles, "coarse", row), of_values)
 
 
 def _percentile(at_ranks: AtRanks, i: int, ranks: Ranks, value: NDArray[Any]) -> float | None:

@@ -36,11 +36,13 @@ def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dic
     scores = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
     results["curve"] = {"alpha": list(CURVE), "nmerci": [score[2] for score in scores]}
     if None in results["curve"]["nmerci"]:
-        results["curve_reason"] = _gaps([_why(*score[1:], settings.over) for score in scores])
+        results["curve_reason"] = _gaps(
+            [_curve_reason(*score[1:], settings.over) for score in scores]
+        )
     return results
 
 
-def _why(merci: float | None, nmerci: float | None, over: str) -> str | None:
+def _curve_reason(merci: float | None, nmerci: float | None, over: str) -> str | None:
     """Return why a point of the curve is undefined; None if it is defined."""
     if nmerci is not None:
         return None

@@ -56,7 +56,7 @@ class Pavpu(Evaluation[PavpuSettings]):
     @property
     def _thresholds(self) -> Fitted | None:
         """Return the thresholds of the results; None where each item has one, and before `fit`."""
-        return Fitted.of(self.fitted) if self.fitted else None
+        return Fitted.from_record(self.fitted) if self.fitted else None
 
     @property
     def _counted_at(self) -> Fitted | None:

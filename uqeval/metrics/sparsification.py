@@ -90,7 +90,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
     def exact(self) -> Passes:
         if self._of_items:
             return None
-        return (yield from _ranked(self.settings, self._items))
+        return (yield from _rank_set(self.settings, self._items))
 
     def tallies(self) -> tuple[Tally, ...]:
         return () if self._of_items else tuple(self._coarse.values())
@@ -110,7 +110,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
             return {"uncertainty": self.settings.uncertainty, "error": self.settings.error}
         if exact is not None:
             return _results(self.settings, exact.curves)
-        by_score = [RankBins.of(tally, states[tally]) for tally in self._coarse.values()]
+        by_score = [RankBins.from_state(tally, states[tally]) for tally in self._coarse.values()]
         curves = _curves(self.settings, *by_score) if by_score[0].total else sc.VOID
         return _results(self.settings, curves)
 
@@ -119,7 +119,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
     ) -> dict[Place, NDArray[Any]]:
         if self._of_items:
             return {}
-        ranked, ideal = (SetRankBins.of(states[tally]) for tally in self._coarse.values())
+        ranked, ideal = (SetRankBins.from_states(states[tally]) for tally in self._coarse.values())
         return sparsification_columns.columns(self.settings, ranked, ideal)
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
@@ -181,14 +181,14 @@ def _coarse(
     return {ranking: RankedErrors(ranking, error, classes) for ranking in (score, error)}
 
 
-def _ranked(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
+def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
     """Rank the pixels of the whole set in two passes; return their `Exact` curves."""
     from uqeval.tallies import RankedErrors
 
     error, cuts, every_rank = item_tally.error, item_tally.cuts, item_tally.every_rank
     coarse = _coarse(settings, item_tally.classes)
     first = yield tuple(coarse.values())
-    by_score = {s: RankBins.of(tally, first[tally].total) for s, tally in coarse.items()}
+    by_score = {s: RankBins.from_state(tally, first[tally].total) for s, tally in coarse.items()}
     if not by_score[error].total:
         return Exact(sc.VOID, by_score[item_tally.score])
     split_tallies: dict[Any, list[RankedErrors]] = {}
@@ -210,7 +210,7 @@ def _ranked(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
     results = (yield requested) if requested else {}
     for s, tallies in split_tallies.items():
         for tally in tallies:
-            finer = RankBins.of(tally, results[tally].total)
+            finer = RankBins.from_state(tally, results[tally].total)
             prefixes = [p for _, p in tally.bins]
             by_score[s] = by_score[s].with_split(finer, tally.skip, prefixes)
 

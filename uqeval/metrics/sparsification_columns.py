@@ -58,7 +58,7 @@ def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDA
     import numpy as np
 
     retained = cuts.kept_of(rank_bins.total.astype(np.int64))
-    fields = (Cumulated.of(rank_bins.tiles, name) for name in ("pixels", "errors"))
+    fields = (Cumulated.from_tiles(rank_bins.tiles, name) for name in ("pixels", "errors"))
     at_cuts = at_ranks(rank_bins.tiles, retained, *fields)
     (below, total), (upper, errors) = at_cuts.before, at_cuts.upto
     if cuts.ties == "together":

@@ -159,7 +159,7 @@ def _unfitted() -> dict[str, Any]:
 
 def _scores(state: State, at_one: str) -> dict[str, Any]:
     pixels = int(state["count"].sum())
-    binned = cs.Binned.of(state, at_one)
+    binned = cs.Binned.from_state(state, at_one)
     values = {
         "ece": cs.ece(binned, pixels),
         "mce": cs.mce(binned),

@@ -64,11 +64,11 @@ def pooled_scores(
     """Return scores of the counts of all kept pairs together: `mtc_pooled`, and what is to be
     pooled.
     """
-    scores = {"mtc_pooled": tc(settings, *_pooled(states, retained, "counts"))}
+    scores = {"mtc_pooled": tc(settings, *_pooled_counts(states, retained, "counts"))}
     if settings.average == "pooled":
         for name, (field, occluded) in _POOLED.items():
             if name != "occluded.mtc" or settings.occlusion == "fb":
-                scores[name] = tc(settings, *_pooled(states, retained, field, occluded))
+                scores[name] = tc(settings, *_pooled_counts(states, retained, field, occluded))
     return scores
 
 
@@ -79,7 +79,7 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
         set_value(record.setdefault(parent, {}) if parent else record, last, value, ts.NO_PAIR)
 
 
-def _pooled(
+def _pooled_counts(
     states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
 ) -> Three:
     """Return counts of all kept pairs together."""
@@ -92,10 +92,10 @@ def _pooled(
                 (current, warped, intersection), three(state, field, occluded), strict=True
             ):
                 total.append(counts)
-    return _added(current), _added(warped), _added(intersection)
+    return _added_lists(current), _added_lists(warped), _added_lists(intersection)
 
 
-def _added(lists: Sequence[Sequence[int]]) -> list[int]:
+def _added_lists(lists: Sequence[Sequence[int]]) -> list[int]:
     return [sum(column) for column in zip(*lists, strict=True)]
 
 
@@ -104,7 +104,7 @@ def per_class(
 ) -> list[dict[str, Any]]:
     """Return IoU and pixels of each class over all pairs; unnamed classes only if present."""
     has_names = info.video is not None and info.video.named
-    current, warped, intersection = _pooled(states, retained, "counts")
+    current, warped, intersection = _pooled_counts(states, retained, "counts")
     rows = []
     class_rows = zip(ts.ious(current, warped, intersection), current, warped, strict=True)
     for c, (iou, current_pixels, before) in enumerate(class_rows):

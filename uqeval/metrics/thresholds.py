@@ -73,7 +73,7 @@ class Fitted:
     ends: tuple[tuple[float, float], ...]
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Fitted:
+    def from_record(cls, record: Mapping[str, Any]) -> Fitted:
         """Return what `dataclasses.asdict` made of one, and JSON of that."""
         ends = tuple((low, high) for low, high in record["ends"])
         return cls(tuple(record["threshold"]), ends)

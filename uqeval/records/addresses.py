@@ -17,7 +17,7 @@ _METRIC = re.compile(r'[^"/\[\].@\s]+')
 _VARIANT = re.compile(rf'\[({_QUOTED}|[^"\[\]]+)\]', re.DOTALL)
 _REGION = re.compile(rf'@({_QUOTED}|[^".=,@]+)(?=\.)', re.DOTALL)
 _FIELD = re.compile(rf'\.({_QUOTED}|[^".@]+)', re.DOTALL)
-_WHERE = re.compile(rf'[@,]({_QUOTED}|[^"=,@]+)=({_QUOTED}|[^"=,@]+)', re.DOTALL)
+_CONDITION = re.compile(rf'[@,]({_QUOTED}|[^"=,@]+)=({_QUOTED}|[^"=,@]+)', re.DOTALL)
 _EXPECTED = (
     "expected store/metric[variant]@region.field@column=value, such as pavpu.pavpu or "
     "city/calibration.ece; put names with dots in quotes"
@@ -47,19 +47,19 @@ class Address:
         fields: list[str] = []
         where: list[tuple[str, str]] = []
         if match := _STORE.match(rest):
-            store, rest = _plain(match[1]), rest[match.end() :]
+            store, rest = _unquoted(match[1]), rest[match.end() :]
         if not (match := _METRIC.match(rest)):
             raise UsageError(f"{quoted(text)} is no address of a value: {_EXPECTED}.")
         metric, rest = match[0], rest[match.end() :]
         if match := _VARIANT.match(rest):
-            variant, rest = _plain(match[1]), rest[match.end() :]
+            variant, rest = _unquoted(match[1]), rest[match.end() :]
         if match := _REGION.match(rest):
-            region, rest = _plain(match[1]), rest[match.end() :]
+            region, rest = _unquoted(match[1]), rest[match.end() :]
         while match := _FIELD.match(rest):
-            fields.append(_plain(match[1]))
+            fields.append(_unquoted(match[1]))
             rest = rest[match.end() :]
-        while (match := _WHERE.match(rest)) and match[0][0] == ("," if where else "@"):
-            where.append((_plain(match[1]), _plain(match[2])))
+        while (match := _CONDITION.match(rest)) and match[0][0] == ("," if where else "@"):
+            where.append((_unquoted(match[1]), _unquoted(match[2])))
             rest = rest[match.end() :]
         if rest or not fields:
             at = f", at {quoted(rest)}" if rest else ", it names no field"
@@ -100,19 +100,19 @@ class Address:
         for order in itertools.permutations(self.where[:6]):
             yield slice_key(order)
 
-    def at(self, store: str) -> Address:
+    def with_store(self, store: str) -> Address:
         """Return the same value of one report."""
         return dataclasses.replace(self, store=store)
 
 
-def slice_key(where: Iterable[tuple[str, str]]) -> str:
+def slice_key(conditions: Iterable[tuple[str, str]]) -> str:
     """Return how a report keys the slice of these columns and values, as an
     address does.
     """
-    return ",".join(f"{_quoted(c, '=,@')}={_quoted(v, '=,@')}" for c, v in where)
+    return ",".join(f"{_quoted(c, '=,@')}={_quoted(v, '=,@')}" for c, v in conditions)
 
 
-def _plain(text: str) -> str:
+def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text[0] == '"' else text
 
 

@@ -17,7 +17,7 @@ _MOST = 1e300
 
 
 @dataclass(frozen=True)
-class Found:
+class Score:
     """A value; None is undefined, for a `reason`. `address` calls a class by name, without store.
 
     `results` and `intervals` are the slice's, or the report's; `items`: of how many the value is;
@@ -40,14 +40,14 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Absent:
+class NoScore:
     """That a report holds no such value: how much of the address it holds, and why no more."""
 
     depth: int
     why: str
 
 
-def find(report: Report, address: Address) -> Found | Absent:
+def find(report: Report, address: Address) -> Score | NoScore:
     """Return the value at `address`, whatever its store. Raises `StoreError` for a damaged
     report.
     """
@@ -86,7 +86,7 @@ def find(report: Report, address: Address) -> Found | Absent:
         elif isinstance(value, dict):
             return _absent(depth, f"field of {address.key}", name, _fields(value))
         else:
-            return Absent(depth, f"{address.within}: there is nothing below {quoted(names[-1])}")
+            return NoScore(depth, f"{address.within}: there is nothing below {quoted(names[-1])}")
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         return _no_number(address, value)
     if value is not None and not abs(value) < _MOST:
@@ -95,7 +95,7 @@ def find(report: Report, address: Address) -> Found | Absent:
     if value is None:
         reason = reason or "the report does not say why"
     reason = reason if value is None else None
-    return Found(place, value, reason, results, intervals, items, small, inside)
+    return Score(place, value, reason, results, intervals, items, small, inside)
 
 
 def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
@@ -129,23 +129,25 @@ def _fields(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> Absent:
+def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> NoScore:
     names = [str(n) for n in there]
     if near := difflib.get_close_matches(name, names, 1):
-        return Absent(depth, f"there is no {noun} {quoted(name)}; the nearest is {quoted(near[0])}")
+        return NoScore(
+            depth, f"there is no {noun} {quoted(name)}; the nearest is {quoted(near[0])}"
+        )
     if not names:
-        return Absent(depth, f"there is no {noun} {quoted(name)}, nor any other")
-    return Absent(depth, f"there is no {noun} {quoted(name)}; there are {listed(names, 12)}")
+        return NoScore(depth, f"there is no {noun} {quoted(name)}, nor any other")
+    return NoScore(depth, f"there is no {noun} {quoted(name)}; there are {listed(names, 12)}")
 
 
-def _no_number(address: Address, value: Any) -> Absent:
+def _no_number(address: Address, value: Any) -> NoScore:
     depth = len(address.fields) + 2
     if isinstance(value, dict):
         inner = ", ".join(f"{address.within}.{name}" for name in _fields(value)[:6])
-        return Absent(depth, f"{address.within} holds several values; name one of {inner}")
+        return NoScore(depth, f"{address.within} holds several values; name one of {inner}")
     if isinstance(value, list):
-        return Absent(depth, f"{address.within} is a list of {len(value)}; name one row of it")
-    return Absent(depth, f"{address.within} is {quoted(value)}, which is no number")
+        return NoScore(depth, f"{address.within} is a list of {len(value)}; name one row of it")
+    return NoScore(depth, f"{address.within} is {quoted(value)}, which is no number")
 
 
 def suggestion(reports: Iterable[Report], address: Address) -> str | None:

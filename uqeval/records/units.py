@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uqeval.records.lookup import Found
+from uqeval.records.lookup import Score
 from uqeval.records.report import Report
 from uqeval.records.resampling import Units
 
@@ -25,15 +25,15 @@ def recorded_units(record: Any) -> Units | None:
     )
 
 
-def units_of(report: Report, found: Found) -> Units:
+def units_of(report: Report, score: Score) -> Units:
     """Return the units of a value: those of its interval, else groups or items of the report.
 
     Items are counted as defined by their own scores; None where these hold no such score.
     """
-    recorded = recorded_units(found.intervals.get(found.address.within))
+    recorded = recorded_units(score.intervals.get(score.address.within))
     if recorded is not None:
         return recorded
-    items = [item for item in report.items if found.holds(str(item.get("name")))]
+    items = [item for item in report.items if score.holds(str(item.get("name")))]
     settings = report.settings.get("intervals")
     groups = settings.get("groups") if isinstance(settings, Mapping) else None
     name = "pair" if "frames" in report.inputs else "item"
@@ -41,8 +41,8 @@ def units_of(report: Report, found: Found) -> Units:
     if isinstance(groups, list) and len(groups) == len(report.items):
         name = "group"
         every = zip(report.items, groups, strict=True)
-        units = [str(group) for item, group in every if found.holds(str(item.get("name")))]
-    path = (found.address.key, *found.address.fields)
+        units = [str(group) for item, group in every if score.holds(str(item.get("name")))]
+    path = (score.address.key, *score.address.fields)
     values = [_value(item, path) for item in items]
     if not any(known for known, _ in values):
         return Units(name, len(set(units)), None)

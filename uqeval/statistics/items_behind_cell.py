@@ -50,7 +50,7 @@ def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.i
     """Return the wrong pixels of an item in each cell."""
     wrong: NDArray[np.int64]
     if isinstance(tally, Reliability):
-        binned = Binned.of(state, settings["at_one"])
+        binned = Binned.from_state(state, settings["at_one"])
         wrong = np.array(binned.count) - np.array(binned.correct)
     else:
         wrong = state["pixels"] - state["correct"]

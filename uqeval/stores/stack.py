@@ -92,7 +92,7 @@ class Tiling:
         return max(box.pixels for box in self.boxes)
 
     @classmethod
-    def of(cls, parts: Sequence[Part], joins_classes: bool) -> Tiling:
+    def from_parts(cls, parts: Sequence[Part], joins_classes: bool) -> Tiling:
         """Return the tiling of what each member holds of an item."""
         steps = tuple(
             (
@@ -245,7 +245,7 @@ class Stack:
         parts = [member[item] for member in self.members]
         key = self.joins_classes, *(part.layout for part in parts)
         if key not in self._tilings:
-            self._tilings[key] = Tiling.of(parts, self.joins_classes)
+            self._tilings[key] = Tiling.from_parts(parts, self.joins_classes)
         return self._tilings[key]
 
     def boxes(self, item: int) -> tuple[Box, ...]:

@@ -15,7 +15,7 @@ from uqeval.gate.checksum import KEY
 from uqeval.gate.saved_verdicts import judgement_of
 from uqeval.gate.verdict import Judgement
 from uqeval.records.folder import load_reports
-from uqeval.records.lookup import Found, find
+from uqeval.records.lookup import Score, find
 from uqeval.records.report import Report
 from uqeval.version import VERSION
 
@@ -231,7 +231,7 @@ def _check_verdicts(
         address = verdict.address
         digest = record["sha256"]["reports"].get(address.store)
         held = find(evidence.reports[names[digest]], address) if digest in names else None
-        value = held.value if isinstance(held, Found) else None
+        value = held.value if isinstance(held, Score) else None
         if value != verdict.value:
             raise UsageError(
                 f"{cut(path)}: the verdict on {cut(address)} is of the value {verdict.value!r}; "

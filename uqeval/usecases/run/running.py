@@ -158,7 +158,8 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
     for name in names:
         if name.casefold() in reserved:
             raise UsageError(
-                f"{config.at('stores', name)}its report would be written over another file of the "
+                f"{config.locate('stores', name)}its report would be written over another file of "
+                f"the "
                 "run; call the store something else."
             )
         reserved.add(name.casefold())

@@ -58,7 +58,7 @@ def open_task(
     sweep = families.pop("sweep", None)
     try:
         _refuse_missing(store)
-        stores = _Stores.of(store, opened)
+        stores = _Stores.open_all(store, opened)
         inputs, source = _open(store, stores, run_settings, families)
         if metrics is None:
             families, warnings = everything(inputs, run_settings.uncertainty)
@@ -66,18 +66,18 @@ def open_task(
         elif not metrics:
             raise UsageError("evaluate names no command for it; leave it out for all that applies.")
     except UqevalError as error:
-        raise type(error)(f"{config.at('stores', name)}{error}") from None
+        raise type(error)(f"{config.locate('stores', name)}{error}") from None
     for family, options in families.items():
         try:
             check_family(inputs, family, options)
         except UqevalError as error:
-            raise type(error)(f"{config.at('evaluate', name, family)}{error}") from None
+            raise type(error)(f"{config.locate('evaluate', name, family)}{error}") from None
     planned = None
     if sweep is not None:
         try:
             planned = _plan_sweep(store, stores, inputs, sweep, run_settings)
         except UqevalError as error:
-            raise type(error)(f"{config.at('evaluate', name, 'sweep')}{error}") from None
+            raise type(error)(f"{config.locate('evaluate', name, 'sweep')}{error}") from None
     if families and inputs.record.get("labels"):
         families = companions(inputs.source.kind) | families
     return Task(
@@ -141,7 +141,7 @@ class _Stores:
     reference: Contents | None
 
     @classmethod
-    def of(cls, store: Store, opened: Mapping[str, Contents]) -> _Stores:
+    def open_all(cls, store: Store, opened: Mapping[str, Contents]) -> _Stores:
         """Open the paths of a store that are not in `opened`."""
 
         def contents(path: str) -> Contents:

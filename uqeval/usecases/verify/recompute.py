@@ -129,7 +129,9 @@ class Recomputation:
         settings = self.report.settings.get("intervals") or {}
         if settings.get("unit") not in ("item", "group"):
             return
-        resampled = Resampled.of([str(item["name"]) for item in self.report.items], settings)
+        resampled = Resampled.from_settings(
+            [str(item["name"]) for item in self.report.items], settings
+        )
         for key in self.keys:
             if self.settings[key].get("scope") == "item":
                 continue

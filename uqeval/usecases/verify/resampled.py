@@ -46,7 +46,7 @@ class Resampled:
     _weights: list[Array] = field(default_factory=list)
 
     @classmethod
-    def of(cls, names: list[str], settings: Mapping[str, Any]) -> Resampled:
+    def from_settings(cls, names: list[str], settings: Mapping[str, Any]) -> Resampled:
         """Return the units of a report's settings: its groups, else its items."""
         codes = np.unique(np.array(settings.get("groups") or names), return_inverse=True)[1]
         return cls(codes.reshape(-1), int(settings["draws"]), int(settings["seed"]))
