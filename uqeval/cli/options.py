@@ -210,8 +210,8 @@ def _how_to_pack(stores: Sequence[Contents]) -> str:
     if not loose:
         return ""
     hint = " A folder of .npy files is targets, one an item."
-    if loose[0].bare is not None:
-        shape = loose[0].bare.shape
+    if loose[0].unnamed is not None:
+        shape = loose[0].unnamed.shape
         hint = (
             f" An array without a class axis is a target, and this one has the shape {shape}; "
             "class probabilities have 4 or 5 axes, [item, (sample,) class, y, x]"

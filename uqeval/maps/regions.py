@@ -83,9 +83,10 @@ def region_of(text: str) -> View:
     try:
         return REGIONS[kind](value)
     except (KeyError, ValueError):
+        kinds = " or ".join(f"{name}:R" for name in REGIONS)
         raise UsageError(
-            f"--region {quoted(text[:100])}; expected boundary:R or interior:R, with a distance R "
-            "above 0 in pixels, such as boundary:8."
+            f"--region {quoted(text[:100])}; expected {kinds}, with a distance R above 0 in "
+            "pixels, such as boundary:8."
         ) from None
 
 
@@ -97,7 +98,8 @@ def _distance(value: str) -> float:
     return distance
 
 
-#: Each kind of region, made from what follows its colon. Raises `ValueError` for what is no such.
+#: For each kind of region, a function that makes it from the text after the colon. It raises
+#: `ValueError` for an invalid text.
 REGIONS: dict[str, Callable[[str], View]] = {
     "boundary": lambda value: Boundary(_distance(value)),
     "interior": lambda value: Boundary(_distance(value), inside=False),

@@ -81,13 +81,13 @@ class Contents(ABC):
     Whether it is ground truth is decided by names, axes and dtypes, never by values.
     """
 
-    #: Where it lies: a path or a URL.
+    #: The path or URL.
     path: str
-    #: The one array, where it has no name.
-    bare: StoredArray | None = None
-    #: The names of its arrays, where they have some.
+    #: The only array, if it has no name.
+    unnamed: StoredArray | None = None
+    #: The names of its arrays, if they have names.
     kinds: frozenset[str] = frozenset()
-    #: The store that was made last, and how.
+    #: The latest opened store, and its opening.
     _latest: tuple[Opening, Store] | None = None
 
     def __init__(self, path: str) -> None:
@@ -101,30 +101,30 @@ class Contents(ABC):
         return self.path
 
     @abstractmethod
-    def store(self, how: Opening) -> Store:
+    def store(self, opening: Opening) -> Store:
         """Return the store, its axes resolved and cut into items.
 
         Raises `StoreError` for what is no sound store, `UsageError` for what is declared wrongly.
         """
 
-    def store_once(self, how: Opening) -> Store:
-        """Return `store(how)`; the same store if it is asked for again."""
-        if self._latest is None or self._latest[0] != how:
-            self._latest = how, self.store(how)
+    def store_once(self, opening: Opening) -> Store:
+        """Return `store(opening)`; the same object for repeated calls."""
+        if self._latest is None or self._latest[0] != opening:
+            self._latest = opening, self.store(opening)
         return self._latest[1]
 
     def is_labels(self) -> bool:
         """Return whether it holds labels: integers [N] or [N, H, W], or arrays of this name."""
-        if self.bare is not None:
-            return self.bare.dtype.kind in "biu" and len(self.bare.shape) in (1, 3)
+        if self.unnamed is not None:
+            return self.unnamed.dtype.kind in "biu" and len(self.unnamed.shape) in (1, 3)
         return "labels" in self.kinds and not self.kinds & PREDICTIONS
 
     def is_truth(self) -> bool:
         """Return whether it holds labels or a target: numbers [N, H, W] or fewer axes, or such
         names.
         """
-        if self.bare is not None:
-            return self.bare.dtype.kind in "biuf" and len(self.bare.shape) <= 3
+        if self.unnamed is not None:
+            return self.unnamed.dtype.kind in "biuf" and len(self.unnamed.shape) <= 3
         return bool(self.kinds & {"labels", "target"}) and not self.kinds & PREDICTIONS
 
     def may_be_predictions(self) -> bool:
@@ -133,14 +133,14 @@ class Contents(ABC):
         Class ids may be predicted; numbers [N, C] or [N, T, C] may be probabilities of image
         classification.
         """
-        if self.bare is not None:
-            return len(self.bare.shape) in (2, 3) or self.bare.dtype.kind in "biu"
+        if self.unnamed is not None:
+            return len(self.unnamed.shape) in (2, 3) or self.unnamed.dtype.kind in "biu"
         return self.kinds == {"labels"}
 
 
 Role: TypeAlias = Literal["predictions", "labels", "target", "frames", "flow", "flow_forward"]
 
-#: What a bare array is expected to be, by role.
+#: The expected content of an array without a name, by role.
 _BARE_EXPECTED = {
     "predictions": "[N, T, C, H, W] or [N, C, H, W] probabilities (of images without pixels "
     "[N, C] or [N, T, C]), or [N, H, W] predicted ids",

@@ -51,7 +51,7 @@ class Unreadable(Contents):
     `store` raises, not the constructor: outputs are checked and locked before inputs are opened.
     """
 
-    def store(self, how: Opening) -> Store:
+    def store(self, opening: Opening) -> Store:
         from uqeval.stores.files.foreign import how_to_convert
 
         path = self.path

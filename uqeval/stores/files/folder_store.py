@@ -39,21 +39,21 @@ class FolderStore(Contents):
     def may_be_predictions(self) -> bool:
         return super().may_be_predictions() if self.kinds else self.is_labels()
 
-    def store(self, how: Opening) -> Store:
+    def store(self, opening: Opening) -> Store:
         path, held = self.path, self._held
-        if how.role == "target" and self._ends & _TARGETS and held <= {"target", "labels"}:
+        if opening.role == "target" and self._ends & _TARGETS and held <= {"target", "labels"}:
             from uqeval.stores.files.target_folder import open_target_folder
 
-            return open_target_folder(path, how.names)
-        if self.kinds or (held and how.declared != Declared()):
+            return open_target_folder(path, opening.names)
+        if self.kinds or (held and opening.declared != Declared()):
             from uqeval.stores.files.item_folder import open_item_folder
 
-            return open_item_folder(path, how)
+            return open_item_folder(path, opening)
         if ".png" in self._ends:
-            if how.role == "labels":
-                return open_label_folder(path, how.names, label_map=how.label_map)
-            if how.role == "predictions":
-                return open_predicted_ids(path, how.names, how.declared)
+            if opening.role == "labels":
+                return open_label_folder(path, opening.names, label_map=opening.label_map)
+            if opening.role == "predictions":
+                return open_predicted_ids(path, opening.names, opening.declared)
         from uqeval.stores.files.foreign import how_to_convert
 
         files = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())

@@ -212,15 +212,15 @@ class Hdf5Store(Contents):
             arrays = self._opened.arrays
             self.kinds = frozenset(known_as(kind, array) for kind, array in arrays.items())
         else:
-            self.bare = self._opened
+            self.unnamed = self._opened
 
-    def store(self, how: Opening) -> Store:
+    def store(self, opening: Opening) -> Store:
         opened = self._opened
         if not isinstance(opened, Hdf5Group):
-            opened.fill_missing = how.fill_missing
-            return replace(store_of_one(opened, how), path=self._shown)
+            opened.fill_missing = opening.fill_missing
+            return replace(store_of_one(opened, opening), path=self._shown)
         for array in opened.arrays.values():
-            array.fill_missing = how.fill_missing
+            array.fill_missing = opening.fill_missing
         check_attributes(opened.attributes, self._shown)
-        store = store_of_named(self._shown, opened.arrays, opened.attributes, how)
+        store = store_of_named(self._shown, opened.arrays, opened.attributes, opening)
         return replace(store, warnings=(*store.warnings, *opened.warnings))

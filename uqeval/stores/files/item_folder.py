@@ -71,7 +71,7 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     suffix.
 
     A file with an item axis is a volume: its slices are items `file/0000`, …, of one group.
-    `how.names` choose items and their order. Raises `StoreError`, `UsageError`.
+    `opening.names` choose items and their order. Raises `StoreError`, `UsageError`.
     """
     parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
     groups: dict[str, str] = {}

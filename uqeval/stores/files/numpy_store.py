@@ -16,10 +16,10 @@ class NpyStore(Contents):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        self._array = self.bare = open_npy(path)
+        self._array = self.unnamed = open_npy(path)
 
-    def store(self, how: Opening) -> Store:
-        return store_of_one(self._array, how)
+    def store(self, opening: Opening) -> Store:
+        return store_of_one(self._array, opening)
 
 
 class NpzStore(Contents):
@@ -29,13 +29,13 @@ class NpzStore(Contents):
         super().__init__(path)
         self.members = open_npz(path)
         if set(self.members) == {"arr_0"}:
-            self.bare = self.members["arr_0"]
+            self.unnamed = self.members["arr_0"]
         else:
             self.kinds = frozenset(ALIASES.get(name, name) for name in self.members)
 
-    def store(self, how: Opening) -> Store:
+    def store(self, opening: Opening) -> Store:
         if not self.members:
             raise StoreError(f"{cut(self.path)}: holds no arrays. Save it with numpy.savez.")
-        if self.bare is not None:
-            return replace(store_of_one(self.bare, how), path=self.path)
-        return store_of_named(self.path, self.members, {}, how)
+        if self.unnamed is not None:
+            return replace(store_of_one(self.unnamed, opening), path=self.path)
+        return store_of_named(self.path, self.members, {}, opening)

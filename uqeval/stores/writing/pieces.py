@@ -75,7 +75,7 @@ def find_pieces(
         )
     contents = contents_of(source)
     if isinstance(contents, NpyStore | NpzStore | ZarrStore):
-        array = contents.bare
+        array = contents.unnamed
         if isinstance(contents, ZarrStore):
             array = contents.array(key, fill_missing=fill_missing)
         if isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):

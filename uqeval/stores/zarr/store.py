@@ -141,7 +141,7 @@ class ZarrStore(Contents):
         self._items: dict[str, ZarrArray | ZarrGroup | None] = {}
         opened = open_zarr(self._source)
         if isinstance(opened, ZarrArray):
-            self._array = self.bare = opened
+            self._array = self.unnamed = opened
         elif opened is not None:
             self._group = opened
             kinds = {*opened.arrays, *opened.unreadable}
@@ -149,11 +149,11 @@ class ZarrStore(Contents):
                 kinds = self._kinds_of_first_item()
             self.kinds = frozenset(kinds)
 
-    def store(self, how: Opening) -> Store:
+    def store(self, opening: Opening) -> Store:
         path = self.path
         if self._array is not None:
-            self._array.fill_missing = how.fill_missing
-            one = store_of_one(self._array, how)
+            self._array.fill_missing = opening.fill_missing
+            one = store_of_one(self._array, opening)
             return replace(one, warnings=(*one.warnings, *self._source.warnings()))
         group = self._group
         if group is None:
@@ -163,22 +163,22 @@ class ZarrStore(Contents):
             )
         check_attributes(group.attributes, path)
         if "items" in group.groups:
-            if how.declared != Declared():
+            if opening.declared != Declared():
                 raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
-            return self._store_of_items(group, how.names, how.fill_missing)
+            return self._store_of_items(group, opening.names, opening.fill_missing)
         for kind in sorted(group.unreadable):
             if kind in KNOWN or kind == "names":
                 raise group.unreadable[kind]
         arrays: dict[str, StoredArray] = {}
         for kind, array in group.arrays.items():
             if not array.text:
-                array.fill_missing = how.fill_missing
+                array.fill_missing = opening.fill_missing
                 arrays[kind] = array
         names = own_names(group.arrays, group.attributes, path)
         warnings = [f"left out: {error}" for error in group.unreadable.values()]
         warnings += self._source.warnings()
-        arrays = how.declared.of_named(arrays, path)
-        return assemble(path, arrays, how.names, names, group.attributes, warnings)
+        arrays = opening.declared.of_named(arrays, path)
+        return assemble(path, arrays, opening.names, names, group.attributes, warnings)
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.
