@@ -73,40 +73,23 @@ class PredictionWriter:
         self.size = None if size is None else (int(size[0]), int(size[1]))
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
         self.ignore_index = ignore_index
-        _one_of("kind", kind, "probs", "logits")
-        _one_of("dtype", self.dtype, "float16", "float32")
-        _one_of("keep", keep, "samples", "maps")
         _one_of("compression", compression, "lz4", "zstd", "none")
         _one_of("repeated", repeated, "error", "skip")
-        if not self.names or min(samples, classes, *(self.size or ())) < 1:
-            raise UsageError("names, samples, classes and size must not be empty or below 1.")
-        if class_names is not None and len(class_names) not in (classes, max(classes, 2)):
-            raise UsageError(f"{len(class_names)} class_names for {classes} classes.")
+        self._check(class_names)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
         self._gathered = SampleBuffer(samples)
         self._coarse = False
-        maps = keep == "maps"
-        attributes: dict[str, Any] = zw.group_attributes(
-            "maps" if maps else "predictions",
-            samples=samples,
-            classes=max(classes, 2) if maps else classes,
-        )
-        attributes["ignore_index"] = ignore_index
-        if class_names is not None:
-            attributes["class_names"] = list(class_names)
-        if sample_kind is not None:
-            attributes["sample_kind"] = sample_kind
         self._draft = UnfinishedStore(
             self.path,
             self.names,
             samples,
             dense=size is not None,
-            attributes=attributes,
+            attributes=self._attributes(class_names, sample_kind),
             settings={
                 "size": self.size, "kind": kind, "dtype": self.dtype, "mean_probs": mean_probs,
             },
-            kinds=self._kinds() if maps else {kind},
+            kinds=self._kinds() if keep == "maps" else {kind},
             compression=compression,
             skip=repeated == "skip",
             ranks=process_count(ranks),
@@ -114,6 +97,35 @@ class PredictionWriter:
             overwrite=overwrite,
         )  # fmt: skip
         self._store = self._draft.store
+
+    def _check(self, class_names: Sequence[str] | None) -> None:
+        """Raise `UsageError` for settings that no store can have."""
+        _one_of("kind", self.kind, "probs", "logits")
+        _one_of("dtype", self.dtype, "float16", "float32")
+        _one_of("keep", self.keep, "samples", "maps")
+        if not self.names or min(self.samples, self.classes, *(self.size or ())) < 1:
+            raise UsageError("names, samples, classes and size must not be empty or below 1.")
+        if class_names is not None and len(class_names) not in (
+            self.classes, max(self.classes, 2),
+        ):  # fmt: skip
+            raise UsageError(f"{len(class_names)} class_names for {self.classes} classes.")
+
+    def _attributes(
+        self, class_names: Sequence[str] | None, sample_kind: str | None
+    ) -> dict[str, Any]:
+        """Return the attributes of the store's root group."""
+        maps = self.keep == "maps"
+        attributes: dict[str, Any] = zw.group_attributes(
+            "maps" if maps else "predictions",
+            samples=self.samples,
+            classes=max(self.classes, 2) if maps else self.classes,
+        )
+        attributes["ignore_index"] = self.ignore_index
+        if class_names is not None:
+            attributes["class_names"] = list(class_names)
+        if sample_kind is not None:
+            attributes["sample_kind"] = sample_kind
+        return attributes
 
     def __enter__(self) -> PredictionWriter:
         return self

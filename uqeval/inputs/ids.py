@@ -124,7 +124,7 @@ def _positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
 ) -> tuple[int, ...]:
     """Return each frame's item of a store: by name if both have names, else by position."""
-    from uqeval.stores.files.matching import match_files
+    from uqeval.stores.names import match_files
 
     if store.names is not None and names is not None and store.names != names:
         file_names = match_files(store.path, store.names, names, noun)

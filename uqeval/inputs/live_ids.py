@@ -143,7 +143,7 @@ class Predictions:
             return ids.read(0, size)
 
     def _file(self, shot: Shot) -> str | None:
-        from uqeval.stores.files.matching import file_of
+        from uqeval.stores.names import file_of
 
         assert self._files is not None
         folder, files, stems = self._files
@@ -152,7 +152,7 @@ class Predictions:
         return files[shot.number] if shot.number < len(files) else None
 
     def _from_store(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
-        from uqeval.stores.files.matching import file_of
+        from uqeval.stores.names import file_of
 
         assert self._store is not None
         frames, ids, place, stems, count = self._store
@@ -172,6 +172,6 @@ class Predictions:
 
 
 def _stems(names: Any) -> dict[str, list[str]]:
-    from uqeval.stores.files.matching import stems
+    from uqeval.stores.names import stems
 
     return stems(names)

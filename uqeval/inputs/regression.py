@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import (
@@ -22,7 +23,7 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
-    from uqeval.stores.array import ItemArray, Store
+    from uqeval.stores.array import ItemArray, Store, StoredArray
     from uqeval.stores.stack import Stack
 
 _PARTS = ("mean", *SPREADS, "samples")
@@ -45,64 +46,95 @@ def open_regression(
     own_stores = [store_of(store, item_range) for store in stores]
     stacks = {name: Stack(own_stores, name) for name in kinds}
     _check_shapes(stacks, where)
-    if options.nan_samples == "skip" and "samples" not in kinds:
-        raise UsageError(
-            f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(kinds))}."
-        )
     extra = _extra_maps(stores)
-    target_store, target_parts, valid = _target(stores[0], target, opened.names, options)
-    invalid = options.invalid_targets()
-    if options.invalid is not None and target_parts is None:
-        raise UsageError(
-            f"--invalid is for a target, and {where} has none. Give a target after the "
-            "predictions, or leave --invalid out."
-        )
-    of_array = [invalid_of(a) for a in {id(p.array): p.array for p in target_parts or ()}.values()]
-    says_invalid = options.invalid is not None or any(of_array)
+    truth = _target(stores[0], target, opened.names, options)
+    _refuse_without_effect(options, kinds, truth, where)
     rows = slice(item_range.start, item_range.stop)
     source = RegressionSource(
         opened.shown_names(count)[rows],
         stacks,
-        target=Planes(target_parts[rows]) if target_parts else None,
-        valid=[Planes(parts[rows]) for parts in valid],
+        target=Planes(truth.target[rows]) if truth.target else None,
+        valid=[Planes(parts[rows]) for parts in truth.valid],
         extra={name: Planes(parts[rows]) for name, parts in extra.items()},
         where=where,
         skip_nan=options.nan_samples == "skip",
-        invalid=invalid,
+        invalid=options.invalid_targets(),
     )  # fmt: skip
-    watched_parts = [(name, store.arrays[name]) for store in own_stores for name in kinds]
-    for name, of_all in (*extra.items(), ("target", target_parts), *(("valid", v) for v in valid)):
-        watched_parts += [(name, of_all[rows])] if of_all else []
-    watch = watched(source.names, watched_parts, options)
-    converted = conversion_of(kinds)
+    beside = [*extra.items(), *truth.arrays]
+    read = [(name, store.arrays[name]) for store in own_stores for name in kinds]
+    read += [(name, parts[rows]) for name, parts in beside]
+    watch = watched(source.names, read, options)
+    predicted = [part for store in stores for name in kinds for part in store.arrays[name]]
+    refuse_missing([*predicted, *(part for _, parts in beside for part in parts)], options.fill)
+    truth_store = [truth.store] if truth.store and truth.store not in stores else []
+    record = _record(opened, [*kinds, *sorted(extra)], kinds, truth, target)
+    return Inputs(
+        source, ("0",), 255,
+        record | evaluated | {"samples": stacks[kinds[0]].samples},
+        [text for store in [*stores, *truth_store] for text in store.warnings],
+        partial=len(item_range) < count, watch=watch,
+        invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
+        groups=own_stores[0].groups,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """The target of all items and the masks of valid pixels, if there are any, and their store."""
+
+    store: Store | None
+    target: tuple[ItemArray, ...] | None
+    valid: list[tuple[ItemArray, ...]]
+
+    @property
+    def arrays(self) -> list[tuple[str, tuple[ItemArray, ...]]]:
+        """Return what is read of it, by name."""
+        target = [("target", self.target)] if self.target else []
+        return [*target, *(("valid", parts) for parts in self.valid)]
+
+    @property
+    def target_arrays(self) -> list[StoredArray]:
+        """Return the stored arrays of the target, each once."""
+        return list({id(part.array): part.array for part in self.target or ()}.values())
+
+
+def _record(
+    opened: PredictionStores,
+    of_first: Sequence[str],
+    kinds: Sequence[str],
+    truth: _Truth,
+    target: Given | None,
+) -> dict[str, Any]:
+    """Return the record of the stores in a report; `of_first`: the arrays of the first store."""
+    stores = opened.stores
+    conversion = conversion_of(kinds)
+    converted = {"converted": conversion} if conversion else {}
     target_record = None
-    if target_store:
-        held = [name for name in ("target", "valid") if name in target_store.arrays]
-        target_record = record_of(target_store, held, opened.given[0] if target is None else target)
-    record = {
+    if truth.store:
+        names = [name for name in ("target", "valid") if name in truth.store.arrays]
+        target_record = record_of(truth.store, names, opened.given[0] if target is None else target)
+    return {
         "predictions": [
-            record_of(store, [*kinds, *sorted(extra)] if store is stores[0] else kinds, given_as)
-            | ({"converted": converted} if converted else {})
+            record_of(store, of_first if store is stores[0] else kinds, given_as) | converted
             for store, given_as in zip(stores, opened.given, strict=True)
         ],
         "target": target_record,
-        **evaluated,
-        "samples": stacks[kinds[0]].samples,
     }
-    parts = [item_array for store in stores for name in kinds for item_array in store.arrays[name]]
-    for item_arrays in (*extra.values(), target_parts or (), *valid):
-        parts += item_arrays
-    refuse_missing(parts, options.fill)
-    record_stores = [
-        *stores,
-        *([target_store] if target_store and target_store not in stores else []),
-    ]
-    warnings = [text for store in record_stores for text in store.warnings]
-    return Inputs(
-        source, ("0",), 255, record, warnings,
-        partial=len(item_range) < count, watch=watch, invalid=says_invalid,
-        groups=own_stores[0].groups,
-    )  # fmt: skip
+
+
+def _refuse_without_effect(
+    options: InputOptions, kinds: Sequence[str], truth: _Truth, where: str
+) -> None:
+    """Raise `UsageError` for options of samples or of a target that are not there."""
+    if options.nan_samples == "skip" and "samples" not in kinds:
+        raise UsageError(
+            f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(kinds))}."
+        )
+    if options.invalid is not None and truth.target is None:
+        raise UsageError(
+            f"--invalid is for a target, and {where} has none. Give a target after the "
+            "predictions, or leave --invalid out."
+        )
 
 
 def _check_shapes(stacks: Mapping[str, Stack], where: str) -> None:
@@ -192,14 +224,14 @@ def _extra_maps(stores: list[Store]) -> dict[str, tuple[ItemArray, ...]]:
 
 def _target(
     predictions: Store, target: Given | None, names: tuple[str, ...] | None, options: InputOptions
-) -> tuple[Store | None, tuple[ItemArray, ...] | None, list[tuple[ItemArray, ...]]]:
-    """Return the store of the target, its planes, and its planes of valid pixels."""
+) -> _Truth:
+    """Return the target and the masks of valid pixels, in the order of the predictions."""
     from uqeval.stores.store import open_store
 
     masks = [predictions.arrays["valid"]] if "valid" in predictions.arrays else []
     if target is None:
         parts = predictions.arrays.get("target")
-        return (predictions if parts else None), parts, masks
+        return _Truth(predictions if parts else None, parts, masks)
     target = open_once(target)
     folder = is_folder_of_files(target)
     if folder and names is None:
@@ -215,4 +247,4 @@ def _target(
 
     if "valid" in store.arrays:
         masks.append(ordered("valid"))
-    return store, ordered("target"), masks
+    return _Truth(store, ordered("target"), masks)

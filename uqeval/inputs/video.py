@@ -18,6 +18,7 @@ from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.watch import WatchedText
 
 if TYPE_CHECKING:
+    from uqeval.maps.video import VideoSource
     from uqeval.stores.video.sequences import Pair, Sequences
     from uqeval.stores.watch import Watched
 
@@ -55,7 +56,28 @@ def open_video(
     parts = [_read_from(video_inputs, pair, at) for pair, at in zip(pairs, pair_range, strict=True)]
     watch = watch_of(source.names, parts, options)
     _refuse_missing(video_inputs, options)
-    info = VideoInfo(
+    info = _info(video_inputs, pairs, source, is_named)
+    record = video_inputs.record() | {
+        **evaluated,
+        "classes": classes if is_named or options.classes else None,
+        "ignore_index": void,
+        # Items are named after the second frame of a pair; `verify` needs the names of all frames.
+        **({} if options.names is None else {"frame_names": list(video_inputs.names)}),
+    }
+    return Inputs(
+        source, class_texts, void, record, _warnings(video_inputs, pairs, classes, void),
+        partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
+        keeps_maps=False,  # one pass is enough, and flow takes much room
+        timing=lambda: {"flow_seconds": dict(source.seconds)}, flows=source.records,
+        watch=watch,
+    )  # fmt: skip
+
+
+def _info(
+    video_inputs: VideoInputs, pairs: Sequence[Pair], source: VideoSource, is_named: bool
+) -> VideoInfo:
+    """Return what is known of the video before it is read."""
+    return VideoInfo(
         models=_model_names(video_inputs.models),
         before=tuple(video_inputs.names[pair.before] for pair in pairs),
         sequences=tuple(pair.sequence for pair in pairs),
@@ -67,13 +89,12 @@ def open_video(
         unlabelled=source.labelled.count(False),
         named=is_named,
     )
-    record = video_inputs.record() | {
-        **evaluated,
-        "classes": classes if is_named or options.classes else None,
-        "ignore_index": void,
-        # Items are named after the second frame of a pair; `verify` needs the names of all frames.
-        **({} if options.names is None else {"frame_names": list(video_inputs.names)}),
-    }
+
+
+def _warnings(
+    video_inputs: VideoInputs, pairs: Sequence[Pair], classes: int, void: int
+) -> list[str]:
+    """Return warnings of the stores, and of frames that look like ids, each once."""
     warnings = [
         text
         for model in video_inputs.ids
@@ -83,13 +104,7 @@ def open_video(
         like_ids(video_inputs.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)
     ]
     warnings += looks[-1:] if all(looks) else []
-    return Inputs(
-        source, class_texts, void, record, list(dict.fromkeys(warnings)),
-        partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
-        keeps_maps=False,  # one pass is enough, and flow takes much room
-        timing=lambda: {"flow_seconds": dict(source.seconds)}, flows=source.records,
-        watch=watch,
-    )  # fmt: skip
+    return list(dict.fromkeys(warnings))
 
 
 def _pair_range(sequences: Sequences, options: InputOptions) -> tuple[range, dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,13 +58,16 @@ class Source(StackMaps):
         self.classes = classes
         self.stack = stack
         self.stored = stored
-        self._stored_maps = StoredMaps(stored, self.names, classes)
         self.labels = labels
         self.where = where
         self.content = content
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
         self._batch_bytes: dict[Hashable, int] = {}
+
+    @cached_property
+    def _stored_maps(self) -> StoredMaps:
+        return StoredMaps(self.stored, self.names, self.classes)
 
     # ---- what there is
 

@@ -86,7 +86,6 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     """Evaluate families on opened inputs; return the report."""
     from uqeval.engine.scheduler import Scheduler
     from uqeval.metrics._driver import drive, groups_of
-    from uqeval.stores.states.earlier import resume_warnings
 
     began = time.perf_counter()
     if options.cut is not None and options.states is None:
@@ -120,7 +119,9 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         sections = {key: sections[key] for key in evaluations}
         record = collect(sections, inputs.source.names)
         record["warnings"] += cache.warnings() if cache is not None else []
-        if states is not None:
+        if states is not None and states.recounted:
+            from uqeval.stores.states.earlier import resume_warnings
+
             record["warnings"] += resume_warnings(states.recounted, len(info.names))
         path = str(options.states) if options.states else None
         report = report_of(inputs, record, scheduler, time.perf_counter() - began, path)

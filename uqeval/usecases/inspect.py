@@ -118,52 +118,11 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
     """Return what the metadata contain; missing chunks are problems unless filling is allowed."""
     arrays = []
     warnings = list(store.warnings)
-    problems = []
+    problems: list[str] = []
     for name, parts in store.arrays.items():
         distinct: list[StoredArray] = list({id(p.array): p.array for p in parts}.values())
-        first = distinct[0]
-        missing = 0
-        wrong: list[str] = []
-        for array in distinct:
-            try:
-                missing += len(array.missing())
-                wrong += [f"{array.where}: {text}" for text in array.wrong_lengths()]
-            except UqevalError as error:
-                problems.append(str(error))
-        if wrong:
-            problems.append(
-                f"{number_of(len(wrong), 'chunk')} of a wrong length: {listed(wrong, 3)}. Copy "
-                "them again from where they were written, or write them again."
-            )
-        if missing:
-            total = sum(
-                math.prod(-(-n // c) for n, c in zip(a.shape, a.chunks, strict=True))
-                for a in distinct
-            )
-            text = f"{first.where}: {missing} of {total} chunks are missing; "
-            if fill:
-                warnings.append(f"{text}they are read as the fill value (--missing-chunks fill).")
-            else:
-                problems.append(
-                    f"{text}Zarr would read them as the fill value. Write them again, with "
-                    "write_empty_chunks=True, or give --missing-chunks fill if that is what they "
-                    "hold."
-                )
-        itemsize = first.dtype.itemsize
-        arrays.append(
-            ArrayFacts(
-                name,
-                list(first.shape) if len(distinct) == 1 else f"{len(distinct)} arrays",
-                list(first.axes),
-                str(first.dtype),
-                list(first.chunks),
-                math.prod(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True))
-                * itemsize,
-                sum(a.stored_bytes() for a in distinct),
-                sum(math.prod(a.shape) for a in distinct) * itemsize,
-                missing,
-            )
-        )
+        missing = _check_chunks(distinct, fill, problems, warnings)
+        arrays.append(_array_facts(name, distinct, missing))
     facts: dict[str, Any] = {
         key: store.attributes[key]
         for key in ("class_names", "sample_kind", "ignore_index")
@@ -174,6 +133,69 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
         store.path, arrays, items, list(store.names) if store.names else None, facts,
         problems=problems, warnings=warnings,
     )  # fmt: skip
+
+
+def _check_chunks(
+    arrays: Sequence[StoredArray], fill: bool, problems: list[str], warnings: list[str]
+) -> int:
+    """Return how many chunks of the arrays of one name are missing; add what is wrong with them."""
+    missing = 0
+    wrong: list[str] = []
+    for array in arrays:
+        try:
+            missing += len(array.missing())
+            wrong += [f"{array.where}: {text}" for text in array.wrong_lengths()]
+        except UqevalError as error:
+            problems.append(str(error))
+    if wrong:
+        problems.append(
+            f"{number_of(len(wrong), 'chunk')} of a wrong length: {listed(wrong, 3)}. Copy "
+            "them again from where they were written, or write them again."
+        )
+    if missing:
+        total = sum(
+            math.prod(-(-n // c) for n, c in zip(a.shape, a.chunks, strict=True)) for a in arrays
+        )
+        text = f"{arrays[0].where}: {missing} of {total} chunks are missing; "
+        if fill:
+            warnings.append(f"{text}they are read as the fill value (--missing-chunks fill).")
+        else:
+            problems.append(
+                f"{text}Zarr would read them as the fill value. Write them again, with "
+                "write_empty_chunks=True, or give --missing-chunks fill if that is what they hold."
+            )
+    return missing
+
+
+def _array_facts(name: str, arrays: Sequence[StoredArray], missing: int) -> ArrayFacts:
+    """Return what the metadata of the arrays of one name say."""
+    first = arrays[0]
+    itemsize = first.dtype.itemsize
+    chunk = math.prod(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True))
+    return ArrayFacts(
+        name,
+        list(first.shape) if len(arrays) == 1 else f"{len(arrays)} arrays",
+        list(first.axes),
+        str(first.dtype),
+        list(first.chunks),
+        chunk * itemsize,
+        sum(a.stored_bytes() for a in arrays),
+        sum(math.prod(a.shape) for a in arrays) * itemsize,
+        missing,
+    )
+
+
+@dataclass
+class _Read:
+    """What reading some items has found; the first batch compiles kernels, and is not timed."""
+
+    items: int = 0
+    pixels: int = 0
+    void: int = 0
+    confident: int = 0
+    timed_items: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
 
 
 def _values(
@@ -187,51 +209,58 @@ def _values(
         batches = [batches[round(i * (len(batches) - 1) / (_SAMPLE - 1))] for i in range(_SAMPLE)]
     need = max(source.batch_bytes(batch) for batch in batches)
     fits = max(min(workers, memory // need), 0)
-    checked, nbytes, void, pixels, confident = 0, 0, 0, 0, 0
-
-    def heartbeat(n: int) -> None:
-        nonlocal nbytes
-        nbytes += n
-        progress.advance(n, 0)
-
-    progress.begin("checking values", sum(len(batch) for batch in batches))
-    began, timed = time.perf_counter(), 0
-    try:
-        for batch in batches:
-            try:
-                with inputs.watch.reading(batch):
-                    read = source.read(batch, heartbeat)
-                for maps in read:
-                    pixels += next(iter(maps.values())).size
-                    if "label" in maps:
-                        void += int((maps["label"] == void_of(source.classes)).sum())
-                    if "confidence" in maps:
-                        confident += int((maps["confidence"] == 1).sum())
-            except UqevalError as error:
-                found.problems.append(str(error))
-            if checked == 0 and len(batches) > 1:
-                began, timed, nbytes = time.perf_counter(), -len(batch), 0
-            checked += len(batch)
-            timed += len(batch)
-            progress.advance(0, len(batch))
-    finally:
-        progress.end()
-    # The first batch compiles the kernels, so its time does not count.
-    seconds = time.perf_counter() - began
-    found.values = {"items_checked": checked, "pixels": pixels}
+    read = _read(inputs, batches, progress, found.problems)
+    found.values = {"items_checked": read.items, "pixels": read.pixels}
     if source.kind == "classes":
-        found.values["confidence_1"] = confident
+        found.values["confidence_1"] = read.confident
     if _truth(source):
-        found.values["void"] = void
-    total = seconds / max(timed, 1) * source.items
+        found.values["void"] = read.void
+    total = read.seconds / max(read.timed_items, 1) * source.items
     found.cost = {
         "bytes_a_worker": need,
         "workers_within_memory": fits,
         "seconds_estimated": total / max(fits, 1),
-        "bytes_a_second": nbytes / seconds if seconds else None,
+        "bytes_a_second": read.bytes / read.seconds if read.seconds else None,
     }
     if fits == 0:
         found.problems.append(
             f"{source.where}: one decoded chunk with its accumulators and maps takes "
             f"{-(-need // 10**6)}MB; give --memory {-(-need // 10**6)}MB, or store smaller chunks."
         )
+
+
+def _read(
+    inputs: Inputs, batches: Sequence[range], progress: Progress, problems: list[str]
+) -> _Read:
+    """Read some batches with all checks; add to `problems` what they find."""
+    source, read = inputs.source, _Read()
+
+    def heartbeat(n: int) -> None:
+        read.bytes += n
+        progress.advance(n, 0)
+
+    progress.begin("checking values", sum(len(batch) for batch in batches))
+    began = time.perf_counter()
+    try:
+        for number, batch in enumerate(batches):
+            try:
+                with inputs.watch.reading(batch):
+                    batch_maps = source.read(batch, heartbeat)
+                for maps in batch_maps:
+                    read.pixels += next(iter(maps.values())).size
+                    if "label" in maps:
+                        read.void += int((maps["label"] == void_of(source.classes)).sum())
+                    if "confidence" in maps:
+                        read.confident += int((maps["confidence"] == 1).sum())
+            except UqevalError as error:
+                problems.append(str(error))
+            read.items += len(batch)
+            if number == 0 and len(batches) > 1:
+                began, read.bytes = time.perf_counter(), 0
+            else:
+                read.timed_items += len(batch)
+            progress.advance(0, len(batch))
+    finally:
+        progress.end()
+    read.seconds = time.perf_counter() - began
+    return read

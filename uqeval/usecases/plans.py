@@ -10,7 +10,6 @@ from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers,
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.maps.names import lambda_of, sigma_of
-from uqeval.metrics._view import shared
 from uqeval.settings import make_settings
 
 if TYPE_CHECKING:
@@ -180,9 +179,11 @@ def evaluations_of(
             evaluations |= family.evaluations(key, settings, info)
             for region in _regions(regions, family, info):
                 evaluations |= family.evaluations(f"{key}@{region}", settings, info)
-    return shared(evaluations), set().union(
-        *(evaluation.maps() for evaluation in evaluations.values())
-    )
+    if regions:
+        from uqeval.metrics._view import shared
+
+        evaluations = shared(evaluations)
+    return evaluations, set().union(*(evaluation.maps() for evaluation in evaluations.values()))
 
 
 def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[str]:

@@ -58,7 +58,7 @@ def states_of_run(
         "stamps": stamps,
     }
     info = inputs.info()
-    before = EarlierStates(path, info.names, stamps)
+    before = EarlierStates(path, info.names, stamps) if Path(path).is_file() else None
     return StatesWriter(path, run, resume, before, ItemBlocks(info.sizes, info.classes))
 
 

@@ -75,39 +75,23 @@ def to_html(
     a gate on the reports. `comparison`: the comparison of several reports.
     """
     environment = _environment()
-    script = _source(environment, "page.js")
-    behind_cells: dict[str, list[CellItems]] = {}
-    targets: set[str] = set()
-    if len(reports) == 1:
-        (report,) = reports.values()
-        behind_cells = cell_items(report, behind or {})
-        targets = {cell.anchor for own in behind_cells.values() for cell in own}
-        targets |= {"worst"} if len(report.items) > 1 else set()
-    common = {
-        "reports": reports,
-        "families": families(reports),
-        "figures": {k: [(f, _svg(f, targets)) for f in v] for k, v in figures_of(reports).items()},
-        "cell_items": behind_cells,
-        "judgement": judgement,
-        "verdicts": verdicts,
-        "scores": {family: scores(reports, family) for family in families(reports)},
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "most_rows": MOST_ROWS,
-        "finished": finish_time(reports.values()),
-    }
     if len(reports) > 1:
         return environment.get_template("compare.html").render(
-            **common,
+            **_common(environment, reports, {}, set(), judgement),
             different=_different(reports),
             differences=differences(comparison) if comparison else None,
             differences_note=differences(comparison).note if comparison else "",
             finished_of=finish_time,
             title=f"Comparison of {', '.join(reports)}",
         )
+    (report,) = reports.values()
+    behind_cells = cell_items(report, behind or {})
+    targets = {cell.anchor for own in behind_cells.values() for cell in own}
+    targets |= {"worst"} if len(report.items) > 1 else set()
     shown = _exhibits(report, gallery, exhibits) if gallery and exhibits else []
     stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
     return environment.get_template("report.html").render(
-        **common,
+        **_common(environment, reports, behind_cells, targets, judgement),
         **_items(
             report, {i for own in behind_cells.values() for cell in own for i, *_ in cell.items}
         ),
@@ -125,6 +109,30 @@ def to_html(
         pictured={exhibit.item for exhibit in shown},
         gallery=gallery,
     )
+
+
+def _common(
+    environment: Environment,
+    reports: Mapping[str, Report],
+    behind_cells: Mapping[str, list[CellItems]],
+    targets: Collection[str],
+    judgement: Judgement | None,
+) -> dict[str, Any]:
+    """Return what pages of one report and of several show; links of figures lead to `targets`."""
+    script = _source(environment, "page.js")
+    figures = figures_of(reports)
+    return {
+        "reports": reports,
+        "families": families(reports),
+        "figures": {key: [(f, _svg(f, targets)) for f in own] for key, own in figures.items()},
+        "cell_items": behind_cells,
+        "judgement": judgement,
+        "verdicts": verdicts,
+        "scores": {family: scores(reports, family) for family in families(reports)},
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "most_rows": MOST_ROWS,
+        "finished": finish_time(reports.values()),
+    }
 
 
 def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import Store
 from uqeval.stores.contents import Contents, Opening
 from uqeval.stores.files.label_folder import open_label_folder, open_predicted_ids
-from uqeval.stores.files.matching import files_below
 from uqeval.stores.kinds import KNOWN, Declared
+from uqeval.stores.names import files_below
 
 #: Ends of files that may be targets.
 _TARGETS = frozenset({".png", ".npy", ".pfm"})

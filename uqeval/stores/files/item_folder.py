@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
 from uqeval.stores.contents import Opening
-from uqeval.stores.files.matching import files_below, match_files, unused
 from uqeval.stores.files.numpy_array import open_npy, open_npz
 from uqeval.stores.kinds import (
     ALIASES,
@@ -21,7 +20,7 @@ from uqeval.stores.kinds import (
     resolve,
     with_scale,
 )
-from uqeval.stores.names import checked_names
+from uqeval.stores.names import checked_names, files_below, match_files, unused
 
 _SUFFIXES = (".npy", ".npz")
 #: What folders and ends of stems may be called, to say which array their files are.

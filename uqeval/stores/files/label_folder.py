@@ -9,16 +9,16 @@ from typing import Literal
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import ItemArray, Store
-from uqeval.stores.files.matching import (
+from uqeval.stores.files.png_array import PngArray, label_table
+from uqeval.stores.kinds import Declared
+from uqeval.stores.names import (
     files_below,
     match_files,
     match_some,
+    natural,
     required_names,
     unused,
 )
-from uqeval.stores.files.png_array import PngArray, label_table
-from uqeval.stores.kinds import Declared
-from uqeval.stores.names import natural
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
 _SIBLINGS = ("_color", "_instanceIds", "_instanceTrainIds")

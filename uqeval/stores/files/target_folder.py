@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
-from uqeval.stores.files.matching import files_below, match_files, required_names, unused
 from uqeval.stores.files.numpy_array import open_npy
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
+from uqeval.stores.names import files_below, match_files, required_names, unused
 
 SUFFIXES = (".png", ".npy", ".pfm")
 

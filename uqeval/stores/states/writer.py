@@ -89,18 +89,33 @@ class StatesWriter:
         self._waiting: dict[tuple[int, int], dict[int, PackedItems]] = {}
         self._totals: dict[str, tuple[int, int]] = {}
         head = json.dumps(dict(run or {}), sort_keys=True).encode()
-        earlier = entries_of(self.partial) if resume and self.partial.exists() else iter(())
-        name, partial = next(earlier, (_RUN, head))
+        earlier: Iterator[tuple[str, bytes]] = iter(())
+        #: Items of an interrupted run whose changes cannot be detected.
+        self._unstamped: frozenset[int] = frozenset()
+        if resume and self.partial.exists():
+            earlier = entries_of(self.partial)
+            head, self._unstamped = self._interrupted(*next(earlier, (_RUN, head)), head)
+        self._items = len(json.loads(head).get("items", ()))
+        self.stamps: list[str | None] = json.loads(head).get("stamps", [])
+        self._lock = lock(self.path)
+        self._begin(head, earlier)
+
+    def _interrupted(self, name: str, partial: bytes, head: bytes) -> tuple[bytes, frozenset[int]]:
+        """Return `run.json` and the unstamped items of the run to resume; see `taken_over`.
+
+        `name` and `partial`: the first entry of its file. Raises `UsageError` for another run.
+        """
         going = taken_over(partial, head) if name == _RUN else None
         if going is None:
             raise UsageError(
                 f"--resume: {self.partial} is of another run: other stores, items, settings or "
                 "version. Remove it, or repeat the command that was interrupted."
             )
-        head, self._unstamped = going
-        self._items = len(json.loads(head).get("items", ()))
-        self.stamps: list[str | None] = json.loads(head).get("stamps", [])
-        self._lock = lock(self.path)
+        return going
+
+    def _begin(self, head: bytes, earlier: Iterator[tuple[str, bytes]]) -> None:
+        """Write the file anew: what is being counted, then the entries of an interrupted run."""
+        before = self._before
         lock_name = own_name(self.partial)
         try:
             mend_states(self.path, self._reports())

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import ItemArray, StoredArray
 from uqeval.stores.contents import Contents
-from uqeval.stores.files.matching import files_below, match_files
 from uqeval.stores.files.numpy_array import open_npy
 from uqeval.stores.files.pfm_array import PfmFlow
-from uqeval.stores.names import natural
+from uqeval.stores.names import files_below, match_files, natural
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
 from uqeval.stores.video.flo_array import FloArray

@@ -15,8 +15,7 @@ from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
-from uqeval.stores.files.matching import files_below
-from uqeval.stores.names import natural
+from uqeval.stores.names import files_below, natural
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")

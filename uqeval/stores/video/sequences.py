@@ -10,8 +10,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from uqeval.errors import StoreError, listed, quoted
-from uqeval.stores.files.matching import plain_name
-from uqeval.stores.names import checked_names, natural
+from uqeval.stores.names import checked_names, natural, plain_name
 
 #: Bounded, since Python refuses to read integers of thousands of digits.
 _DIGITS = re.compile(r"[0-9]{1,999}")
