@@ -160,10 +160,10 @@ _UNEXPECTED = (
 
 @contextmanager
 def content_of(where: object) -> Iterator[None]:
-    """Raise `StoreError` where the content of a file of uqeval is not as uqeval writes it.
+    """Raise `StoreError` if the content of a file of uqeval is invalid.
 
-    For reports and states, whose checks do not know every field of every metric. The cause is kept
-    for whoever calls from Python.
+    For reports and states, whose checks do not cover every field of every metric. Python callers
+    find the original error as the cause.
     """
     try:
         yield

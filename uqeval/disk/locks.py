@@ -1,13 +1,12 @@
-"""Locks of outputs and of temporary files, and removal of what killed processes have left.
+"""Locks of outputs and temporary files, and removal of the files of killed processes.
 
-The lock of an output is a hidden file beside it, locked for as long as its process lives: the
-system takes the lock away when the process ends, however it ends. The file says which process it
-is. Where the file system has no locks, a process of this machine that lives and is the one named
-holds it.
+The lock of an output is a hidden file in the same folder. Its process keeps it locked; the system
+releases the lock when the process ends. The file contains the process id. If the file system has no
+locks, the lock counts as held while this process runs on this machine.
 
-A temporary file has the id of its process at the end of its name, and is locked while the process
-lives. It is removed only if the process is gone and the lock is free. Ids hold on one machine only.
-A process of the same id that began after the file is another one.
+The name of a temporary file ends with the id of its process, which keeps the file locked. The file
+is removed only if the process has ended and the lock is free. Ids are valid on one machine only. A
+process that started after the file was written is another process, even with the same id.
 """
 
 from __future__ import annotations
@@ -147,10 +146,10 @@ _held: dict[Path, tuple[int, int]] = {}
 
 @contextmanager
 def locked(output: str | Path) -> Iterator[None]:
-    """Hold the lock of an output inside the context; this process may hold it already.
+    """Hold the lock of an output inside the context; the process may already hold it.
 
-    What killed processes have left beside the output is removed first. Raises `OutputError` with
-    the id of the process that holds the lock.
+    First remove temporary files of killed processes. Raises `OutputError` with the id of the
+    process that holds the lock.
     """
     lock_file = lock(output)
     try:

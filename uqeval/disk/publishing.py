@@ -1,7 +1,7 @@
-"""Atomic writes: a file or folder is written beside its final path, then renamed.
+"""Atomic writes: write a file or folder under a temporary name, then rename it.
 
-A reader of the final name sees the whole old content or the whole new one. That also holds after a
-crash or a power loss: content is synced to disk before the rename, and the folder after it.
+A reader of the final name finds the complete old content or the complete new one, even after a
+crash or a power loss: the content is synced to disk before the rename, and the folder after it.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def sync_folder(folder: Path) -> None:
 def hidden_path(path: Path) -> Path:
     """Return a hidden name in the folder of `path`, unique to this process and call.
 
-    `uqeval.disk.locks` finds by it what a killed process has left.
+    `uqeval.disk.locks` recognises such names, to remove the files of killed processes.
     """
     return hidden(path, f"{os.getpid()}-{next(_numbers)}")
 

@@ -1,1 +1,1 @@
-"""Order, threads, memory and passes: how all items are read, never what is made of them."""
+"""Reading of all items: order, threads, memory and passes. Metrics are computed elsewhere."""

@@ -57,9 +57,9 @@ class Scheduler:
         return self.inputs.source.items - len(self._read_items)
 
     def run(self, passes: Mapping[str, Passes]) -> dict[str, Any]:
-        """Count what generators of passes ask for; return what each returns.
+        """Count the tallies that the generators request, in passes, and return their results.
 
-        Raises `UqevalError`, and leaves nothing behind then.
+        Raises `UqevalError`, after removing all temporary files.
         """
         from uqeval.engine.scratch import Scratch
         from uqeval.metrics._driver import LastRequest, Running

@@ -186,7 +186,7 @@ _OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
 
 
 def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> None:
-    """Raise `UsageError` for saved or cached flow that none of the maps reads."""
+    """Raise `UsageError` for saved or cached flow that no map reads."""
     typed = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
     if not typed:
         return

@@ -17,10 +17,10 @@ _SILENT = 2.0
 
 @dataclass(frozen=True)
 class Patience:
-    """Settings of waiting, in seconds.
+    """How long to wait for missing inputs, in seconds.
 
-    Looks every `poll` seconds; gives up after `timeout`, None: never. `tell` gets a message about
-    the missing input.
+    Checks every `poll` seconds. Stops waiting after `timeout` (None: never). `tell` is called with
+    a message about the missing input.
     """
 
     follow: bool = False

@@ -1,7 +1,7 @@
-"""Compiled loops: arrays in, arrays changed in place. Numba is imported here alone.
+"""Compiled loops. They take arrays and change arrays in place.
 
-A module is loaded on first use, and Numba with it: what is refused before any pixel is counted does
-not wait for a compiler.
+Numba is imported only here. A module is loaded on first use, and Numba with it, so that bad input
+is refused without waiting for the compiler.
 """
 
 from __future__ import annotations

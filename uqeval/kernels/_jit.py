@@ -47,10 +47,10 @@ with _fast_import():
 
 
 def _load_without_scipy() -> None:
-    """Load Numba's array functions now, without SciPy.
+    """Load Numba's array functions without SciPy.
 
-    They would load its linear algebra only to know whether there is a BLAS, which takes longer than
-    many a run. No kernel calls it; whoever does has it loaded then.
+    Numba would import SciPy's linear algebra only to check whether there is a BLAS, which takes
+    longer than a small run. No kernel needs it. Code that needs it loads it later.
     """
     from numba.np import linalg
 

@@ -152,7 +152,8 @@ def find_ranks(counts, row, rank, place):
 def count_ranks(value, group, void, separate, coarse):
     """Count numbers [i] by the high bits of their keys, into [group, coarse bin].
 
-    `group` [i] is `void` for what does not count; unless groups are kept `separate`, all are one.
+    Elements whose `group` [i] is `void` do not count. Unless groups are kept `separate`, all other
+    elements count in one group.
     """
     for i in range(value.shape[0]):
         g = group[i]

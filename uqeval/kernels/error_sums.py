@@ -100,7 +100,7 @@ def sum_powers_about(mean, value, label, void, sums, squares):
 
 @kernel
 def add_flagged(number, flag, flag_value, sums):
-    """Add those of a block of numbers [i] whose flag is the `flag_value` one, each in its lane."""
+    """Add the numbers [i] of a block whose flag equals `flag_value`, each to its lane."""
     for i in range(number.shape[0]):
         sums[i] += np.float64(number[i]) if flag[i] == flag_value else 0.0
 
@@ -269,11 +269,11 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
 
 @kernel
 def count_digits(key, label, void, group, digit, shift, entries, first, counts):
-    """Count evaluated pixels by some bits of their rank keys [y, x], those above being as wanted.
+    """Count evaluated pixels [y, x] by some bits of their rank keys.
 
-    Entry k of `entries` [entry] asks for keys of one group whose bits above `shift + digit` equal
-    it; the entries of group g are `first[g]` to `first[g + 1]`, ascending. The `digit` bits above
-    `shift` are counted into [entry, bits].
+    Entry k of `entries` [entry] selects the keys of one group whose bits above `shift + digit`
+    equal it. The entries of group g are `first[g]` to `first[g + 1]`, ascending. The `digit` bits
+    above `shift` of the selected keys are counted into [entry, bits].
     """
     height, width = label.shape
     mask = (np.int64(1) << digit) - 1

@@ -1,7 +1,7 @@
-"""exp without a call, so that the loops around it become vector code.
+"""exp without a function call, so that the compiler vectorises the loops around it.
 
-Elementary arithmetic in a fixed order: the same bits on every machine with IEEE floats, whatever
-the vector width.
+Elementary arithmetic in a fixed order: the same bits on every machine with IEEE floats, for any
+vector width.
 """
 
 from __future__ import annotations

@@ -86,11 +86,11 @@ def _look_up(table, node, values):
 
 @kernel
 def _crps(z, erf, density):
-    """Return z·erf(z/√2) + 2φ(z) for z >= 0: less 1/√π the CRPS of N(0, 1).
+    """Return z·erf(z/√2) + 2φ(z) for z >= 0. Minus 1/√π, this is the CRPS of N(0, 1).
 
-    From `erf` and `density` at the node next to it, by Taylor: its derivative is erf(z/√2), and its
-    second 2φ, whose own are Hermite polynomials times φ. Half a step is 2⁻⁷, the seventh power of
-    which is nothing beside a float64.
+    A Taylor series about the nearest node, from `erf` and `density` there. The first derivative is
+    erf(z/√2) and the second 2φ; higher ones are Hermite polynomials times φ. The largest distance
+    is 2⁻⁷, so the seventh power is below the precision of float64.
     """
     bounded = z if z < _LINE else _LINE
     x = np.float64(np.int32(bounded * _NODES + 0.5)) / _NODES
@@ -202,15 +202,15 @@ def _codes(error, sigma, label, void, lowest, void_code, code):
 def count_levels(
     error, sigma, label, void, factors, count, lowest, first, unsure, steps, levels, ties
 ):  # fmt: skip
-    """Count evaluated pixels [i] by the first of the ascending levels whose interval holds the
-    target.
+    """Count evaluated pixels [i] by the first level whose interval contains the target.
 
-    Interval k of `count` holds it when ε <= factors[k] σ, in float64. Into `levels` [level, and
-    none last]; pixels with an ε on the end of an interval of σ > 0 into `ties` [1].
+    Levels ascend. Interval k of `count` contains the target if ε <= factors[k] σ, in float64. Adds
+    to `levels` [level]; the last entry counts targets outside all intervals. `ties` [1] counts
+    pixels whose ε is exactly the end of an interval with σ > 0.
 
-    `first` [high bits of ε/σ as float32, from `lowest` on] says which level it can be at least, and
-    uint8 `unsure` whether it can be another, `steps` levels above it at most; so many infinite
-    factors follow after the last.
+    `first` [high bits of ε/σ as float32, from `lowest` on] is the smallest possible level. uint8
+    `unsure` marks bits for which it may be larger, by at most `steps` levels. `factors` ends with
+    `steps` infinite values.
     """
     void_code = np.int32(first.shape[0])
     by_code = np.zeros(first.shape[0] + 1, np.int64)

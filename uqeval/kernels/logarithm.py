@@ -1,7 +1,7 @@
-"""p·log p without a call, so that the loops around it become vector code.
+"""p·log p without a function call, so that the compiler vectorises the loops around it.
 
-They are elementary arithmetic in a fixed order: the same bits on every machine with IEEE
-floats, whatever the vector width. 0·log 0 = 0 and 1·log 1 = 0 exactly.
+Elementary arithmetic in a fixed order: the same bits on every machine with IEEE floats, for any
+vector width. 0·log 0 = 0 and 1·log 1 = 0 exactly.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def _count_invalid(bad, index):
 
 @kernel
 def set_label(target, invalid, void, label):
-    """Set 0 where the target [y, x] is finite and none of the `invalid` values [i], else `void`."""
+    """Set `label` to 0 if the target [y, x] is finite and not in `invalid` [i], else to `void`."""
     for y in range(label.shape[0]):
         for x in range(label.shape[1]):
             label[y, x] = 0 if abs(target[y, x]) < np.inf else void

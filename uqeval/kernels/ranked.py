@@ -10,7 +10,7 @@ from uqeval.kernels.counting import BLOCK, gather, high_bits, rank_key
 
 @kernel
 def add_at(target, indices, values):
-    """Add values [i] at their places, of which none comes twice: `into[places] += values`."""
+    """Add `values` [i] at distinct places: `into[places] += values`."""
     for i in range(indices.shape[0]):
         target[indices[i]] += values[i]
 

@@ -46,7 +46,8 @@ def quantity(value):
 def oddness(value, unit):
     """Return a number above 0 for an invalid probability: negative, not finite, or above 2 (int32).
 
-    So it is for -0.0 in some dtypes, which whoever looks closer then accepts.
+    The result is also above 0 for -0.0 in some dtypes. The caller then checks the values exactly
+    and accepts it.
     """
     if isinstance(value, np.int16):
         return np.int32(int(value) & 0xFFFF) - np.int32(0x4000)

@@ -49,11 +49,11 @@ def radix_sort(keys, buffer, counts):
 
 @kernel
 def pack_keys(score, error, label, void, is_wanted, rest_bits, keys):
-    """Pack non-void scores and non-negative errors, float32 [i], into keys [j] that order by
-    score, then by error. Take those whose rank key, without its low `rest_bits` bits, is
-    `is_wanted`, as of `gather`.
+    """Pack non-void scores and errors, float32 [i], into keys [j] sorted by score, then by error.
 
-    Returns how many there are; where `keys` holds fewer, those of the last blocks are left out.
+    Errors must not be negative. Only pixels are packed whose rank key without its low `rest_bits`
+    bits is in `is_wanted`, as in `gather`. Returns their number. If `keys` is too small, the pixels
+    of the last blocks are omitted.
     """
     high, indices = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     written = 0

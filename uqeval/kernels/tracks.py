@@ -112,11 +112,12 @@ def smaller_eigenvalue(tensor, out):
 
 @kernel
 def cover(x, y, first, step, covered):
-    """Mark the grid points nearer than `step` pixels to a point (rules 2 and 3).
+    """Mark the grid points that are closer than `step` pixels to a point (rules 2 and 3).
 
-    `x`, `y` int64 [track] are pixels; grid point [row, column] of bool `covered` lies at
-    `first` + `step`·(row, column). Points nearer than `step` are among the two before and after on
-    each axis: the same as a distance transform of the image with a zero at each pixel.
+    `x`, `y` int64 [track] are pixels. Grid point [row, column] of bool `covered` has the position
+    `first` + `step`·(row, column). On each axis only the two grid points before and the two after a
+    point can be closer than `step`. The result equals a distance transform of the image with a zero
+    at each pixel.
     """
     rows, columns = covered.shape
     for i in range(x.shape[0]):

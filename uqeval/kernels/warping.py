@@ -1,7 +1,7 @@
-"""One frame warped onto another by optical flow, compared with it, and counted, in one pass.
+"""Warp a frame onto another by optical flow, compare and count, in one pass.
 
-A flow w, float32 [y, x, (dx, dy)] in pixels, lies on the grid of the frame `now` and points into
-the frame `before`. It is unknown where it is not finite or longer than 1e9. Coordinates are
+A flow w, float32 [y, x, (dx, dy)] in pixels, is defined on the grid of the frame `now` and points
+into the frame `before`. It is unknown where it is not finite or longer than 1e9. Coordinates are
 float64.
 """
 
@@ -45,21 +45,25 @@ def count_pair(
     current, before, grey, grey_before, flow, backward, occlusion, clamp, void, begin, end,
     counts, still, pixels, longest, sums,
 ):  # fmt: skip
-    """Count `current` against ŷ(p) = before[floor(p + w(p) + ½)], ids [y, x] both.
+    """Compare `current` with ŷ(p) = before[floor(p + w(p) + ½)], both ids [y, x], and count pixels.
 
-    Over the rows from `begin` to before `end`. Into int64 `counts` [visible, occluded][now = c,
-    ŷ = c, both][class], over the counted pixels; int64 `still` [3, class], the same of before(p)
-    in place of ŷ(p), over the pixels void in neither; int64 `pixels`: all, counted, out of the
-    frame, of unknown flow, void, occluded; float64 [1] `longest`: maximum of |w| where it is known.
-    Of each row, float64 `sums` [y, 3] are set to the sums of the squares of `grey` less
-    `grey_before` (uint8 [y, x]), bilinear at p + w and at p, over the counted pixels, and to the
-    sum of the known |w|.
+    Reads the rows from `begin` up to `end` (excluded). Results:
+
+    - int64 `counts` [visible, occluded][now = c, ŷ = c, both][class], over the counted pixels
+    - int64 `still` [3, class]: the same for before(p) in place of ŷ(p), over the pixels that are
+      void in neither
+    - int64 `pixels`: all, counted, out of the frame, of unknown flow, void, occluded
+    - float64 [1] `longest`: the maximum of |w| where it is known
+    - float64 `sums` [y, 3] of each row: the sum of squares of `grey` minus `grey_before` (uint8 [y,
+      x]), bilinear at p + w and at p, over the counted pixels; and the sum of the known |w|
 
     A pixel is of unknown flow, or else out of the frame, or else void (in `current` or ŷ), or else
-    counted. With `clamp`, what comes from outside is taken from the border: it is void or counted,
-    and is counted as out of the frame as well. With `occlusion`, a counted pixel is occluded unless
-    |w + ŵ|² ≤ 0.01(|w|² + |ŵ|²) + 0.5, ŵ being `backward`, the flow on the grid of `before`,
-    bilinear at p + w and known (Sundaram, Brox & Keutzer 2010); without, `backward` is not read.
+    counted. With `clamp`, pixels from outside the frame take the value of the border: they are void
+    or counted, and also count as out of the frame.
+
+    With `occlusion`, a counted pixel is occluded unless |w + ŵ|² ≤ 0.01(|w|² + |ŵ|²) + 0.5. ŵ is
+    `backward`, the flow on the grid of `before`, bilinear at p + w and known (Sundaram, Brox &
+    Keutzer 2010). Without, `backward` is not read.
     """
     height, width = current.shape
     right, bottom = np.float64(width - 1), np.float64(height - 1)

@@ -13,10 +13,10 @@ from uqeval.errors import DataError
 
 @dataclass(frozen=True)
 class SumCheck:
-    """Judges the extreme class sums that the kernels report, and explains a bad block.
+    """Checks the smallest and largest class sum from the kernels, and describes invalid blocks.
 
-    `unit` is the probability of one unit of the sums; `where` names the item and its store; pixel
-    `i` of the tile lies at row `y0 + i // width`, column `x0 + i % width`.
+    `unit` is the probability of one unit of the sums. `where` names the item and its store. Pixel
+    `i` of the tile is in row `y0 + i // width` and column `x0 + i % width`.
     """
 
     classes: int
@@ -34,9 +34,7 @@ class SumCheck:
         return np.full(2, unit_sum if self.dtype.kind == "f" else round(unit_sum), self.dtype)
 
     def broken(self, extremes: NDArray[Any]) -> bool:
-        """Return whether some sample's class sum lies outside the tolerance (or is not a
-        number).
-        """
+        """Return whether the class sum of a sample is outside the tolerance, or not a number."""
         low, high = float(extremes[0]) * self.unit, float(extremes[1]) * self.unit
         return not (1.0 - self.tolerance <= low and high <= 1.0 + self.tolerance)
 

@@ -13,10 +13,10 @@ Heartbeat = Callable[[int], None]
 
 
 class MapSource(Protocol):
-    """Maps of all items, by name; `kind` says what data they are of (`uqeval.metrics.DatasetInfo`).
+    """Maps of all items, by name. `kind` is the kind of data (`uqeval.metrics.DatasetInfo`).
 
-    Every source gives `label` [y, x]: the class of a pixel, or the largest value of its dtype where
-    it is not evaluated.
+    Every source has `label` [y, x]: the class of a pixel, or the largest value of its dtype where
+    the pixel is not evaluated.
     """
 
     kind: str

@@ -20,10 +20,10 @@ _LEVELS = 10
 
 
 class Estimator:
-    """One `FlowMethod`, ready to be called, by several threads at once too.
+    """A `FlowMethod` that several threads may call at once.
 
-    Its flow is the same bits for any number of OpenCV's threads. Raises `UsageError` where the
-    library that `tvl1` needs is not installed, and for `file`, which is not estimated.
+    The flow has the same bits for any number of OpenCV threads. Raises `UsageError` if the library
+    for `tvl1` is not installed, and for `file`, which is not an estimate.
     """
 
     def __init__(self, method: FlowMethod) -> None:

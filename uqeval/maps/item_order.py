@@ -11,10 +11,10 @@ _PATIENCE = 0.1
 
 
 class ItemOrder:
-    """Item 0 first, then 1, …, whichever thread arrives first.
+    """Lets threads process items in order: 0, 1, …
 
-    Work is handed out in the order of items, so the thread that is waited for is always at work. If
-    it fails it never comes out, and those that wait are called off by `check`.
+    Items are assigned in order, so the thread that others wait for is always running. If it fails,
+    `check` raises in the threads that wait.
     """
 
     def __init__(self) -> None:
@@ -23,9 +23,9 @@ class ItemOrder:
 
     @contextmanager
     def turn(self, item: int, check: Callable[[], None]) -> Iterator[None]:
-        """Wait until all items before `item` are done; then let the next item start.
+        """Wait until all items before `item` are done; at the end, release the next item.
 
-        Item 0 begins anew. `check` is called while waiting, and raises to give up.
+        Item 0 starts a new series. `check` is called while waiting, and raises to stop.
         """
         with self._moved:
             if item == 0:

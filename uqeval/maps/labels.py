@@ -61,13 +61,11 @@ def label_map(
     size: tuple[int, int],
     noun: str = "labels",
 ) -> NDArray[Any]:
-    """Return the ids of a plane [y, x] of labels as uint8 (above 255 classes uint16); void is its
-    maximum.
+    """Return the ids of a plane [y, x] as uint8, or uint16 above 255 classes.
 
-    `noun`: what messages call them, where they are predicted ids that may be void.
-
-    Raises `StoreError` for a plane of another size or without integers, `DataError` for ids that
-    are neither a class nor `ignore_index`.
+    Void is the maximum of the dtype. `noun` names the ids in messages; it is set for predicted ids,
+    which may be void. Raises `StoreError` for a plane of another size or dtype, `DataError` for ids
+    that are neither a class nor `ignore_index`.
     """
     check_size(plane.shape, classes, where, size, noun)
     if plane.dtype.kind not in "iub":

@@ -117,7 +117,7 @@ class Members:
 
     @property
     def single(self) -> bool:
-        """Return whether what one member says is what there is: nothing is accumulated."""
+        """Return whether one member without accumulation gives the result."""
         return self.count == 1 and not self.skip_nan
 
     @property
@@ -147,11 +147,10 @@ class Members:
         mean: bool = True,
         exact: bool = True,
     ) -> list[Maps]:
-        """Return `mean` (if requested), `error` and `sigma` of the items of a batch; 0 where
-        `labels` are
-        void, where `targets` are not looked at. `error` may be float32 unless it shall be `exact`.
+        """Return `error`, `sigma` and, if requested, `mean` of the items of a batch.
 
-        Raises `DataError` for what is not finite, or negative, where it is evaluated.
+        They are 0 where `labels` are void; targets are ignored there. `error` may be float32 unless
+        `exact`. Raises `DataError` for evaluated values that are not finite, or negative.
         """
         if self.single:
             return self._read(batch, labels, targets, heartbeat, mean, exact)

@@ -1,4 +1,4 @@
-"""Sample stacks to maps: tiles in, per-pixel maps out, the same bits whatever the tiling."""
+"""Sample stacks to maps: tiles in, per-pixel maps out, with the same bits for any tiling."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ BLOCK = 2048
 
 @dataclass(frozen=True)
 class Form:
-    """What all samples of a stack have in common, and which maps are wanted of them.
+    """The common properties of all samples of a stack, and the requested maps.
 
-    `samples` T, `classes` C (at least 2), `dtype` of the numbers that the kernels see (int16 stands
-    for the bits of float16), `unit` the probability of one of them, `tolerance` of |Σ_c p - 1|.
+    `samples` T; `classes` C (at least 2); `dtype` of the numbers in kernels (int16 contains the
+    bits of float16); `unit`: the probability of the number 1; `tolerance` of |Σ_c p - 1|.
     """
 
     samples: int
@@ -289,13 +289,13 @@ def on_grid(p: NDArray[Any]) -> NDArray[Any]:
 def reduce_array(
     probs: NDArray[Any], names: Sequence[str] | None = None, tolerance: float | None = None
 ) -> Maps:
-    """Return maps of one item held in memory.
+    """Return maps of one item in memory.
 
     `probs`: [sample, class, y, x] (or [class, y, x]), float16, float32 or float64. Returns
     `predictions` [y, x] (uint8, or uint16 from 256 classes on) and the named maps, float32 [y, x]
-    (`mean_probs` [class, y, x]); by default all that are defined for the number of samples.
-    `tolerance`: the allowed |Σ_c p - 1| (default: that of the dtype). Raises `DataError` where the
-    numbers are no probabilities.
+    (`mean_probs` [class, y, x]); by default all maps that are defined for the number of samples.
+    `tolerance`: the allowed |Σ_c p - 1| (default: that of the dtype). Raises `DataError` for values
+    that are not probabilities.
     """
     values = probs[None] if probs.ndim == 3 else probs
     samples, classes, height, width = values.shape
@@ -322,10 +322,10 @@ def reduce_array(
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written.
+    """Return a read-only view.
 
-    Numba compiles a kernel twice if some of its inputs can be written and others cannot, such as
-    those of a memory-mapped file.
+    Numba compiles a kernel again for each mix of writable and read-only inputs. Memory-mapped files
+    are read-only, so all inputs are.
     """
     view = values.view()
     view.flags.writeable = False

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class WithReference:
-    """The maps of `source`, and those of `reference` under `reference/<name>`.
+    """The maps of `source`, and those of `reference` as `reference/<name>`.
 
-    Raises `StoreError` where the two are not of the same items, sizes, classes and kind.
+    Raises `StoreError` if the two have different items, sizes, classes or kinds.
     """
 
     source: MapSource

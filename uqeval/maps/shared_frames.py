@@ -23,11 +23,10 @@ class Frame:
 
 
 class SharedFrames:
-    """Frames by index, each loaded at its first use and dropped after its last.
+    """Frames by index. Each is loaded at its first use and dropped after its last.
 
-    `uses` says how often each frame will be taken, or skipped. With `sequential`, frames are loaded
-    in ascending order only: frames before the requested one are loaded and kept, if
-    somebody will take it.
+    `uses`: how often each frame will be taken or skipped. With `sequential`, frames are loaded in
+    ascending order: earlier frames are loaded too, and kept if they will be used.
     """
 
     def __init__(self, load: Callable[[int], Frame], uses: Sequence[int], sequential: bool) -> None:

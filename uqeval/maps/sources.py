@@ -36,8 +36,8 @@ class Labels:
 class Source(StackMaps):
     """Maps of all items, by name.
 
-    What a stack of samples can give is reduced from it; other names are read from arrays
-    [item, y, x] of the store. `label` and what depends on it need `labels`.
+    Maps of samples are reduced from the stack. Other names are arrays [item, y, x] of the store.
+    `label`, and maps that depend on it, need `labels`.
     """
 
     kind = "classes"

@@ -24,8 +24,8 @@ from uqeval.stores.stack import Box, Stack, Tile
 def subsets_of(source: MapSource, subsets: Sequence[Sequence[int]]) -> ClassSubsets | NumberSubsets:
     """Return the maps of several subsets of the samples at once, named `<subset>/<name>`.
 
-    `subsets` holds positions of samples, ascending. What does not depend on the samples has no
-    prefix. Raises `UsageError` for a maps store.
+    `subsets` contains ascending positions of samples. Maps that do not depend on the samples have
+    no prefix. Raises `UsageError` for a maps store.
     """
     if isinstance(source, RegressionSource):
         return NumberSubsets(source, subsets)

@@ -20,14 +20,13 @@ _TOLERANCE = 1e-4
 
 
 class TemperedSamples(Source):
-    """As `Source`, of p_t^β / Σ_c p_t^β, which is to scale the logits of each sample by β = 1 / T.
+    """`Source` of p_t^β / Σ_c p_t^β. It equals dividing the logits of each sample by T = 1 / β.
 
-    `tempered_nll` float32 [β, y, x] has -ln mean_t p_ty^β / Σ_c p_tc^β of the label y at all
-    `betas`, infinite where p_ty = 0 in all samples, and is read alone; other maps are those of the
-    lowest β. Probabilities are float32: those that are 0 there stay 0 at any β.
-
-    A chunk's classes are read together, its samples one tile after the other, so memory does not
-    grow with their number.
+    `tempered_nll` float32 [β, y, x] is -ln mean_t p_ty^β / Σ_c p_tc^β of the label y at all
+    `betas`. It is infinite where p_ty = 0 in all samples, and no other map is read with it. Other
+    maps are those of the smallest β. Probabilities are float32, and 0 remains 0 for any β. All
+    classes of a chunk are read together, and the samples one after another, so memory does not grow
+    with their number.
     """
 
     def __init__(self, source: Source, betas: Betas) -> None:

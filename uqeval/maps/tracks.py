@@ -161,7 +161,7 @@ class _Tracks:
     steady: NDArray[np.bool_]
 
     def where(self, selected: NDArray[np.bool_]) -> _Tracks:
-        """Return the tracks of which `selected` [track] is true."""
+        """Return the tracks for which `selected` [track] is true."""
         return _Tracks(*(values[..., selected] for values in vars(self).values()))
 
 

@@ -31,9 +31,9 @@ class View(ABC):
         return set(names)
 
     def source(self, source: MapSource) -> MapSource:
-        """Return the source of the view's maps: `source` itself, or a source of the view's own.
+        """Return the source of the view's maps: `source` or another source made from it.
 
-        Raises `UsageError` for data that have no such view.
+        Raises `UsageError` for data that do not support the view.
         """
         return source
 

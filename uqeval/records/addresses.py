@@ -28,9 +28,9 @@ _EXPECTED = (
 class Address:
     """The address of a value: its report, metric, field and slice.
 
-    `fields` lead from the metric's record to the value, ("per_class", "pedestrian", "pavpu").
-    `region`: of which pixels, where they are not all.
-    `where` are the columns of the items' table and the values that make the slice.
+    `fields`: the path from the record of the metric to the value, such as ("per_class",
+    "pedestrian", "pavpu"). `region`: the region of pixels, None for all. `where`: the columns of
+    the item table and their values that define the slice.
     """
 
     metric: str
@@ -75,9 +75,7 @@ class Address:
 
     @property
     def key(self) -> str:
-        """Return the metric's key in a report: `pavpu`, `pavpu[window=7]`,
-        `calibration@boundary:8`.
-        """
+        """Return the key of the metric: `pavpu`, `pavpu[window=7]`, `calibration@boundary:8`."""
         return str(Key(self.metric, self.variant, self.region))
 
     @classmethod
@@ -88,7 +86,7 @@ class Address:
 
     @property
     def within(self) -> str:
-        """Return the address without store and slice, which is how a report keys its intervals."""
+        """Return the address without store and slice: the key of an interval in a report."""
         variant = "" if self.variant is None else f"[{_quoted(self.variant, '[]')}]"
         region = "" if self.region is None else f"@{_quoted(self.region, './=,@')}"
         fields = "".join(f".{_quoted(field, '/.@')}" for field in self.fields)
@@ -96,19 +94,17 @@ class Address:
 
     @property
     def slice_keys(self) -> Iterator[str]:
-        """Yield how a report may key the slice: its conditions in any order, as written first."""
+        """Yield the possible keys of the slice: its conditions in any order, first as written."""
         for order in itertools.permutations(self.where[:6]):
             yield slice_key(order)
 
     def with_store(self, store: str) -> Address:
-        """Return the same value of one report."""
+        """Return the address with a store."""
         return dataclasses.replace(self, store=store)
 
 
 def slice_key(conditions: Iterable[tuple[str, str]]) -> str:
-    """Return how a report keys the slice of these columns and values, as an
-    address does.
-    """
+    """Return the key of the slice with these columns and values, as in an address."""
     return ",".join(f"{_quoted(c, '=,@')}={_quoted(v, '=,@')}" for c, v in conditions)
 
 

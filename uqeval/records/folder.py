@@ -17,7 +17,7 @@ from uqeval.records.report import Report
 
 @dataclass(frozen=True)
 class Named:
-    """A report under the name of its store, which is the name of its file."""
+    """A report and the name of its store, which is the name of its file."""
 
     name: str
     path: Path

@@ -18,11 +18,11 @@ _MOST = 1e300
 
 @dataclass(frozen=True)
 class Score:
-    """A value; None is undefined, for a `reason`. `address` calls a class by name, without store.
+    """The value at an address. `value` is None if undefined, with a `reason`.
 
-    `results` and `intervals` are the slice's, or the report's; `items`: of how many the value is;
-    `small`: the slice has too few of them to say much; `names`: the slice's items, None where they
-    are all items of the report.
+    `address` names a class by its name, and has no store. `results` and `intervals`: those of the
+    slice, or of the report. `items`: the number of items behind the value. `small`: the slice has
+    few items. `names`: the items of the slice; None for all items of the report.
     """
 
     address: Address
@@ -35,21 +35,22 @@ class Score:
     names: frozenset[str] | None = None
 
     def holds(self, name: str) -> bool:
-        """Return whether the value is of an item."""
+        """Return whether an item belongs to the value."""
         return self.names is None or name in self.names
 
 
 @dataclass(frozen=True)
 class NoScore:
-    """That a report holds no such value: how much of the address it holds, and why no more."""
+    """The report has no value at the address: `why`, and how many parts of it match (`depth`)."""
 
     depth: int
     why: str
 
 
 def find(report: Report, address: Address) -> Score | NoScore:
-    """Return the value at `address`, whatever its store. Raises `StoreError` for a damaged
-    report.
+    """Return the value at `address`, of any store.
+
+    Raises `StoreError` for a damaged report.
     """
     results, intervals, items, small = report.results, report.intervals, len(report.items), False
     inside = None
@@ -151,7 +152,7 @@ def _no_number(address: Address, value: Any) -> NoScore:
 
 
 def suggestion(reports: Iterable[Report], address: Address) -> str | None:
-    """Return the valid address nearest to one that names nothing."""
+    """Return the valid address nearest to one that matches nothing."""
     valid: dict[str, None] = {}
     for report in reports:
         parts = [("", report.results)]
@@ -177,7 +178,7 @@ def _in_class(address: Address) -> bool:
 
 
 def addresses_in(key: str, record: Any) -> Iterable[str]:
-    """Yield the addresses of all values of a result, undefined ones too."""
+    """Yield the addresses of all values of a result, also of undefined ones."""
     start = Address.of_key(key)
 
     def walk(value: Any, path: tuple[str, ...]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Questions of a gate about saved tallies, and the answers, which `uqeval.statistics` computes."""
+"""The interface between a gate and saved states; `uqeval.statistics.from_states` implements it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FEW_EFFECTIVE = 10
 
 @dataclass(frozen=True)
 class Units:
-    """What a value is computed from: items, groups, pairs, sequences or batches of a video.
+    """The units from which a value is computed: items, groups, pairs, sequences or batches.
 
-    `drawn`: how many there are; `defined`: those in which the value is defined, None where
-    they were not counted. Of a video, `lag1` is the autocorrelation of neighbouring pairs and
-    `effective` the number of independent pairs that carry as much information.
+    `drawn`: their number. `defined`: the number in which the value is defined; None if not counted.
+    For a video, `lag1` is the autocorrelation of neighbouring pairs, and `effective` the number of
+    independent pairs with the same information.
     """
 
     name: str = "item"
@@ -33,8 +33,10 @@ class Units:
 
 @dataclass(frozen=True)
 class Interval:
-    """A two-sided interval of a value, or of its change; `approximate` and `method` as the report
-    has them. `error`: the standard error, None or 0 where it is not known."""
+    """A two-sided interval of a value or of its change.
+
+    `approximate` and `method` as in the report. `error`: the standard error; None or 0 if unknown.
+    """
 
     level: float
     low: float
@@ -46,31 +48,31 @@ class Interval:
 
     @property
     def unit(self) -> str:
-        """Return what one unit is."""
+        """Return the name of a unit."""
         return self.units.name
 
     @property
     def count(self) -> int:
-        """Return the number of units in which the value is defined; 0 where it is not known."""
+        """Return the number of units in which the value is defined; 0 if unknown."""
         return self.units.defined or 0
 
     @property
     def exact(self) -> bool:
-        """Return whether these are the exact bounds of two shares without events."""
+        """Return whether the bounds are exact: two shares without events."""
         return self.method == "clopper-pearson"
 
     @property
     def negated(self) -> Interval:
-        """Return the interval of the number's negative."""
+        """Return the interval of the negative value."""
         return replace(self, low=-self.high, high=-self.low)
 
 
 @dataclass(frozen=True)
 class Mover:
-    """An item or a class that moved a value, worst first.
+    """An item, group or class that harms a value.
 
-    `value` is its own; `change` the difference to its own value in the baseline; `influence` the
-    whole value less the value without it.
+    `value`: its own score. `change`: the difference to its score in the baseline. `influence`: the
+    score of all items minus the score without it.
     """
 
     name: str
@@ -80,42 +82,42 @@ class Mover:
 
 
 class NoInterval(StoreError):
-    """A score has no interval, such as one from draws of fewer than 6 units; says why."""
+    """A score has no interval, for example with fewer than 6 units. The message says why."""
 
 
 class Resampler(Protocol):
-    """Answers from the tallies beside the reports.
+    """Computes units, intervals and influences from the saved states of reports.
 
-    `address` has no store and calls a class as the report does. Each raises `StoreError` where
-    there are no tallies.
+    Addresses have no store, and name classes as the report does. All methods raise `StoreError` if
+    there are no states.
     """
 
     def units(self, report: Path, address: Address) -> Units:
-        """Return the items, pairs or groups that the value is computed from."""
+        """Return the units from which the value is computed."""
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
-        """Return the interval of the value."""
+        """Return the interval of the value at a level."""
 
     def change(
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
     ) -> Interval:
-        """Return the interval of the value less the baseline's, from pairs of the same items.
+        """Return the interval of the value minus that of the baseline, over the same items.
 
-        `relative`: as a fraction of the absolute value of the baseline's.
+        `relative`: as a fraction of the absolute value of the baseline.
         """
 
     def movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
     ) -> list[Mover]:
-        """Return the items that moved the value, or with a baseline its change, most towards
-        failing.
+        """Return the items that harm the value, or with a baseline its change, worst first.
 
-        By leaving each out, worst first. `sign`: 1 where high values pass, -1 where low ones do.
+        Each is left out once. `sign`: 1 if high values pass, -1 if low values pass.
         """
 
     def group_movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
     ) -> list[Mover]:
-        """Return the groups, or sequences of a video, likewise; none of a report that has items
-        alone.
+        """Return the groups, or sequences of a video, that harm the value; see `movers`.
+
+        Empty for a report that has only items.
         """

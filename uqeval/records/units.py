@@ -12,7 +12,7 @@ from uqeval.records.resampling import Units
 
 
 def recorded_units(record: Any) -> Units | None:
-    """Return the units of an interval's record in a report; None where it has none."""
+    """Return the units in the record of an interval; None if it has none."""
     units = record.get("units") if isinstance(record, Mapping) else None
     if not isinstance(units, Mapping):
         return None
@@ -26,9 +26,9 @@ def recorded_units(record: Any) -> Units | None:
 
 
 def units_of(report: Report, score: Score) -> Units:
-    """Return the units of a value: those of its interval, else groups or items of the report.
+    """Return the units of a value: those of its interval, or else groups or items of the report.
 
-    Items are counted as defined by their own scores; None where these hold no such score.
+    An item counts as defined if its record has the score; None if no record has such a score.
     """
     recorded = recorded_units(score.intervals.get(score.address.within))
     if recorded is not None:

@@ -1,6 +1,6 @@
 """Tallies: mergeable counts and sums of fixed size.
 
-A module is loaded when one of its names is asked for: a command needs few of them.
+A module is imported when one of its names is first used, because a command needs only a few.
 """
 
 from __future__ import annotations

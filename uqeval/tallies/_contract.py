@@ -52,21 +52,20 @@ class Tally(ABC):
 
     @property
     def saved(self) -> bool:
-        """Return whether each item's state is worth a place beside the report, to be read off
-        again.
-        """
+        """Return whether the state of each item is saved with the report."""
         return self.keeps_items
 
     @property
     def any_order(self) -> bool:
-        """Return whether items add up to the same bits in any order, and only all of them together
-        are looked at, so that one state will do for many items.
+        """Return whether one state may collect many items in any order.
+
+        True if the sums have the same bits in any order, and only the total is used.
         """
         return False
 
     @property
     def pixelwise(self) -> bool:
-        """Return whether each pixel counts by itself, wherever in the image it lies."""
+        """Return whether the count of a pixel is independent of position and other pixels."""
         return False
 
     @property
@@ -81,10 +80,10 @@ class Tally(ABC):
 
     @abstractmethod
     def update(self, state: State, maps: Maps) -> None:
-        """Add one item's maps [y, x] to a state, in place; the maps are left as they are."""
+        """Add the maps [y, x] of one item to a state, in place. Do not change the maps."""
 
     def flaw(self, state: State) -> str | None:
-        """Return what no items can have counted, in a few words; None for a sound state."""
+        """Return a short description of an impossible count; None for a valid state."""
         return None
 
     def pixels(self, state: State) -> int | None:
@@ -92,12 +91,11 @@ class Tally(ABC):
         return None
 
     def evaluated(self, state: State) -> int | None:
-        """Return how many pixels with a label or target a state counts, all of them; None if
-        unknown."""
+        """Return the number of pixels with a label or target in a state; None if unknown."""
         return None
 
     def check(self, state: State) -> None:
-        """Raise `ValueError` for counts that no items can have given: states may be forged."""
+        """Raise `ValueError` for counts that are impossible. States may be forged."""
         import numpy as np
 
         for name, field in self.packing.fields.items():
@@ -116,8 +114,10 @@ class Tally(ABC):
             raise ValueError(f"{self.id}: {flaw}")
 
     def load(self, data: bytes) -> State:
-        """Return the state that `pack` saved. Raise `ValueError` for bytes of another tally, and
-        for counts that no items can have given."""
+        """Return the state that `pack` saved.
+
+        Raises `ValueError` for bytes of another tally, and for impossible counts.
+        """
         state = self.unpack(data)
         self.check(state)
         return state
@@ -132,8 +132,9 @@ class Tally(ABC):
         return self.view.inputs(self.inputs)
 
     def parameters(self) -> dict[str, Any]:
-        """Return id and parameters, as JSON can hold them, with the version above the first: the
-        name of the tally's states in a file.
+        """Return id, version (if above 1) and parameters as JSON values.
+
+        They are the name of the tally's states in a file.
         """
         version = {} if self.version == 1 else {"version": self.version}
         found = {"id": self.id, **version, **dataclasses.asdict(self)}
@@ -160,12 +161,15 @@ class Tally(ABC):
         self.fold(target, [(None, source[name].reshape(-1)) for name in self.fields])
 
     def centred(self, states: Iterable[State]) -> Iterable[State]:
-        """Return the states of items as any subset of them is summed: with sums taken about a
-        common value, where scores do not depend on it and large numbers would cost digits."""
+        """Return the states of items with sums taken about a common value.
+
+        Use it before summing subsets: large numbers would cost digits, and scores do not depend on
+        the value. The default returns the states unchanged.
+        """
         return states
 
     def thin(self, state: State) -> Thin:
-        """Return a state without the numbers of large fields that are as in the empty state."""
+        """Return the sparse form: large fields keep only entries that differ from `empty()`."""
         import numpy as np
 
         entries: Thin = []
@@ -176,8 +180,10 @@ class Tally(ABC):
         return entries
 
     def clear(self, state: State, thin: Thin) -> bool:
-        """Make a state empty again, given it as `thin` gives it; False, and nothing is done, where
-        `thin` shares memory with it."""
+        """Reset a state to the empty state, where `thin` is its sparse form.
+
+        Return False and change nothing if `thin` shares memory with the state.
+        """
         if any(indices is None for indices, _ in thin):
             return False
         for (name, field), (indices, _) in zip(self.packing.fields.items(), thin, strict=True):
@@ -185,7 +191,7 @@ class Tally(ABC):
         return True
 
     def fold(self, target: State, source: Thin) -> None:
-        """Add a state as `thin` gives it to `target`, in place: the same bits as `merge`."""
+        """Add a sparse state (see `thin`) to `target`, in place: the same bits as `merge`."""
         import numpy as np
 
         join = {"sum": np.add, "min": np.minimum, "max": np.maximum}
@@ -219,16 +225,15 @@ class Tally(ABC):
         return state
 
     def thin_of(self, maps: Maps) -> Thin | None:
-        """Return what `thin` would give of an item's state, where that is made without the
-        state.
-        """
+        """Return the sparse form of an item's state, if it can be made directly; else None."""
         return None
 
     def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
-        """Return the states of small items, counted in one call; None where that is not possible.
+        """Return the states of small items, counted in one call; None if not possible.
 
-        `maps` [1, pixel] hold the pixels of all items one after another: those of item i are the
-        columns from `first[i]` up to `first[i + 1]`. The states are those of `update`, to the bit.
+        `maps` [1, pixel] contain the pixels of all items, one item after another. Item i has the
+        columns `first[i]` up to `first[i + 1]` (excluded). The states have the same bits as those
+        of `update`.
         """
         import numpy as np
 
@@ -293,7 +298,7 @@ class Tally(ABC):
 
     @property
     def most_bytes(self) -> int:
-        """Return how many bytes `pack` gives at most."""
+        """Return the maximum number of bytes that `pack` returns."""
         return self.packing.most_bytes
 
     @cached_property

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class FieldOfItems:
     """One field of several items.
 
-    Of a small field `values` is [item, number]. Of a large one, `values` [entry] and their `places`
-    [entry] in the flat array are the numbers that are not as in the empty state: those of item i
-    are the entries from `first[i]` up to `first[i + 1]`.
+    Small fields: `values` [item, number]. Large fields: `values` [entry] and their `places` [entry]
+    in the flat array, only for entries that differ from the empty state. Item i has the entries
+    `first[i]` up to `first[i + 1]` (excluded).
     """
 
     values: NDArray[Any]
@@ -28,7 +28,7 @@ class FieldOfItems:
     first: NDArray[Any] | None = None
 
     def of_item(self, item: int) -> tuple[NDArray[Any] | None, NDArray[Any]]:
-        """Return places (None: all) and values of one item, as `Tally.thin` has them."""
+        """Return places (None: all) and values of one item, as in the sparse form."""
         if self.places is None or self.first is None:
             return None, self.values[item]
         entries = slice(self.first[item], self.first[item + 1])
@@ -37,7 +37,7 @@ class FieldOfItems:
 
 @dataclass(frozen=True)
 class CountedItems:
-    """The states of `items` items in a row; `fields` as those of the tally, in order."""
+    """The states of `items` consecutive items; `fields` in the order of the tally."""
 
     items: int
     fields: tuple[FieldOfItems, ...]
@@ -54,7 +54,7 @@ class CountedItems:
         return cls(items, tuple(_rows(field, state[name]) for name, field in fields.items()))
 
     def thin(self, item: int) -> Thin:
-        """Return the state of one item, as `Tally.thin` has it."""
+        """Return the sparse form of the state of one item (see `Tally.thin`)."""
         return [entries.of_item(item) for entries in self.fields]
 
     def fold(self, fields: Mapping[str, Field], total: State) -> None:

@@ -26,23 +26,25 @@ INPUTS: dict[str, dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Error:
-    """An error by name, of one pixel.
+    """The error of one pixel, by name.
 
-    brier: Σ_c (p̄_c - y_c)²; zero-one: 1 where the prediction is wrong; rmse, mse: ε², of which
-    the first takes the root after averaging; mae: |ε|; abs-rel: |ε|/|target|, infinite where
-    the target is 0 and ε is not.
+    - brier: Σ_c (p̄_c - y_c)²
+    - zero-one: 1 if the prediction is wrong, else 0
+    - mse: ε²; rmse: ε², with the root after averaging
+    - mae: |ε|
+    - abs-rel: |ε|/|target|; infinite if the target is 0 and ε is not
     """
 
     name: str
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Return the maps that it is made of."""
+        """Return the maps from which it is computed."""
         return next(inputs[self.name] for inputs in INPUTS.values() if self.name in inputs)
 
     @property
     def squared(self) -> bool:
-        """Return whether what `of` gives is squared before it is summed."""
+        """Return whether the result of `of` is squared before it is summed."""
         return self.name in ("rmse", "mse")
 
     @property

@@ -37,7 +37,7 @@ class Packing:
         self.most_bytes = _MARK_BYTES + sum(map(most_bytes, fields.values()))
 
     def pack(self, thin: Thin) -> bytes:
-        """Return a state, as `Tally.thin` gives it, as bytes: the same for the same state."""
+        """Return the sparse form of a state as bytes; equal states give equal bytes."""
         import numpy as np
 
         parts = [self._mark]

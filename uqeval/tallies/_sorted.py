@@ -28,11 +28,10 @@ def ties(
     bins: NDArray[Any] | None = None,
     squared: bool = False,
 ) -> Rungs | None:
-    """Return ties of the non-void pixels [y, x] in some `bins` of their key's high bits (None: in
-    all); None where these are more than so many `pixels`.
+    """Return the ties of the non-void pixels [y, x]; None for more than `pixels` pixels.
 
-    `score` and `error` are float32, the error not negative. Errors of a tie are added in the order
-    of their size.
+    `bins`: only ties in these bins of the high bits of the key (None: all). `score` and `error` are
+    float32, and errors are not negative. The errors of a tie are added in ascending order.
     """
     import numpy as np
 
@@ -59,9 +58,10 @@ def bins_with_ties(
     to_split: Callable[[NDArray[Any]], NDArray[Any]],
     split_bins: Callable[..., Rungs | None],
 ) -> Rungs:
-    """Return the bins of a state of `RankedErrors`, and ties in place of those that are `to_split`.
+    """Return the bins of a state of `RankedErrors`, with ties in place of those in `to_split`.
 
-    `to_split` is given the pixels up to the end of each bin; `split(pixels, bins)` gives the ties.
+    `to_split` receives the pixels up to the end of each bin. `split(pixels, bins)` returns the
+    ties.
     """
     import numpy as np
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _AtBeta(Tally):
-    """Calibration at one β: what the two tallies of it have in common.
+    """Base of the two tallies of calibration at one β = 1/T.
 
-    `positive`: of two classes, the bins are of the probability of class 1, right where it is the
-    label; else of the confidence of the top label.
+    `positive`: bins of the probability of class 1, for two classes; a pixel is right if its label
+    is 1. Otherwise bins of the confidence of the top label.
     """
 
     classes: int

@@ -21,10 +21,11 @@ DIGITS = (12, 10, 10)
 
 @dataclass(frozen=True)
 class Digits(Tally):
-    """Evaluated pixels by some bits of their rank key in map `of`, by interval of the target.
+    """Histogram of some bits of the rank keys of map `of`, over evaluated pixels.
 
-    `level` says which of `DIGITS`; `wanted` (group, bits above), ascending, says of which keys: at
-    level 0 of each group once. `counts` [entry of wanted, bits].
+    `level` selects the bits in `DIGITS`. `wanted` (group, bits above), ascending, selects the keys;
+    at level 0 it has each group once. The group is the interval of the target. State: `counts`
+    [entry of wanted, bits].
     """
 
     id: ClassVar[str] = "digits"
@@ -76,7 +77,7 @@ class GroupRanks:
         }  # fmt: skip
 
     def wanted(self) -> tuple[tuple[int, int], ...]:
-        """Return what `Digits` shall count next."""
+        """Return the entries for the next level of `Digits`."""
         return tuple(sorted({(g, bits) for (g, _), (bits, _) in self._so_far.items()}))
 
     def refine(self, tally: Digits, counts: NDArray[Any]) -> None:

@@ -42,8 +42,11 @@ class Intervals:
 
 
 def place_of(target: NDArray[Any] | float, step: float) -> NDArray[np.float64]:
-    """Return ⌊y / step⌋ of float64 targets. A target that lies within 1e-9·step below an edge
-    belongs to the interval above the edge: 0.7 / 0.1 is 6.999999999999999 in float64."""
+    """Return ⌊y / step⌋ of float64 targets.
+
+    A target less than 1e-9·step below an edge belongs to the interval above it, because 0.7 / 0.1
+    is 6.999999999999999 in float64.
+    """
     import numpy as np
 
     return np.floor(np.asarray(target, np.float64) / step + _EDGE)
@@ -60,13 +63,16 @@ def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class ErrorSums(Tally):
-    """Evaluated pixels: how many, and sums [group, (ε, ε², σ, σ², y)].
+    """Counts and sums over the evaluated pixels, by group (interval of the target).
 
-    `zero` [group, (σ = 0, of them ε > 0)]; `least` and `most` of the target; `within` [group],
-    Σ (y - ȳ)² about the mean of each item, so that the variance of the target is found without
-    cancellation (Chan et al. 1983), and `means` [group], Σ ȳ² over the pixels, for what lies
-    between the items; `rest` [group], Σ (y - ȳ), what ȳ lacks because it is rounded to float64;
-    `invalid` [1], pixels that are not evaluated.
+    - `sums` [group, (ε, ε², σ, σ², y)]
+    - `zero` [group, (σ = 0, of these ε > 0)]
+    - `least`, `most`: the extremes of the target
+    - `within` [group]: Σ (y - ȳ)² about the mean ȳ of each item, which gives the variance of the
+      target without cancellation (Chan et al. 1983)
+    - `means` [group]: Σ ȳ² over the pixels, for the variance between items
+    - `rest` [group]: Σ (y - ȳ), the rounding error of ȳ in float64
+    - `invalid` [1]: pixels that are not evaluated
     """
 
     id: ClassVar[str] = "error_sums"
@@ -174,10 +180,11 @@ class ErrorSums(Tally):
 
 @dataclass(frozen=True)
 class SumsBelow(Tally):
-    """Evaluated pixels by how many of the ascending `limits` of their group lie below map `of`.
+    """Sums over evaluated pixels, by the number of `limits` below map `of`.
 
-    [group, limits below]: `count`, `sums` of (ε, σ), and `most`, the largest ε. What lies at or
-    below limit k are the first k + 1 entries; what lies above all is left out. Compared in float64.
+    `limits` ascend, and each group has its own. State, [group, limits below]: `count`, `sums` of
+    (ε, σ), and `most`, the largest ε. The pixels at or below limit k are in the first k + 1
+    entries. Pixels above all limits are not counted. Comparisons are in float64.
     """
 
     id: ClassVar[str] = "sums_below"

@@ -24,11 +24,15 @@ FINE = 4096
 
 @dataclass(frozen=True)
 class FineGaps(Tally):
-    """Over the non-void pixels: `gaps` [node], the sums of hit - confidence at the nodes k / 4096.
+    """Sums of the gaps between accuracy and confidence on a fine grid, over non-void pixels.
 
-    A confidence between two nodes is shared by its distance to them; one above 1 lies at 1.
-    `absolute` [1]: the sum of |hit - confidence|; `pixels` [1]. Confidences are those of the top
-    label, or with `positive` the probabilities of class 1, where the hit is the label 1.
+    - `gaps` [node]: sums of hit - confidence at the nodes k / 4096. A gap is divided between the
+      two nearest nodes, in proportion to the distances. Confidences above 1 count as 1.
+    - `absolute` [1]: the sum of |hit - confidence|
+    - `pixels` [1]
+
+    The confidence is that of the top label. With `positive`, it is the probability of class 1, and
+    the hit is the label 1.
     """
 
     id: ClassVar[str] = "fine_gaps"

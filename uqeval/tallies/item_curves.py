@@ -1,4 +1,4 @@
-"""Sparsification of each item by itself, exact: an item is sorted where a cut falls."""
+"""Exact sparsification of single items: pixels are sorted only in the bins that contain a cut."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Cuts:
 
 @dataclass(frozen=True)
 class ItemCurves(Tally):
-    """Pixels kept, their errors, and those of the oracle, at each step of each item's own order.
+    """Pixels that remain, their errors and those of the oracle, at each step of each item's curve.
 
-    State: `kept` and `kept_by_oracle` int64 (they differ where ties are kept together), `errors`
-    and `oracle` float64 [step]; with `every_rank`, `areas` [2]: Σ over
-    m = 1 … n of the mean error of the m most certain pixels, ends halved, and the oracle's. Merged:
-    each item loses the same share.
+    State: `kept` and `kept_by_oracle` int64 [step] (they differ if ties are kept together);
+    `errors` and `oracle` float64 [step]. With `every_rank`, `areas` [2]: Σ over m = 1 … n of the
+    mean error of the m most certain pixels, with half weight at the ends, and the same for the
+    oracle. In merged states, each item loses the same fraction of its pixels.
     """
 
     id: ClassVar[str] = "item_curves"

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ItemFailure(Tally):
-    """Sums for the scores of single items; a tie counts as one bin.
+    """Sums for the failure scores of single items. The pixels of a tie count as one bin.
 
-    `counts`: pixels; wrong ones; right ones that are as uncertain as the 95 % of the wrong ones
-    found first. `pairs`: pairs of a wrong and a right pixel, twice those in order plus the ties.
-    `sums`: over wrong pixels, the precision where they are found; over right ones, likewise; over
-    all, the error rate of the pixels not less certain. Merged, they speak of pairs within items.
+    - `counts`: pixels; wrong pixels; right pixels at least as uncertain as the 95 % most uncertain
+      wrong ones
+    - `pairs`: twice the pairs of a wrong and a right pixel in the right order, plus the tied pairs
+    - `sums`: over wrong pixels, the precision at their rank; over right pixels, the same for the
+      certainty; over all pixels, the error rate of the pixels at least as certain
+
+    Merged states describe pairs within items.
     """
 
     id: ClassVar[str] = "item_failure"

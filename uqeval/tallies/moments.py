@@ -1,4 +1,4 @@
-"""Count, sum and extremes of an uncertainty: what `mean` and `range` thresholds are fitted from."""
+"""Count, sum and extremes of an uncertainty, for `mean` and `range` thresholds."""
 
 from __future__ import annotations
 

@@ -24,12 +24,13 @@ REGION_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Patches:
-    """How images are cut into patches, and what a patch's mean and accuracy are.
+    """The patches of an image, and the definition of their mean uncertainty and accuracy.
 
-    `window`, `stride` in pixels. `border`: incomplete patches are dropped ("drop"), keep the pixels
-    that they have ("partial"), or count as if padded by wrong pixels of uncertainty 0, half before
-    and half after ("pad"). `void`: void pixels leave the patch ("exclude") or count as wrong
-    ("inaccurate"). `top_k`: a pixel is right when its label is among the k likeliest classes.
+    - `window`, `stride`: in pixels
+    - `border`: incomplete patches are dropped ("drop"), use the pixels that exist ("partial"), or
+      are padded with wrong pixels of uncertainty 0, half before and half after ("pad")
+    - `void`: void pixels do not count ("exclude") or count as wrong ("inaccurate")
+    - `top_k`: a pixel is right if its label is among the k likeliest classes
     """
 
     uncertainty: Uncertainty
@@ -42,7 +43,7 @@ class Patches:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Return the maps that patches are made of."""
+        """Return the maps from which patches are computed."""
         right = "prediction" if self.top_k == 1 else "label_rank"
         return ("label", right, self.uncertainty.name)
 
@@ -154,14 +155,16 @@ class PatchCounts(Tally):
 
 @dataclass(frozen=True)
 class ItemPatchCounts(Tally):
-    """As `PatchCounts`, with the threshold fitted on each item by itself.
+    """`PatchCounts` with a threshold that is fitted on each item.
 
     `rule` is mean, percentile (of the patches), range, max-surplus or value, with its `value`. The
-    state has `own` besides: threshold, least and most of one item, which mean nothing once merged.
-    The threshold is NaN where the item has patches and its rule gives none, also once merged; it is
-    -inf without patches. An item of void pixels alone is left out, but for the rule value, which
-    needs none. `half_steps`: -1 or 1 to count with that end of the float16 rounding interval of the
-    threshold instead, so that the patches in the closed interval are the difference.
+    state also has `own`: threshold, smallest and largest uncertainty of one item (without meaning
+    in merged states). The threshold is NaN if the item has patches but the rule gives none, also in
+    merged states; without patches it is -inf. An item with only void pixels is not counted, except
+    for the rule value, which needs no fit.
+
+    `half_steps`: -1 or 1 counts with the lower or upper end of the float16 rounding interval of the
+    threshold. The difference is the number of patches in the closed interval.
     """
 
     id: ClassVar[str] = "item_patch_counts"

@@ -129,10 +129,9 @@ class RequiredPercentiles:
         return int(self._bin_of[self._ranks.index(rank)])
 
     def values(self, fine: NDArray[Any], where: str) -> Mapping[float, float | None]:
-        """Return each percentile; None where there is none. `fine` [entry of bins, low bits].
+        """Return each percentile; None if undefined. `fine` [entry of bins, low bits].
 
-        Raises `DataError` where these are not the values that were counted before; `where` they
-        were read from.
+        Raises `DataError` if the values are not those counted before. `where` names the store.
         """
         import numpy as np
 

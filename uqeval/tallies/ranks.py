@@ -161,7 +161,7 @@ class Ranks(CountsByRank):
 
 
 def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the bins (group, coarse bin) that hold the ranks which `percentile` will ask for."""
+    """Return the bins (group, coarse bin) that contain the ranks for `percentile`."""
     bins = set()
     for group, counts in enumerate(coarse):
         n = int(counts.sum())

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bins:
-    """`count` bins of equal width over [0, 1], and one more for confidences not below 1.
+    """`count` bins of equal width over [0, 1], and one bin more for confidences not below 1.
 
-    `edge`: a confidence on an edge lies in the bin below it ("lower": the bins are (lo, hi]), in
-    the one above ("upper": [lo, hi)), or in the one above with edges rounded to float32, as codes
-    have them that compare in float32 ("upper-float32").
+    `edge`: the bin of a confidence on an edge. "lower": the bin below, so bins are (lo, hi].
+    "upper": the bin above, [lo, hi). "upper-float32": the bin above, with edges rounded to float32,
+    as in codes that compare in float32.
     """
 
     count: int = 15
@@ -33,7 +33,7 @@ class Bins:
 
     @property
     def upper(self) -> bool:
-        """Return whether a confidence on an edge lies in the bin above it."""
+        """Return whether a confidence on an edge belongs to the bin above it."""
         return self.edge != "lower"
 
     def edges(self) -> NDArray[Any]:
@@ -200,10 +200,10 @@ class AdaptiveReliability(Tally):
 
 @dataclass(frozen=True)
 class ItemAdaptive(Tally):
-    """As `AdaptiveReliability` with `bins` bins of equal mass within each item.
+    """`AdaptiveReliability` with `bins` bins of equal mass within each item.
 
-    A pixel's bin is ⌊bins·#{conf < c}/N⌋ over the N non-void pixels of its own item. Merged, the
-    bins are those of the items, not of the set.
+    The bin of a pixel is ⌊bins·#{conf < c}/N⌋ over the N non-void pixels of its item. Merged states
+    have the bins of the items, not those of the set.
     """
 
     id: ClassVar[str] = "item_adaptive"

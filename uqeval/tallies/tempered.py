@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TemperatureSlopes(Tally):
-    """Derivatives by β of the summed NLL of p̄^β / Σ p̄^β over the non-void pixels, at several β.
+    """Derivatives by β of the summed NLL of p̄^β / Σ p̄^β over non-void pixels, at several β = 1/T.
 
-    The β are lowest, lowest + step … (`count` of them), or lowest, 2·lowest, 4·lowest … with a step
-    of 0. `slope` [β] sums E_β[ln p̄] - ln p̄_y, `curvature` [β] sums Var_β[ln p̄], never negative:
-    the NLL is convex in β. `pixels` [2]: those that enter, and those with p̄_y = 0, which do not,
-    since their clipped NLL is the same at every β. With a `sample`, an item with more pixels counts
-    with about so many of them, an odd number apart: of an even one whole columns would be left out.
+    The β are lowest, lowest + step … (`count` of them); with a step of 0 they are lowest, 2·lowest,
+    4·lowest …. `slope` [β]: Σ E_β[ln p̄] - ln p̄_y. `curvature` [β]: Σ Var_β[ln p̄], never
+    negative, so the NLL is convex in β. `pixels` [2]: the pixels that count, and those with p̄_y =
+    0, which do not count because their clipped NLL is the same at every β.
+
+    With a `sample`, only about this number of pixels of a larger item count. Their distance is odd,
+    because an even distance would omit whole columns.
     """
 
     id: ClassVar[str] = "temperature_slopes"
