@@ -36,7 +36,7 @@ HOMES = {
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
-    ("errors", "keys", "version"),
+    ("errors", "keys", "special", "version"),
     ("disk", "kernels", "settings"),
     ("records", "stores"),
     ("maps",),
@@ -60,13 +60,13 @@ LESS = {
         "tallies",
     },
     "statistics": {
-        "disk", "errors", "keys", "metrics", "records", "settings", "stores", "tallies",
+        "disk", "errors", "keys", "metrics", "records", "settings", "special", "stores", "tallies",
     },
     "engine": {
         "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation", "settings",
         "statistics.options", "stores", "tallies",
     },
-    "gate": {"disk", "errors", "glossary", "keys", "records"},
+    "gate": {"disk", "errors", "glossary", "keys", "records", "special"},
     "compare": {"errors", "gate", "glossary", "keys", "records", "statistics"},
     "report": {"compare", "disk", "errors", "gate", "glossary", "keys", "metrics", "records"},
     "config": {

@@ -9,6 +9,7 @@ from fractions import Fraction
 from statistics import NormalDist
 
 from uqeval.records.resampling import Interval
+from uqeval.special import special
 
 #: If a verdict needs more than this factor times the present units, it is too close to call.
 _MOST_TIMES = 100
@@ -46,15 +47,14 @@ def more_units(
     pairs (`items`). For a share without events, k moves the exact bound to the limit. Older
     reports have no standard error: it is estimated from the width of the interval.
     """
-    from scipy.special import stdtrit
-
     video = interval.unit == "batch"
     n, unit = (items, "pair") if video else (interval.count or items, interval.unit)
     if not n:
         return None
     distance, value = float(abs(measured - limit)), float(measured)
     degrees = max((interval.count or items) - 1, 1)
-    t, of_power = (float(stdtrit(degrees, p)) for p in ((1 + interval.level) / 2, _POWER))
+    quantiles = special().stdtrit
+    t, of_power = (float(quantiles(degrees, p)) for p in ((1 + interval.level) / 2, _POWER))
     error = interval.error
     if error is None and not interval.exact:
         error = (interval.high - interval.low) / (2 * t)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any
 
-from uqeval.metrics import METRICS, Metric
+from uqeval.metrics import FAMILIES_IN_REPORTS, Metric
 from uqeval.metrics._contract import IntervalKind
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
@@ -15,15 +15,18 @@ DRAWN: tuple[IntervalKind, ...] = ("draws", "gaps")
 
 
 @cache
-def _records() -> dict[str, dict[str, Any]]:
-    return {metric.id: {"metric": metric} for metric in METRICS}
+def _records(family: str) -> dict[str, dict[str, Any]]:
+    """Return the metrics of one family, so that no other family is loaded."""
+    if family not in FAMILIES_IN_REPORTS:
+        return {}
+    return {metric.id: {"metric": metric} for metric in FAMILIES_IN_REPORTS[family].metrics}
 
 
 @lru_cache(1 << 16)
 def metric_at(text: str) -> Metric | None:
     """Return the metric that an address is of; None for counts and settings."""
     address = Address.parse(text)
-    record = described(_records(), address.metric, address.fields)
+    record = described(_records(address.metric), address.metric, address.fields)
     return record["metric"] if record else None
 
 

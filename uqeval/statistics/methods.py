@@ -1,7 +1,7 @@
 """Interval formulas: Korn–Graubard, jackknife with Student's t, expanded percentile, sign flips.
 
 All take numbers that were computed from units (items, groups, batches of a video) and know nothing
-of metrics. `scipy.special` is imported when a formula is first used.
+of metrics. SciPy is imported when a formula is first used.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from uqeval.special import special
 
 Array = NDArray[np.float64]
 
@@ -39,9 +41,7 @@ class NoBounds:
 
 def student(probability: float, degrees: float) -> float:
     """Return the quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))
+    return float(special().stdtrit(degrees, probability))
 
 
 def jackknife_variance(without_unit: Array) -> Array:
@@ -57,8 +57,7 @@ def clopper_pearson(share: float, count: float, level: float) -> tuple[float, fl
 
     Clopper & Pearson 1934, with the beta distribution, so that neither needs to be whole.
     """
-    from scipy.special import betaincinv
-
+    betaincinv = special().betaincinv
     tail, events = (1 - level) / 2, share * count
     low = float(betaincinv(events, count - events + 1, tail)) if events > 0 else 0.0
     high = float(betaincinv(events + 1, count - events, 1 - tail)) if events < count else 1.0
@@ -129,10 +128,8 @@ def expanded(draws: Array, units: int, level: float) -> Bounds:
 
     Hesterberg 2015: the plain percentiles of few units are too narrow.
     """
-    from scipy.special import ndtr
-
     t = student((1 + level) / 2, units - 1)
-    tail = float(ndtr(-math.sqrt(units / (units - 1)) * t))
+    tail = float(special().ndtr(-math.sqrt(units / (units - 1)) * t))
     low, high = np.quantile(draws, [tail, 1 - tail])
     return Bounds(float(low), float(high), "expanded", float(draws.std()))
 
