@@ -9,7 +9,9 @@ from populations import Array, Score
 
 from uqeval.statistics import methods, video
 from uqeval.statistics.draws import Resampling
+from uqeval.statistics.flips import shares
 from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.weighting import Weighting
 
 LEVEL = 0.95
 
@@ -39,14 +41,18 @@ def bounds(
     if score.kind == "gaps":
         assert score.gaps is not None
         gaps = score.gaps(of_units)
-        if methods.gaps_share(gaps, np.ones(gaps.shape[1]), False, 1000, seed) > 1 - LEVEL:
+
+        def scores(signs: Weighting) -> list[tuple[str, Array]]:
+            return [("gaps", np.abs(signs.sums(gaps)).sum(axis=1))]
+
+        if shares(scores, len(gaps), seed)["gaps"] > 1 - LEVEL:
             return Bounds(0.0, found.high, found.method)
     return found
 
 
 def drawn_scores(score: Score, of_units: Array, seed: int) -> Array:
     names = tuple(f"{i:04d}" for i in range(len(of_units)))
-    weights = np.concatenate(list(Resampling(names, 1000, seed).drawn()))
+    weights = np.concatenate([own.weights for own in Resampling(names, 1000, seed).drawn()])
     return score.of(weights @ of_units)
 
 

@@ -25,6 +25,7 @@ from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import swap_tests
 from uqeval.statistics.video import autocorrelation, batch_count
+from uqeval.statistics.weighting import Subset
 from uqeval.stores.states.saved import SavedStates
 
 #: Scores of a comparison of models, and how many rivals one of them has.
@@ -217,7 +218,9 @@ def equal_models() -> Scoring:
         scoring = Scoring(SavedStates(path))
         scoring.check()
         for text in (*COMPARED, "pavpu.surplus"):
-            assert np.isfinite(scoring.table(np.ones((1, scoring.items), np.int64), [text])).all()
+            assert np.isfinite(
+                scoring.table(Subset(range(scoring.items), scoring.items), [text])
+            ).all()
     return scoring
 
 

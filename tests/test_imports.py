@@ -60,7 +60,8 @@ LESS = {
         "tallies",
     },
     "statistics": {
-        "disk", "errors", "keys", "metrics", "records", "settings", "special", "stores", "tallies",
+        "disk", "errors", "kernels", "keys", "metrics", "records", "settings", "special", "stores",
+        "tallies",
     },
     "engine": {
         "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation", "settings",

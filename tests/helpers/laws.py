@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -255,6 +256,34 @@ def forged_states_are_refused(tally: Tally) -> None:
                 tally.load(tally.pack(state))
 
 
+def states_loaded_together_are_the_states(tally: Tally) -> None:
+    """`load_items` gives the states, their pixels and their flaws as `load` does one by one."""
+    if isinstance(tally, TrackCounts):  # its maps here are any numbers
+        return
+    is_small = sum(values.size for values in states_for(tally)[0].values()) < 10**5
+    states = [*states_for(tally)[: 5 if is_small else 1], tally.empty()]
+    loaded = tally.load_items([tally.pack(state) for state in states])
+    for i, state in enumerate(states):
+        found = tally.empty()
+        tally.fold(found, loaded.counted.thin(i))
+        agree(tally, found, state)
+        for count, counts in ((tally.pixels, loaded.pixels), (tally.evaluated, loaded.evaluated)):
+            one = count(state)
+            assert (one is None) == (counts is None)
+            assert counts is None or counts[i] == one
+    for name in tally.fields if is_small else ():
+        forged = copied(states[0])
+        forged[name].flat[-1] += 1 if np.issubdtype(forged[name].dtype, np.integer) else 1e9
+        try:
+            tally.load(tally.pack(forged))
+        except ValueError as error:
+            packed = [tally.pack(state) for state in (states[1], forged, states[2])]
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                tally.load_items(packed)
+            with pytest.raises(ValueError):
+                tally.load_items([*packed, packed[0][:-1]])
+
+
 def cleared_states_are_empty(tally: Tally) -> None:
     """`clear` undoes `update`, and leaves what `thin` gave as it was; or does nothing."""
     for before in states_for(tally):
@@ -365,6 +394,7 @@ LAWS = (
     saved_states_come_back,
     states_pass_their_own_check,
     forged_states_are_refused,
+    states_loaded_together_are_the_states,
     cleared_states_are_empty,
     what_needs_no_state_is_the_state,
     items_counted_together_are_the_items,

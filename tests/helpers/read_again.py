@@ -14,6 +14,7 @@ from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
+from uqeval.statistics.weighting import Weighting
 from uqeval.stores.states.saved import SavedStates
 
 
@@ -57,7 +58,8 @@ class Reread:
         """Compare the columns of these items, beside a void set, with their scores."""
         evaluation, count = self.evaluations[key], len(self.saved.index["items"])
         weights = np.stack([np.bincount(items, minlength=count), np.zeros(count, np.int64)])
-        states = {t: Stacked.of(self.saved, t).sets(weights) for t in evaluation.tallies()}
+        sets = Weighting(weights)
+        states = {t: Stacked.of(self.saved, t).sets(sets) for t in evaluation.tallies()}
         with np.errstate(all="ignore"):
             columns = evaluation.columns(states, set(expected))
         numbers = dict(addresses_of({key.replace("/", "_"): expected}))

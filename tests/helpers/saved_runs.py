@@ -46,9 +46,14 @@ def scoring(path: Path) -> Scoring:
     return Scoring(SavedStates(path.with_suffix(".states.zip")))
 
 
-def weights_of(resampling: Resampling) -> np.ndarray:
-    """How often each item is in each draw, all draws together."""
-    return np.concatenate(list(resampling.drawn()))
+def weights_of(resampling: Resampling, sets: str = "drawn") -> np.ndarray:
+    """How often each item is in each set, all sets together."""
+    made = getattr(resampling, sets)()
+    items = resampling.items
+    blocks = made if sets == "drawn" else [made]
+    return np.concatenate(
+        [resampling.of_items(own, range(items), items).dense(items) for own in blocks]
+    )
 
 
 def table_file(path: Path, rows: dict[str, list[str]]) -> Path:

@@ -14,6 +14,7 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import intervals
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.weighting import Weighting
 
 C, SIZE = 4, (32, 40)
 
@@ -148,7 +149,7 @@ def test_the_mean_over_frames_and_pooled_scores_have_intervals(tmp_path: Path, c
     items, states = [0, 0, 2, 7], found.evaluations["temporal"].over_items().of_states
     ((name, (tally, scores)),) = states.items()
     packed = list(found.saved.states(tally.parameters(), tally.most_bytes))
-    weights = np.bincount(items, minlength=len(packed))[None]
+    weights = Weighting(np.bincount(items, minlength=len(packed))[None])
     values = [v for i in items for v in scores(tally.unpack(packed[i])) if v is not None]
     assert name == "miou_mean" and len(values) == 6
     (value,) = scoring.table(weights, ["temporal.miou_mean"])[:, 0]

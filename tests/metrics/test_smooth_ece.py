@@ -13,6 +13,7 @@ from saved_runs import run, scoring
 import uqeval
 from uqeval.metrics import smooth_ece as smooth
 from uqeval.metrics.smooth_ece import bandwidths, smooth_ece
+from uqeval.statistics.weighting import Subset
 from uqeval.tallies import FineGaps
 
 
@@ -102,13 +103,14 @@ def test_intervals_slices_and_merges(tmp_path: Path) -> None:
     assert own["smooth_ece_bandwidth"] == own["smooth_ece"] > 10 * own["smooth_ece_bound"] > 0
 
     states = scoring(path)
-    ones = np.ones((1, 8), np.int64)
+    ones = Subset(range(8), 8)
     found = states.table(ones, ["calibration.smooth_ece"])
     assert found[0, 0] == pytest.approx(own["smooth_ece"], abs=1e-9)
     assert states.whole([])["calibration"]["smooth_ece"] is None
-    gaps, weights, largest = states.gaps("calibration.smooth_ece", range(8)) or ((), (), True)
-    assert not largest
-    value = (np.abs(np.sum(gaps, axis=0)) * weights).sum()
+    key, gaps = states.gaps("calibration.smooth_ece") or ("", None)
+    assert gaps is not None and not gaps.largest
+    of_all = {t: states.stacked(t).sets(ones) for t in states.evaluations[key].tallies()}
+    value = (np.abs(gaps.signed(of_all)[0]) * gaps.weights(of_all)[0]).sum()
     assert value == pytest.approx(own["smooth_ece"], rel=1e-3)
 
     merged = uqeval.merge(tmp_path / "a" / "report.states.zip")

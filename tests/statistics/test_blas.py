@@ -11,6 +11,7 @@ from saved_runs import run, scoring
 from threadpoolctl import ThreadpoolController
 
 from uqeval.statistics.blas import one_blas_thread
+from uqeval.statistics.weighting import Weighting
 
 
 def threads() -> set[int]:
@@ -46,5 +47,5 @@ def test_scores_of_sets_take_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(scores, "_columns", seen)
     with ThreadpoolController().limit(limits=2, user_api="blas"):
-        scores.table(np.ones((2, 3), np.int64), ["pavpu.pavpu"])
+        scores.table(Weighting(np.ones((2, 3), np.int64)), ["pavpu.pavpu"])
     assert inside == [{1}]

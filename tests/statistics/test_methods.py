@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import naive_statistics as naive
 import numpy as np
 import pytest
 
 from uqeval.compare.holm import holm
-from uqeval.statistics import methods
+from uqeval.statistics import flips, methods
 from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.weighting import Weighting
 
 LEVELS = [0.5, 0.9, 0.95, 0.999]
 
@@ -113,7 +115,14 @@ def test_signs_of_gaps() -> None:
         every = [[1 - 2 * (k >> i & 1) for i in range(5)] for k in range(32)]
         observed = value([1] * 5)
         exact = sum(value(s) >= observed * (1 - 1e-12) for s in every) / 32
-        found = methods.gaps_share(gaps, weights, largest, 20_000, 0)
+        best = (np.maximum if largest else np.add).reduce
+
+        def scores(
+            signs: Weighting, best: Callable[..., np.ndarray] = best
+        ) -> list[tuple[str, np.ndarray]]:
+            return [("gaps", best(np.abs(signs.sums(gaps)) * weights, axis=1))]
+
+        found = flips.shares(scores, 5, 0, 20_000)["gaps"]
         assert found == pytest.approx(exact, abs=0.015)
 
 

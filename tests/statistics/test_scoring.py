@@ -15,8 +15,10 @@ from uqeval.records.lookup import Score, find
 from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked
-from uqeval.statistics.weighted import correlation, mean
+from uqeval.statistics.weighted import correlation
+from uqeval.statistics.weighting import Subset, Weighting
 from uqeval.tallies import Field, Tally
+from uqeval.tallies._loading import LoadedItems
 
 FAMILIES = ("pavpu", "calibration", "failure")
 
@@ -71,6 +73,12 @@ def odd_states(items: int, huge: int = 0, infinite: bool = False) -> list[Any]:
     return states
 
 
+def stacked_states(states: list[Any]) -> Stacked:
+    """States that are stacked without their checks."""
+    counted = Odd().packing.unpack_items([Odd().pack(state) for state in states])
+    return Stacked(Odd(), [LoadedItems(counted, None, None, None)], len(states))
+
+
 def by_merging(states: list[Any], weights: Any) -> Any:
     total = Odd().empty()
     for state, times in zip(states, weights, strict=True):
@@ -83,9 +91,9 @@ def by_merging(states: list[Any], weights: Any) -> Any:
 @pytest.mark.parametrize("infinite", [False, True])
 def test_folds_as_merging_does(huge: int, infinite: bool) -> None:
     states = odd_states(5, huge, infinite)
-    stacked = Stacked(Odd(), [Odd().unpack(Odd().pack(state)) for state in states])
     weights = np.array([[1, 1, 1, 1, 1], [0, 3, 0, 1, 1], [0, 0, 0, 0, 0], [2, 0, 0, 0, 3]])
-    folded = stacked.folded(weights)
+    stacked = stacked_states(states)
+    folded = stacked.folded(Weighting(weights))
     for row, own in enumerate(weights):
         found, expected = stacked.state(folded, row), by_merging(states, own)
         assert found.keys() == expected.keys()
@@ -99,11 +107,12 @@ def test_folds_as_merging_does(huge: int, infinite: bool) -> None:
 
 def test_a_set_taken_once_has_the_same_bits() -> None:
     states = odd_states(200)
-    stacked = Stacked(Odd(), [Odd().unpack(Odd().pack(state)) for state in states])
-    weights = np.ones((1, 200), np.int64)
-    weights[0, ::3] = 0
-    expected = by_merging(states, weights[0])
-    assert stacked.state(stacked.folded(weights), 0)["sum"].tobytes() == expected["sum"].tobytes()
+    stacked = stacked_states(states)
+    weights = np.ones(200, np.int64)
+    weights[::3] = 0
+    expected = by_merging(states, weights)
+    folded = stacked.folded(Subset(np.flatnonzero(weights), 200))
+    assert stacked.state(folded, 0)["sum"].tobytes() == expected["sum"].tobytes()
 
 
 # Means and correlations
@@ -111,7 +120,7 @@ def test_a_set_taken_once_has_the_same_bits() -> None:
 
 def test_means_are_over_what_is_defined() -> None:
     weights = np.array([[1, 1, 1], [0, 2, 1], [0, 0, 3]])
-    found = mean(weights, np.array([1.0, 3.0, np.nan]))
+    found = Weighting(weights).mean(np.array([1.0, 3.0, np.nan]))
     assert found[:2].tolist() == [2.0, 3.0] and np.isnan(found[2])
 
 
@@ -148,7 +157,7 @@ def test_the_whole_set_is_the_report(saved: tuple[Any, Any]) -> None:
     for address in addresses:
         value = find(report, Address.parse(address))
         assert isinstance(value, Score), address
-        column = own.table(np.ones((1, own.items), np.int64), [address])[0, 0]
+        column = own.table(Subset(range(own.items), own.items), [address])[0, 0]
         if value.value is None or (kind_of(address) is None and np.isnan(column)):
             assert np.isnan(column)  # settings, and where a curve peaks, are no scores
         elif address.startswith("failure"):
@@ -180,7 +189,9 @@ def test_resamples_are_what_their_items_say(saved: tuple[Any, Any]) -> None:
     _, own = saved
     weights = np.array([[0, 2, 0, 0, 1, 3], [1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
     fields = ("n_ac", "n_au", "n_ic", "n_iu")
-    table = own.table(weights, [f"pavpu.{f}" for f in fields] + ["pavpu.pavpu", "no.such"])
+    table = own.table(
+        Weighting(weights), [f"pavpu.{f}" for f in fields] + ["pavpu.pavpu", "no.such"]
+    )
     ac, au, ic, iu, pavpu, none = table.T
     each = np.array([
         [own.whole([i])["pavpu"][f] for f in fields] for i in range(own.items)
@@ -197,7 +208,7 @@ def test_peaks_are_those_of_the_curves(saved: tuple[Any, Any]) -> None:
         weights = np.zeros((1, 6), np.int64)
         weights[0, items] = 1
         names = ["pavpu_peak.value", "surplus_peak.value", "surplus_auc"]
-        found = own.table(weights, [f"pavpu.{name}" for name in names])[0]
+        found = own.table(Weighting(weights), [f"pavpu.{name}" for name in names])[0]
         expected = [(whole[f"{f}_peak"] or {}).get("value") for f in ("pavpu", "surplus")]
         expected.append(whole["surplus_auc"])
         np.testing.assert_allclose(found, np.array(expected, float), rtol=1e-14)

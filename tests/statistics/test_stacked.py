@@ -17,7 +17,7 @@ from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.swapping import Swaps
-from uqeval.statistics.weighting import Weighting
+from uqeval.statistics.weighting import AllBut, ItemSets, Weighting
 from uqeval.tallies import ClassCounts, ErrorRanks, RankedErrors, Uncertainty
 from uqeval.tallies._errors import Error
 
@@ -36,30 +36,33 @@ def ranked_states(count: int, seed: int = 0) -> list[Any]:
     return states
 
 
-def test_columns_are_those_of_the_whole_state() -> None:
-    for state in ranked_states(3):
-        columns, found = RANKED.load_columns(RANKED.pack(state))
-        np.testing.assert_array_equal(columns, np.flatnonzero(state["pixels"][0]))
-        for name, values in found.items():
-            np.testing.assert_array_equal(values, state[name][:, columns])
-    empty, found = RANKED.load_columns(RANKED.pack(RANKED.empty()))
-    assert empty.size == found["pixels"].size == 0
+def test_columns_are_those_of_the_whole_states() -> None:
+    states = [*ranked_states(3), RANKED.empty()]
+    columns = RANKED.load_items([RANKED.pack(state) for state in states]).columns
+    assert columns is not None and columns.items == 4
+    for i, state in enumerate(states):
+        own = columns.item == i
+        np.testing.assert_array_equal(columns.column[own], np.flatnonzero(state["pixels"][0]))
+        for name, values in columns.fields.items():
+            np.testing.assert_array_equal(values[:, own], state[name][:, columns.column[own]])
 
 
 def test_forged_columns_are_refused() -> None:
-    (state,) = ranked_states(1)
+    sound, state = ranked_states(2)
     state["errors"] += state["pixels"] + 1
-    with pytest.raises(ValueError, match="more wrong pixels than pixels"):
-        RANKED.load_columns(RANKED.pack(state))
+    for states in ([state], [sound, state, sound]):
+        with pytest.raises(ValueError, match="more wrong pixels than pixels"):
+            RANKED.load_items([RANKED.pack(own) for own in states])
     ranks = ErrorRanks()
     other = ranks.empty()
     other["coarse"][0, 7] = 3
     with pytest.raises(ValueError, match="other numbers of ratios than of errors"):
-        ranks.load_columns(ranks.pack(other))
+        ranks.load_items([ranks.pack(ranks.empty()), ranks.pack(other)])
 
 
 def stacked(states: list[Any]) -> Stacked:
-    return Stacked._of_columns(RANKED, [RANKED.load_columns(RANKED.pack(own)) for own in states])
+    loaded = RANKED.load_items([RANKED.pack(own) for own in states])
+    return Stacked(RANKED, [loaded], len(states))
 
 
 def test_swaps_are_sums_of_either_model() -> None:
@@ -91,7 +94,7 @@ def test_sums_in_float32_are_exact(weight: int) -> None:
         state["pixels"][0, 2**18 + 1500 : 2**18 + 3000] = rng.integers(0, 2**13, 1500)
     own = stacked(states)
     weights = rng.integers(0, weight, (5, 40))
-    sums = own.sets(weights)["pixels"][:, 0]
+    sums = own.sets(Weighting(weights))["pixels"][:, 0]
     each = np.stack([state["pixels"][0, own.columns] for state in states])
     ranked = own.ranked
     assert ranked is not None
@@ -110,19 +113,12 @@ def test_sums_without_an_item_are_sums_of_the_others(kind: str) -> None:
         values[3] = 1e300 if kind == "f8" else np.inf
         values += rng.random(values.shape)
     items = [0, 1, 3, 4, 5, 7, 8, 9, 11]
-    weights = np.zeros((9, 12), np.int64)
-    weights[:, items] = 1 - np.eye(9, dtype=np.int64)
-    found = Weighting(weights).sums(values)
-    for row, own in zip(found, weights, strict=True):
-        expected = values[own > 0].sum(axis=0)
+    sets = AllBut(np.arange(9)).at(np.array(items), 12)
+    found = sets.sums(values)
+    for row, left_out in zip(found, items, strict=True):
+        expected = values[[i for i in items if i != left_out]].sum(axis=0)
         np.testing.assert_allclose(row, expected, rtol=0 if kind in ("f4", "i8") else 1e-15)
     assert found.dtype == values.dtype
-    eight = Weighting(weights[[8, 0, 3, 2, 1, 7, 6, 5]])
-    assert eight._left_out is not None
-    np.testing.assert_allclose(eight.sums(values)[[1, 0]], found[[0, 8]], rtol=1e-15)
-    assert Weighting(weights[[0, 1, 2, 3, 4, 5, 6, 7, 7]])._left_out is None
-    products = Weighting(np.concatenate([weights, weights[:1] * 2])).sums(values)
-    np.testing.assert_allclose(products[:9], found, rtol=1e-15)
 
 
 def test_a_field_is_summed_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,18 +127,20 @@ def test_a_field_is_summed_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> N
     states = []
     for _ in range(8):
         state = tally.empty()
-        for name in state:
-            state[name] += rng.integers(0, 9, state[name].shape)
+        state["correct"] += rng.integers(0, 9, 3)
+        for name in ("labelled", "predicted"):
+            state[name] += 9
         states.append(state)
-    own, summed = Stacked(tally, states), list[int]()
+    loaded = tally.load_items([tally.pack(state) for state in states])
+    own, summed = Stacked(tally, [loaded], 8), list[int]()
     field = Stacked._field
 
-    def recorded(self: Stacked, i: int, weighting: Weighting) -> Any:
+    def recorded(self: Stacked, i: int, sets: ItemSets) -> Any:
         summed.append(i)
-        return field(self, i, weighting)
+        return field(self, i, sets)
 
     monkeypatch.setattr(Stacked, "_field", recorded)
-    found = own.sets(np.ones((2, 8), np.int64))
+    found = own.sets(Weighting(np.ones((2, 8), np.int64)))
     assert set(found.fields) == set(tally.fields) and not summed
     expected = 2 * [np.sum([state["correct"] for state in states], axis=0).tolist()]
     assert found["correct"].tolist() == found["correct"].tolist() == expected
@@ -162,7 +160,7 @@ def test_tiles_are_sums_of_all_bins(occupied: int) -> None:
         states.append(state)
     weights = rng.integers(0, 4, (5, 7))
     weights[0] = 0
-    found = stacked(states).sets(weights)
+    found = stacked(states).sets(Weighting(weights))
     assert isinstance(found, RankedSets)
     whole = found["pixels"][:, 0]
     np.testing.assert_array_equal(whole, (weights @ pixels)[:, pixels.any(axis=0)])
@@ -217,9 +215,9 @@ def test_items_of_a_unit_are_added_up_first(tmp_path: Path, kind: str) -> None:
     samples = Samples([opened], [places], resampling)
     (drawn,) = resampling.drawn()
     weights = np.zeros((100, opened.items), np.int64)
-    weights[:, places] = drawn
+    weights[:, places] = drawn.weights[:, resampling.codes]
     texts = [text for text in opened.addresses if metric_at(text) is not None]
-    expected = opened.table(weights, texts)
+    expected = opened.table(Weighting(weights), texts)
     found = np.stack([samples.of("drawn", text)[0] for text in texts], axis=1)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
     assert {key[1].id for key in samples._units} >= {"ranked_errors"}

@@ -1,32 +1,98 @@
-"""Sums over sets of items."""
+"""Sets of items: each kind has the sums, the extremes and the means of its weights."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from uqeval.statistics.weighting import AllThenEach, Weighting
+from uqeval.statistics import weighting as module
+from uqeval.statistics.item_values import SparseValues
+from uqeval.statistics.weighting import AllBut, Each, InUnits, ItemSets, Subset, Weighting
 
 RNG = np.random.default_rng(4)
+MANY = RNG.random((12, 5)) < 0.3
 VALUES = {
     "counts": RNG.integers(0, 99, (12, 5)),
     "sums": RNG.normal(size=(12, 5)),
-    "infinite": np.where(RNG.random((12, 5)) < 0.1, np.inf, RNG.normal(size=(12, 5))),
+    "infinite": np.where(RNG.random((12, 5)) < 0.1, np.inf, RNG.random((12, 5))),
+    "few": RNG.normal(size=(12, 5)) * MANY,
+}
+UNIT_OF = np.array([0, 1, -1, 2, 2, 0, 1, 1, -1, 3, 3, 0])
+DRAWN = RNG.integers(0, 4, (6, 4))
+KINDS: dict[str, Callable[[], ItemSets]] = {
+    "all": lambda: Subset(range(12), 12),
+    "some": lambda: Subset([7, 1, 5], 12),
+    "each": lambda: Each(np.arange(4)).at(np.array([7, 1, 5, 0]), 12),
+    "all but one": lambda: AllBut(np.arange(9)).at(np.array([0, 2, 1, 3, 5, 8, 7, 6, 11]), 12),
+    "part": lambda: AllBut(np.arange(12)).part(slice(5, 9)),
+    "drawn": lambda: Weighting(DRAWN).at(np.array([3, 9, 2, 11]), 12),
+    "signs": lambda: Weighting(RNG.integers(0, 2, (3, 12)) * 2 - 1),
+    "groups drawn": lambda: InUnits(Weighting(DRAWN), UNIT_OF, 4),
+    "all but a group": lambda: InUnits(AllBut(np.arange(4)), UNIT_OF, 4),
+    "kept": lambda: Weighting(DRAWN).at(np.arange(4), 12).only(np.arange(12) % 2 == 0),
+    "kept of each": lambda: Each(np.arange(12)).only(np.arange(12) % 3 == 0),
+    "kept of groups": lambda: InUnits(Each(np.arange(4)), UNIT_OF, 4).only(np.arange(12) > 2),
 }
 
 
-@pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("items", [range(12), [3], [7, 1, 5]])
-def test_all_items_then_each_are_those_of_weights(kind: str, items: list[int]) -> None:
-    values, items = VALUES[kind], list(items)
-    weights = np.zeros((1 + len(items), 12), np.int64)
-    weights[0, items] = 1
-    weights[1 + np.arange(len(items)), items] = 1
-    expected, found = Weighting(weights), AllThenEach(items)
-    assert found.sets == expected.sets
-    np.testing.assert_allclose(found.sums(values), expected.sums(values), rtol=1e-14)
+@pytest.mark.parametrize("name", KINDS)
+def test_sums_are_those_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_GRID", 3)
+    sets = KINDS[name]()
+    weights = sets.dense(12)
+    assert weights.shape == (sets.sets, 12) and weights.any()
+    for kind, values in VALUES.items():
+        if kind == "infinite" and name == "signs":
+            continue
+        terms = weights[:, :, None] * np.where(weights[:, :, None] != 0, values, 0)
+        with np.errstate(invalid="ignore"):
+            found = sets.sums(values)
+        np.testing.assert_allclose(found, terms.sum(1), rtol=1e-12, atol=1e-12, err_msg=kind)
+        sparse = SparseValues.of(values)
+        np.testing.assert_array_equal(sparse.array(), values)
+        np.testing.assert_allclose(sets.sums(sparse), found, rtol=1e-12, atol=1e-12, err_msg=kind)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "signs"])
+def test_extremes_and_means_are_those_of_the_weights(name: str) -> None:
+    sets = KINDS[name]()
+    weights, values = sets.dense(12), VALUES["sums"]
     for best, identity in ((np.maximum, -np.inf), (np.minimum, np.inf)):
-        found_values = found.extremes(best, values.astype(float), identity)
-        np.testing.assert_array_equal(
-            found_values, expected.extremes(best, values.astype(float), identity)
-        )
+        expected = [best.reduce(values[row > 0], axis=0, initial=identity) for row in weights]
+        np.testing.assert_array_equal(sets.extremes(best, values, identity), expected)
+    for numbers in (values[:, 0], values):
+        numbers = np.where(RNG.random(numbers.shape) < 0.2, np.nan, numbers)
+        repeated = np.repeat(weights, numbers[0].size, axis=1)
+        known = np.isfinite(numbers.reshape(-1))
+        with np.errstate(invalid="ignore"):
+            mean = repeated[:, known] @ numbers.reshape(-1)[known] / repeated[:, known].sum(1)
+        np.testing.assert_allclose(sets.mean(numbers), mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_parts_are_some_of_the_sets(name: str) -> None:
+    sets = KINDS[name]()
+    weights = sets.dense(12)
+    for rows in (slice(0, 1), slice(2, 5), slice(0, 100)):
+        np.testing.assert_array_equal(sets.part(rows).dense(12), weights[rows])
+        assert sets.part(rows).sets == len(weights[rows])
+    places = np.arange(12)[::-1] + 3
+    moved: Any = sets.at(places, 17).dense(17)
+    np.testing.assert_array_equal(moved[:, places], weights)
+    assert moved.sum() == weights.sum()
+
+
+def test_parts_of_all_but_one_do_not_depend_on_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits in any order of the parts, for sums that are not exact."""
+    monkeypatch.setattr(module, "_GRID", 16)
+    values = RNG.normal(size=(100, 3))
+    whole = AllBut(np.arange(100))
+    slices = [slice(first, first + 7) for first in range(0, 100, 7)]
+    once = [whole.part(rows).sums(values) for rows in slices]
+    again = [AllBut(np.arange(100)).part(rows).sums(values) for rows in slices[::-1]][::-1]
+    for found, expected in zip(once, again, strict=True):
+        assert found.tobytes() == expected.tobytes()
+    np.testing.assert_allclose(np.concatenate(once), whole.sums(values), rtol=1e-12, atol=1e-13)

@@ -63,8 +63,7 @@ class Counting:
     def is_cached(self, items: range) -> bool:
         """Return whether the states of some items are cached, damaged or not."""
         return not self._together and all(
-            tally in self._known and all(item in self._known[tally] for item in items)
-            for tally in self.apart
+            tally in self._known and self._known[tally].has(items) for tally in self.apart
         )
 
     def known_of(self, items: range) -> list[Counted] | None:
@@ -79,7 +78,7 @@ class Counting:
     def _known_states(self, tally: Tally, items: range) -> Counted:
         known = self._known[tally]
         data = known.of(items)
-        states = CountedItems.of([tally.thin(tally.load(state)) for state in data])
+        states = tally.load_items(data).counted
         is_retained = tally in self._retained
         return Counted(states, known.packed(items) or PackedItems.of(data) if is_retained else None)
 

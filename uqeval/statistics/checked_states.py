@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
+    from uqeval.tallies._loading import LoadedItems
+
+#: By view: the evaluated pixels of each item, -1 where they are unknown, and the tally that
+#: counted them.
+Evaluated = dict[str, tuple[NDArray[np.int64], str]]
+#: States that are checked together have at most so many bytes, if all were like the largest.
+_MOST_BYTES = 1 << 23
 
 
 class StatesSource(Protocol):
@@ -30,8 +37,8 @@ class StatesSource(Protocol):
         """Return what messages call it."""
 
     @property
-    def evaluated(self) -> dict[tuple[int, str], tuple[int, str]]:
-        """Return by item and view how many pixels which tally counted; filled as states are
+    def evaluated(self) -> Evaluated:
+        """Return by view how many pixels of each item which tally counted; filled as states are
         read.
         """
 
@@ -53,22 +60,49 @@ def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, S
             state = tally.load(data)
         except ValueError as error:
             raise StoreError(_message(saved, item, str(error))) from None
-        _check_counts(saved, tally, item, state)
+        _check_counts(saved, tally, item, 1, tally.pixels(state), tally.evaluated(state))
         yield data, state
 
 
-def checked_columns(saved: StatesSource, tally: Tally) -> Iterator[tuple[NDArray[np.int64], State]]:
-    """Yield the columns that hold anything of each item, and its state with these alone.
+def checked_items(saved: StatesSource, tally: Tally) -> Iterator[LoadedItems]:
+    """Yield the states of a tally of some items in a row at a time, in the order of items.
 
     Raises `StoreError` as `checked_states` does.
     """
-    for item, data in _states(saved, tally):
+    first = 0
+    for states in _together(saved, tally):
         try:
-            columns, state = tally.load_columns(data)
+            loaded = tally.load_items(states)
         except ValueError as error:
-            raise StoreError(_message(saved, item, str(error))) from None
-        _check_counts(saved, tally, item, state)
-        yield columns, state
+            item, reason = _first_flaw(tally, states, str(error))
+            raise StoreError(_message(saved, first + item, reason)) from None
+        _check_counts(saved, tally, first, len(states), loaded.pixels, loaded.evaluated)
+        yield loaded
+        first += len(states)
+
+
+def _together(saved: StatesSource, tally: Tally) -> Iterator[list[bytes]]:
+    """Yield the states of several items, of `_MOST_BYTES` together if all were like the largest."""
+    states: list[bytes] = []
+    largest = 0
+    for _, data in _states(saved, tally):
+        largest = max(largest, len(data))
+        if states and (len(states) + 1) * largest > _MOST_BYTES:
+            yield states
+            states, largest = [], len(data)
+        states.append(data)
+    if states:
+        yield states
+
+
+def _first_flaw(tally: Tally, states: Sequence[bytes], reason: str) -> tuple[int, str]:
+    """Return the first of some states that is damaged, and why."""
+    for item, data in enumerate(states):
+        try:
+            tally.load(data)
+        except ValueError as error:
+            return item, str(error)
+    return 0, reason
 
 
 def _states(saved: StatesSource, tally: Tally) -> Iterator[tuple[int, bytes]]:
@@ -82,20 +116,40 @@ def _states(saved: StatesSource, tally: Tally) -> Iterator[tuple[int, bytes]]:
         raise StoreError(_message(saved, item, str(error))) from None
 
 
-def _check_counts(saved: StatesSource, tally: Tally, item: int, state: State) -> None:
-    """Raise `StoreError` for counts that do not fit the size of the item, or another tally."""
-    height, width = saved.index["facts"]["sizes"][item]
-    pixels, evaluated = tally.pixels(state), tally.evaluated(state)
-    if max(pixels or 0, evaluated or 0) > height * width or (
-        pixels is not None and tally.counts_void and pixels != height * width
-    ):
-        text = f"{tally.id} counts {pixels or evaluated} pixels of {height}×{width}"
-        raise StoreError(_message(saved, item, text))
-    if evaluated is not None:
-        first_count = saved.evaluated.setdefault((item, tally.view.name), (evaluated, tally.id))
-        if first_count[0] != evaluated:
-            text = f"{tally.id} counts {evaluated} pixels, {first_count[1]} {first_count[0]}"
-            raise StoreError(_message(saved, item, text))
+def _check_counts(
+    saved: StatesSource, tally: Tally, first: int, items: int, pixels: Any, evaluated: Any
+) -> None:
+    """Raise `StoreError` for counts [item] of some items in a row, from `first` on, that do not fit
+    their sizes, or another tally. None: unknown."""
+    sizes = np.array(saved.index["facts"]["sizes"][first : first + items], np.int64)
+    sizes = sizes.reshape(items, 2)
+    area = sizes.prod(axis=1)
+    is_strange = np.zeros(items, bool)
+    for counts in (pixels, evaluated):
+        if counts is not None:
+            is_strange |= counts > area
+    if pixels is not None and tally.counts_void:
+        is_strange |= pixels != area
+    if is_strange.any():
+        at = int(is_strange.argmax())
+        count = next(int(np.atleast_1d(c)[at]) for c in (pixels, evaluated) if c is not None)
+        height, width = sizes[at].tolist()
+        text = f"{tally.id} counts {count} pixels of {height}×{width}"
+        raise StoreError(_message(saved, first + at, text))
+    if evaluated is None:
+        return
+    if tally.view.name not in saved.evaluated:
+        unknown = np.full(len(saved.index["items"]), -1, np.int64)
+        saved.evaluated[tally.view.name] = unknown, tally.id
+    known, by = saved.evaluated[tally.view.name]
+    counts = known[first : first + items]
+    counts[...] = np.where(counts < 0, evaluated, counts)
+    if (counts != evaluated).any():
+        at = int((counts != evaluated).argmax())
+        text = (
+            f"{tally.id} counts {int(np.atleast_1d(evaluated)[at])} pixels, {by} {int(counts[at])}"
+        )
+        raise StoreError(_message(saved, first + at, text))
 
 
 def _message(saved: StatesSource, item: int, reason: str) -> str:

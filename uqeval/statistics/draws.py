@@ -7,7 +7,7 @@ drawn in the order of their names, so that the order of items does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from uqeval.settings import check_value, default_of
 from uqeval.statistics.options import CutOptions
+from uqeval.statistics.weighting import AllBut, Each, InUnits, ItemSets, Subset, Weighting
 
 DRAWS: int = default_of(CutOptions, "draws")
 GENERATOR = "PCG64"
-#: Numbers of weights that are held at a time.
+#: Numbers of weights that are made at a time, and swaps.
 _BLOCK = 1 << 21
 
 
@@ -73,33 +74,43 @@ class Resampling:
             units, self.draws, self.seed, self.unit, self.lag1, self.effective, self.problem
         )
 
-    def whole(self) -> Iterator[NDArray[np.int64]]:
-        """Yield weights [1, item] of all items once."""
-        yield np.ones((1, self.items), np.int64)
+    def whole(self) -> ItemSets:
+        """Return the set of all units."""
+        return Subset(np.arange(self.units), self.units)
 
-    def alone(self) -> Iterator[NDArray[np.int64]]:
-        """Return weights [unit, item] of each unit by itself, in blocks."""
-        return self._of_units(lambda codes: codes == self.codes)
+    def alone(self) -> ItemSets:
+        """Return for each unit the set that has it alone."""
+        return Each(np.arange(self.units))
 
-    def without(self) -> Iterator[NDArray[np.int64]]:
-        """Return weights [unit, item] of all units but one, in blocks."""
-        return self._of_units(lambda codes: codes != self.codes)
+    def without(self) -> ItemSets:
+        """Return for each unit the set of all others."""
+        return AllBut(np.arange(self.units))
 
-    def _of_units(
-        self, select_units: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
-    ) -> Iterator[NDArray[np.int64]]:
-        for first in range(0, self.units, self._rows):
-            codes = np.arange(first, min(first + self._rows, self.units))[:, None]
-            yield select_units(codes).astype(np.int64)
-
-    def drawn(self) -> Iterator[NDArray[np.int64]]:
-        """Yield weights [draw, item]: how often each item is in each draw, in blocks.
+    def drawn(self) -> Iterator[Weighting]:
+        """Yield random sets of units: how often each unit is in each draw, in blocks.
 
         The same for the same seed, whatever the size of a block.
         """
         rng = generator(self.seed)
-        for first in range(0, self.draws, self._rows):
-            yield self._counts(rng, min(self._rows, self.draws - first))[:, self.codes]
+        rows = max(_BLOCK // max(self.units, 1), 1)
+        for first in range(0, self.draws, rows):
+            counts = self._counts(rng, min(rows, self.draws - first))
+            yield Weighting(counts.astype(np.min_scalar_type(-int(counts.max(initial=0)) - 1)))
+
+    def of_items(self, units: ItemSets, places: Sequence[int], items: int) -> ItemSets:
+        """Return sets of units as sets of `items` items, of which those at `places` are
+        resampled."""
+        at = np.asarray(places, np.int64)
+        if self.is_of_items:
+            return units.at(at[np.argsort(self.codes)], items)
+        unit_of = np.full(items, -1)
+        unit_of[at] = self.codes
+        return InUnits(units, unit_of, self.units)
+
+    @property
+    def is_of_items(self) -> bool:
+        """Return whether each item is a unit."""
+        return self.units == self.items
 
     def swapped(self, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
         """Yield weights [swap, item]: 1 where an item keeps its model, 0 where the two models

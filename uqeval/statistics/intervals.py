@@ -21,6 +21,7 @@ from uqeval.records.addresses import Address
 from uqeval.settings import options_of
 from uqeval.statistics import methods
 from uqeval.statistics.blas import one_blas_thread
+from uqeval.statistics.flips import share_of_flips
 from uqeval.statistics.kinds import DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.options import CutOptions, Method
@@ -29,7 +30,6 @@ from uqeval.statistics.scoring import Scoring
 
 #: There is no interval where more of the draws than this have no value.
 _UNDEFINED = 0.05
-_FLIPS = 1000
 
 
 def check_level(level: float, option: str = "--ci") -> float:
@@ -197,14 +197,8 @@ class _Case:
         """Return whether random signs of the units' gaps give a calibration error as large."""
         if self.metric.interval != "gaps":
             return False
-        gaps = self.samples.runs[0].gaps(self.text, self.samples.places[0])
-        if gaps is None:
-            return False
-        of_items, weights, largest = gaps
-        of_units = np.zeros((self.samples.resampling.units, of_items.shape[1]))
-        np.add.at(of_units, self.samples.resampling.codes, of_items)
-        seed = self.samples.resampling.seed
-        return methods.gaps_share(of_units, weights, largest, _FLIPS, seed) > 1 - self.level
+        share = share_of_flips(self.samples, self.text)
+        return share is not None and share > 1 - self.level
 
     def _variance(self) -> float:
         return float(methods.jackknife_variance(self.samples.of("without", self.text)[0]))

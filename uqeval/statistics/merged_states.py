@@ -6,11 +6,15 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import SavedStates, tally_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: Options about the data that have to be the same in all runs.
 _OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")
@@ -39,8 +43,8 @@ class MergedStates:
             {tally_key(parameters) for parameters in file.parameters()} for file in self.files
         ]
         self._held = set.intersection(*tally_keys)
-        #: Of items whose states were checked: the evaluated pixels, and the tally that said so.
-        self.evaluated: dict[tuple[int, str], tuple[int, str]] = {}
+        #: By view: the evaluated pixels of each item, as `checked_states` has them.
+        self.evaluated: dict[str, tuple[NDArray[np.int64], str]] = {}
         self.index: dict[str, Any] = indices[0] | {
             "items": [name for index in indices for name in index["items"]],
             "records": [record for index in indices for record in index["records"]],

@@ -139,18 +139,3 @@ def percentile(draws: Array, level: float) -> Bounds:
     tail = (1 - level) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
     return Bounds(float(low), float(high), "percentile", float(draws.std()))
-
-
-def gaps_share(gaps: Array, weights: Array, largest: bool, flips: int, seed: int) -> float:
-    """Return the share of random sign flips whose value is at least the observed one.
-
-    `gaps` [unit, bin]: signed sums (right − expected) of each unit; the value is Σ_b w_b·|Σ_u g|,
-    or with `largest` the greatest w_b·|Σ_u g|. Under perfect calibration each unit's gaps are as
-    likely as their negative.
-    """
-    rng = np.random.Generator(np.random.PCG64(seed))
-    signs = rng.integers(0, 2, (flips, len(gaps))) * 2.0 - 1
-    fold = np.max if largest else np.sum
-    observed = fold(np.abs(gaps.sum(axis=0)) * weights)
-    flipped = fold(np.abs(signs @ gaps) * weights, axis=1)
-    return float((1 + (flipped >= observed * (1 - 1e-12)).sum()) / (1 + flips))

@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 
 from uqeval.metrics._columns import LazyFields
 from uqeval.metrics._tiles import RankedSets
-from uqeval.statistics.weighting import Fold, Make, Weighting, summable
-from uqeval.tallies._fields import is_large
+from uqeval.statistics.item_values import SparseValues
+from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, summable
 
 if TYPE_CHECKING:
     from uqeval.statistics.swapping import Halves
-    from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
+    from uqeval.tallies._loading import ItemColumns
 
 #: Bins of a tile.
 TILE = 512
 #: Dense tiles of items that are kept, in bytes; others are made again for each block of sets.
 _KEPT = 192 << 20
+#: Tiles of more bytes are summed by their entries, where these are less than a quarter.
+_SPARSE_BYTES = 16 << 20
+_SPARSE = 0.25
 
 
 @dataclass(frozen=True)
@@ -40,25 +42,25 @@ class RankedItems:
     column: NDArray[np.int32]
     fields: Mapping[str, NDArray[Any]]
     _dense: dict[tuple[Any, ...], NDArray[Any]] = field(default_factory=dict)
+    _entries: dict[tuple[str, int], SparseValues] = field(default_factory=dict)
     halves: dict[tuple[Any, ...], Halves | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> RankedItems:
-        """Return states that hold the `bins` of their large fields alone."""
-        large = {name: field for name, field in tally.fields.items() if is_large(field)}
-        is_used = np.zeros(max(field.shape[-1] for field in large.values()), bool)
-        for bins, _ in loaded:
-            is_used[bins] = True
-        column = np.concatenate([bins for bins, _ in loaded])
+    def of(cls, loaded: Sequence[ItemColumns]) -> RankedItems:
+        """Return the columns of some items in a row, and of those after them."""
+        firsts = np.cumsum([0, *(part.items for part in loaded)]).tolist()
+        item = np.concatenate(
+            [part.item + first for part, first in zip(loaded, firsts, strict=False)]
+        )
+        column = np.concatenate([part.column for part in loaded])
         fields = {
-            name: np.concatenate(
-                [_narrow(state[name]).reshape(-1, bins.size) for bins, state in loaded], axis=1
-            )
-            for name in large
+            name: np.concatenate([_narrow(part.fields[name]) for part in loaded], axis=1)
+            for name in loaded[0].fields
         }
-        item = np.repeat(np.arange(len(loaded)), [bins.size for bins, _ in loaded])
+        is_used = np.zeros(int(column.max(initial=-1)) + 1, bool)
+        is_used[column] = True
         at = np.cumsum(is_used) - 1  # of each bin among those that are taken
-        return cls._sorted(len(loaded), np.flatnonzero(is_used), item, at[column], fields)
+        return cls._sorted(firsts[-1], np.flatnonzero(is_used), item, at[column], fields)
 
     @classmethod
     def _sorted(
@@ -82,6 +84,7 @@ class RankedItems:
             at = np.full(ranked.items, -1)
             at[list(positions)] = first + np.arange(len(positions))
             retained = np.flatnonzero(at[ranked.item] >= 0)
+            retained = retained[np.argsort(at[ranked.item[retained]], kind="stable")]
             column = np.searchsorted(bins, ranked.bins)[ranked.column[retained]]
             fields = {name: values[:, retained] for name, values in ranked.fields.items()}
             items_of_pair.append((at[ranked.item[retained]], column, fields))
@@ -121,6 +124,27 @@ class RankedItems:
         """Return the columns of each tile."""
         size = self.bins.size
         return [slice(first, min(first + TILE, size)) for first in range(0, size, TILE)]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Return whether most numbers of an array of a tile would be zero."""
+        tile_bytes = self.items * min(self.bins.size, TILE) * 8
+        cells = self.items * self.bins.size
+        return tile_bytes > _SPARSE_BYTES and self.item.size < _SPARSE * cells
+
+    def entries(self, name: str, tile: int) -> SparseValues:
+        """Return a field of all items in one tile, [item, row·bin]."""
+        if (name, tile) not in self._entries:
+            values, span = self.fields[name], self.spans[tile]
+            first, last = self.starts[tile : tile + 2]
+            bins, rows = span.stop - span.start, len(values)
+            item, column = self.item[first:last], self.column[first:last] - span.start
+            place = (np.arange(rows)[:, None] * bins + column).T.reshape(-1)
+            value = values[:, first:last].T.reshape(-1).astype(np.float64)
+            self._entries[name, tile] = SparseValues(
+                self.items, rows * bins, np.repeat(item, rows), place.astype(np.int32), value
+            )
+        return self._entries[name, tile]
 
     def tile(self, name: str, tile: int, cumulated: bool) -> NDArray[Any]:
         """Return a field of all items in one tile, [item, row·bin], or its cumulative sums."""
@@ -163,11 +187,21 @@ class RankedItems:
         rows = len(self.fields[name])
         sums = np.zeros((sets, rows, self.bins.size))
         for tile, span in enumerate(self.spans):
-            sums_of_tile = fold(partial(self.tile, name, tile, False), (name, tile, False))
-            sums[:, :, span] = sums_of_tile.reshape(sets, rows, -1)
+            sums[:, :, span] = self.folded(name, tile, fold, False).reshape(sets, rows, -1)
         return sums
 
-    def sets(self, fold: Fold, sets: int, small: Mapping[str, Make]) -> RankedSets:
+    def folded(self, name: str, tile: int, fold: Fold, cumulated: bool) -> NDArray[Any]:
+        """Return a field of sets of items in one tile, [set, row·bin], or its cumulative sums."""
+        if not self.is_sparse:
+            return fold(partial(self.tile, name, tile, cumulated), (name, tile, cumulated))
+        sums = fold(partial(self.entries, name, tile), (name, tile, False))
+        if not cumulated:
+            return sums
+        rows = len(self.fields[name])
+        upto: NDArray[Any] = sums.reshape(len(sums), rows, -1).cumsum(axis=-1)
+        return upto.reshape(len(sums), -1)
+
+    def sets(self, fold: Fold, sets: int, small: Mapping[str, MakeSets]) -> RankedSets:
         """Return the states of sets of items; `small` makes their other fields."""
         large = {name: partial(self.whole, name, fold, sets) for name in self.fields}
         return RankedSets(
@@ -193,14 +227,14 @@ class _Folded:
         return sums.reshape(self.sets, -1, len(self.spans))
 
     def upto(self, name: str, tile: int) -> NDArray[Any]:
-        sums = self.fold(partial(self.items.tile, name, tile, True), (name, tile, True))
+        sums = self.items.folded(name, tile, self.fold, True)
         rows = len(self.items.fields[name])
         return sums.astype(np.float64, copy=False).reshape(self.sets, rows, -1)
 
 
-def weighted_by(weighting: Weighting) -> Fold:
-    """Return the sums over sets of items by their weights."""
-    return lambda make, key: weighting.sums(make())
+def weighted_by(sets: ItemSets) -> Fold:
+    """Return the sums over sets of items."""
+    return lambda make, key: sets.sums(make())
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

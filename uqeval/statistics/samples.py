@@ -14,14 +14,15 @@ from uqeval.records.addresses import Address
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
     from uqeval.statistics.stacked import Stacked
     from uqeval.tallies import Tally
 
-#: Weights of so many numbers are kept (32 MB), else made again for each variant.
-_KEPT = 1 << 22
+#: Draws of so many numbers are kept, else made again for each variant.
+_KEPT = 1 << 25
 #: Which sets of items are scored: all once; all but one unit; one unit alone; random draws.
 Sets = Literal["whole", "without", "alone", "drawn"]
 
@@ -38,9 +39,11 @@ class Samples:
     places: Sequence[Sequence[int]]
     resampling: Resampling
     named: Collection[str] | None = None
-    _made: dict[Sets, list[NDArray[np.int64]]] = field(default_factory=dict)
+    _draws: list[ItemSets] = field(default_factory=list)
     _known: dict[Sets, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
+    #: By address, the shares of random signs (`flips`).
+    shares: dict[str, float | None] = field(default_factory=dict)
     _joining: Lock = field(default_factory=Lock)
 
     @classmethod
@@ -56,22 +59,22 @@ class Samples:
         """Return the score at an address of each of the sets, [run, set]."""
         scores = self._known.setdefault(sets, {})
         if address not in scores:
-            addresses = [
-                missing for missing in self._beside(sets, address) if missing not in scores
-            ]
-            table = self.table(self._weights(sets), addresses)
+            addresses = [missing for missing in self.beside(sets, address) if missing not in scores]
+            table = self.table(self.sets(sets), addresses)
             scores |= {scored: table[:, :, i] for i, scored in enumerate(addresses)}
         return scores[address]
 
-    def _weights(self, sets: Sets) -> Iterable[NDArray[np.int64]]:
-        """Return weights [set, item] in blocks; small ones are made once."""
-        if self.resampling.items * self.resampling.draws > _KEPT:
-            return getattr(self.resampling, sets)()  # type: ignore[no-any-return]
-        if sets not in self._made:
-            self._made[sets] = list(getattr(self.resampling, sets)())
-        return self._made[sets]
+    def sets(self, sets: Sets) -> Sequence[ItemSets] | Iterable[ItemSets]:
+        """Return sets of units, in blocks; draws are made once, if they are few."""
+        if sets != "drawn":
+            return [getattr(self.resampling, sets)()]
+        if self.resampling.units * self.resampling.draws > _KEPT:
+            return self.resampling.drawn()
+        if not self._draws:
+            self._draws.extend(self.resampling.drawn())
+        return self._draws
 
-    def _beside(self, sets: Sets, address: str) -> list[str]:
+    def beside(self, sets: Sets, address: str) -> list[str]:
         """Return the scores of the same variant that are computed together.
 
         Of draws, and of all but one unit, only those whose intervals need the same sets. Only those
@@ -97,39 +100,48 @@ class Samples:
         """Return the score of all items, NaN where it is undefined."""
         return float(self.of("whole", address)[run, 0])
 
-    def table(
-        self, weights: Iterable[NDArray[np.int64]], addresses: Sequence[str]
-    ) -> NDArray[np.float64]:
-        """Return scores by blocks of weights [set, item]: [run, set, address]."""
-        blocks = [
+    def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> NDArray[np.float64]:
+        """Return scores of blocks of sets of units: [run, set, address]."""
+        scores = [
             np.stack(
                 [
                     self._of_run(scoring, positions, block, addresses)
                     for scoring, positions in zip(self.runs, self.places, strict=True)
                 ]
             )
-            for block in weights
+            for block in blocks
         ]
-        return np.concatenate(blocks, axis=1)
+        return np.concatenate(scores, axis=1)
 
     def _of_run(
         self,
         scoring: Scoring,
         positions: Sequence[int],
-        block: NDArray[np.int64],
+        block: ItemSets,
         addresses: Sequence[str],
     ) -> NDArray[np.float64]:
-        of_all = np.zeros((len(block), scoring.items), np.int64)
-        of_all[:, list(positions)] = block
-        if len(block) == 1 or 2 * self.resampling.units > self.resampling.items:
-            return scoring.table(of_all, addresses)
-        # The items of a unit have one weight: their states are added up once, not in each set.
-        of_units = block[:, np.unique(self.resampling.codes, return_index=True)[1]]
+        if isinstance(block, Subset):  # all items once, with the bits of the run
+            return scoring.table(Subset(positions, scoring.items), addresses)
+        sets = self.resampling.of_items(block, positions, scoring.items)
+        if self.resampling.is_of_items:
+            return scoring.table(sets, addresses)
 
-        def sets(tally: Tally, rows: slice) -> SetStates:
-            return self._joined(scoring, positions, tally).sets(of_units[rows])
+        def states_of(tally: Tally, rows: slice) -> SetStates:
+            return self.states(scoring, positions, tally, block.part(rows))
 
-        return scoring.table(of_all, addresses, sets)
+        return scoring.table(sets, addresses, states_of)
+
+    def states(
+        self, scoring: Scoring, positions: Sequence[int], tally: Tally, block: ItemSets
+    ) -> SetStates:
+        """Return the states of sets of units of one run.
+
+        The items of a unit have one weight: their states are added up once, not in each set.
+        """
+        if self.resampling.is_of_items:
+            sets = self.resampling.of_items(block, positions, scoring.items)
+            return scoring.stacked(tally).sets(sets)
+        return self._joined(scoring, positions, tally).sets(block)
 
     def _joined(self, scoring: Scoring, positions: Sequence[int], tally: Tally) -> Stacked:
         """Return the states of the units of one run."""

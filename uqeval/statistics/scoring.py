@@ -20,12 +20,12 @@ from uqeval.statistics.blas import one_blas_thread
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
-from uqeval.statistics.weighted import correlation, mean
-from uqeval.statistics.weighting import AllThenEach, Weighting
+from uqeval.statistics.weighted import correlation
+from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
-    from uqeval.metrics._evaluation import Evaluation
+    from uqeval.metrics._evaluation import Evaluation, Gaps
     from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies import Tally
 
@@ -116,9 +116,8 @@ class Scoring:
 
     def whole(self, items: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
         """Return the results of some items (None: all), with curves, by the keys of a report."""
-        weights = np.zeros((1, self.items), np.int64)
-        weights[0, list(range(self.items)) if items is None else list(items)] = 1
-        return self._whole(weights, self.evaluations)
+        chosen = range(self.items) if items is None else items
+        return self._whole(Subset(chosen, self.items), self.evaluations)
 
     @property
     def addresses(self) -> dict[str, tuple[Any, ...]]:
@@ -155,24 +154,24 @@ class Scoring:
         return None if place is None else self._evaluation_at(place)[0]
 
     def table(
-        self, weights: NDArray[np.int64], addresses: Sequence[str], sets: SetsOf | None = None
+        self, sets: ItemSets, addresses: Sequence[str], states_of: SetsOf | None = None
     ) -> NDArray[np.float64]:
-        """Return the scores at `addresses` of each row of `weights` [set, item]: [set, address],
-        NaN where they are undefined. Only what the addresses name is scored.
+        """Return the scores at `addresses` of sets of items: [set, address], NaN where they are
+        undefined. Only what the addresses name is scored.
 
-        `sets(tally, rows)`: the states of some rows, where they are known.
+        `states_of(tally, rows)`: the states of some of the sets, where they are known.
         """
-        scores = np.full((len(weights), len(addresses)), np.nan)
+        scores = np.full((sets.sets, len(addresses)), np.nan)
 
         def score(columns: ColumnsOfKey, rows: slice) -> None:
-            weighting = Weighting(weights[rows])
+            part = sets.part(rows)
             states = {
-                tally: sets(tally, rows) if sets else self.stacked(tally).sets(weighting)
+                tally: states_of(tally, rows) if states_of else self.stacked(tally).sets(part)
                 for tally in columns.tallies
             }
-            self.fill(scores[rows], columns, weights[rows], states)
+            self.fill(scores[rows], columns, part, states)
 
-        in_blocks(score, [(own, self.block(own)) for own in self.columns(addresses)], len(weights))
+        in_blocks(score, [(own, self.block(own)) for own in self.columns(addresses)], sets.sets)
         return scores
 
     def columns(self, addresses: Sequence[str]) -> list[ColumnsOfKey]:
@@ -197,37 +196,27 @@ class Scoring:
         self,
         scores: NDArray[np.float64],
         columns: ColumnsOfKey,
-        weights: NDArray[np.int64],
+        sets: ItemSets,
         states: Mapping[Tally, SetStates],
     ) -> None:
         """Put the scores of a variant or part into a table [set, address]; `states` are of the
-        sets of items that are the rows of `weights` [set, item].
+        sets of items.
         """
         words = {str(place[0]) for place in columns.places}
-        scored = self._columns(columns.key, weights, states, words)
+        scored = self._columns(columns.key, sets, states, words)
         for place, column in columns.places.items():
             if place in scored:
                 scores[:, column] = scored[place]
 
-    def gaps(
-        self, address: str, items: Sequence[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
-        """Return the signed gaps [item, bin] of some items of a score that is a sum of absolute
-        gaps, the weights [bin] of their sums, and whether the score is the largest; None for other
+    def gaps(self, address: str) -> tuple[str, Gaps] | None:
+        """Return the key of a score that is a sum of absolute gaps, and its gaps; None for other
         scores.
         """
         place = self.place(address)
         assert place is not None
         key, below = self._evaluation_at(place)
         gaps = self.evaluations[key].gaps().get(below)
-        if gaps is None:
-            return None
-        all_then_each = AllThenEach(items)
-        states = {
-            tally: self.stacked(tally).sets(all_then_each)
-            for tally in self.evaluations[key].tallies()
-        }
-        return gaps.signed(states)[1:], gaps.weights(states)[0], gaps.largest
+        return None if gaps is None else (key, gaps)
 
     def _evaluation_at(self, place: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         """Return the key of the variant or part that a place in the results is of, and the place in
@@ -253,7 +242,7 @@ class Scoring:
     def _columns(
         self,
         key: str,
-        weights: NDArray[np.int64],
+        sets: ItemSets,
         states: Mapping[Tally, SetStates],
         fields: Collection[str],
     ) -> dict[tuple[Any, ...], NDArray[Any]]:
@@ -262,28 +251,28 @@ class Scoring:
         evaluation_states = {tally: states[tally] for tally in evaluation.tallies()}
         over = evaluation.over_items()
         if over.leaves_out is not None:
-            item_weights = weights * self._kept(key).astype(np.int64)
+            kept_sets = sets.only(self._kept(key))
             evaluation_states |= {
-                tally: self.stacked(tally).sets(item_weights) for tally in over.kept_only
+                tally: self.stacked(tally).sets(kept_sets) for tally in over.kept_only
             }
         with np.errstate(all="ignore"):  # 0/0 is undefined: NaN
             results = dict(evaluation.columns(evaluation_states, fields))
-        means = self._means(weights, {key: evaluation}, fields)
+        means = self._means(sets, {key: evaluation}, fields)
         return results | {tuple(name.split(".")): values for (_, name), values in means.items()}
 
     def _whole(
-        self, weights: NDArray[np.int64], evaluations: Mapping[str, Evaluation[Any]]
+        self, items: ItemSets, evaluations: Mapping[str, Evaluation[Any]]
     ) -> dict[str, dict[str, Any]]:
-        """Return the results of one set of items, with curves, `weights` [1, item]."""
+        """Return the results of one set of items, with curves."""
         results: dict[str, dict[str, Any]] = {}
-        means = self._means(weights, evaluations)
+        means = self._means(items, evaluations)
         for key, evaluation in evaluations.items():
             states, over = {}, evaluation.over_items()
             for tally in evaluation.tallies():
-                stacked, tally_weights = self.stacked(tally), weights
+                stacked, tally_items = self.stacked(tally), items
                 if over.leaves_out is not None and tally in over.kept_only:
-                    tally_weights = weights * self._kept(key).astype(np.int64)
-                states[tally] = stacked.state(stacked.folded(tally_weights), 0)
+                    tally_items = items.only(self._kept(key))
+                states[tally] = stacked.state(stacked.folded(tally_items), 0)
             record = evaluation.scores(states)
             for name in (*over.means, *over.correlations, *over.of_states):
                 set_score(record, name, float(means[key, name][0]))
@@ -296,7 +285,7 @@ class Scoring:
 
     def _means(
         self,
-        weights: NDArray[np.int64],
+        sets: ItemSets,
         evaluations: Mapping[str, Evaluation[Any]],
         fields: Collection[str] | None = None,
     ) -> dict[tuple[str, str], NDArray[np.float64]]:
@@ -309,17 +298,17 @@ class Scoring:
             names = (*over.means, *over.correlations, *over.of_states)
             if fields is not None:
                 names = tuple(name for name in names if name.partition(".")[0] in fields)
-            w = weights * self._kept(key) if names else weights
+            kept_sets = sets
+            if names and over.leaves_out is not None:
+                kept_sets = sets.only(self._kept(key))
             for name in names:
                 if name in over.means:
-                    means[key, name] = mean(w, self._column(key, over.means[name]))
+                    means[key, name] = kept_sets.mean(self._column(key, over.means[name]))
                 elif name in over.correlations:
                     x, y = (self._column(key, field) for field in over.correlations[name])
-                    means[key, name] = correlation(w, x, y)
+                    means[key, name] = correlation(kept_sets.dense(self.items), x, y)
                 else:
-                    values = self._of_states(key, name)
-                    repeated_weights = np.repeat(weights, values.shape[1], axis=1)
-                    means[key, name] = mean(repeated_weights, values.reshape(-1))
+                    means[key, name] = sets.mean(self._of_states(key, name))
         return means
 
     def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
@@ -330,12 +319,12 @@ class Scoring:
             self._read[key, name] = np.array(rows, np.float64)
         return self._read[key, name]
 
-    def _kept(self, key: str) -> NDArray[np.float64]:
-        """Return 1 for each item that the means of a variant are over, 0 for the others."""
-        is_retained = np.ones(self.items)
-        if (name := self.evaluations[key].over_items().leaves_out) is not None:
-            is_retained -= self._column(key, name)
-        return np.nan_to_num(is_retained)
+    def _kept(self, key: str) -> NDArray[np.bool_]:
+        """Return which items the means of a variant are over."""
+        name = self.evaluations[key].over_items().leaves_out
+        assert name is not None
+        is_kept: NDArray[np.bool_] = self._column(key, name) == 0
+        return is_kept
 
     def _column(self, key: str, field: str) -> NDArray[np.float64]:
         """Return a field of the items' records, NaN where it is undefined."""

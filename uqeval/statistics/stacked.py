@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -11,54 +12,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.metrics._columns import LazyFields, SetStates
-from uqeval.statistics.checked_states import checked_columns, checked_states
+from uqeval.statistics.checked_states import checked_items
+from uqeval.statistics.item_columns import Columns, Gathered
+from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.ranked_items import RankedItems, weighted_by
-from uqeval.statistics.swapping import Halves, Swaps
-from uqeval.statistics.weighting import LIGHT_WEIGHT, Fold, Make, Weighting
+from uqeval.statistics.swapping import Swaps
+from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, Values, best_by_unit
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import is_large
 
 if TYPE_CHECKING:
     from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies._fields import Field, State
+    from uqeval.tallies._loading import LoadedItems
 
 
 class Stacked:
     """The states of all items of one tally: each field [item, number], large ones by the numbers
     that any item has. Those of counts by rank are `ranked`."""
 
-    def __init__(self, tally: Tally, states: Iterable[State]) -> None:
-        self._begin(tally, tally.fields)
-        thin = [tally.thin(state) for state in tally.centred(states)]
-        for i, field in enumerate(self.whole.values()):
-            entries = [state[i] for state in thin]
-            if entries[0][0] is None:
-                self._add(None, np.stack([values for _, values in entries]))
-                continue
-            indices = np.unique(np.concatenate([np.asarray(p) for p, _ in entries]))
-            values = np.repeat(field[indices][None], len(entries), axis=0)
-            for row, (p, v) in zip(values, entries, strict=True):
-                row[np.searchsorted(indices, np.asarray(p))] = v
-            self._add(indices, values)
+    ranked: RankedItems | None = None
+
+    def __init__(self, tally: Tally, loaded: Iterable[LoadedItems], items: int) -> None:
+        names = [
+            name
+            for name, field in tally.fields.items()
+            if not (tally.by_column and is_large(field))
+        ]
+        self._begin(tally, names)
+        gathered = {name: Gathered(tally.fields[name], items, self.is_centred) for name in names}
+        ranked = []
+        for part in loaded:
+            fields = dict(zip(tally.fields, part.counted.fields, strict=True))
+            for name in names:
+                gathered[name].add(fields[name])
+            if tally.by_column and part.columns is not None:
+                ranked.append(part.columns)
+        if self.is_centred:
+            state = {
+                name: own.array().reshape(-1, *own.field.shape) for name, own in gathered.items()
+            }
+            for values in tally.centred(state).values():
+                self._add(None, values.reshape(len(values), -1))
+        else:
+            for name in names:
+                self._add(*gathered[name].values())
+        if ranked:
+            self.ranked = RankedItems.of(ranked)
 
     @classmethod
     def of(cls, saved: StatesSource, tally: Tally) -> Stacked:
-        """Return stack the checked states of all items. Raises `StoreError` as `checked_states`
-        does.
-        """
-        if tally.by_column:
-            return cls._of_columns(tally, list(checked_columns(saved, tally)))
-        return cls(tally, (state for _, state in checked_states(saved, tally)))
-
-    @classmethod
-    def _of_columns(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> Stacked:
-        """Return stack states that hold the `columns` of their large fields alone."""
-        self = cls.__new__(cls)
-        self._begin(tally, [name for name, field in tally.fields.items() if not is_large(field)])
-        self.ranked = RankedItems.of(tally, loaded)
-        for name in self.names:
-            self._add(None, np.stack([state[name].reshape(-1) for _, state in loaded]))
-        return self
+        """Return the checked states of all items. Raises `StoreError` as `checked_items` does."""
+        return cls(tally, checked_items(saved, tally), len(saved.index["items"]))
 
     @property
     def is_centred(self) -> bool:
@@ -77,20 +82,35 @@ class Stacked:
         self._begin(first.tally, first.names)
         if first.ranked is not None and second.ranked is not None:
             self.ranked = RankedItems.paired([first.ranked, second.ranked], items)
-        for i, name in enumerate(self.names):
+        for i in range(len(self.names)):
+            is_sparse = any(stack.values[i].is_sparse for stack in stacks)
             pair = [
-                stack.values[i].all()[list(at)] for stack, at in zip(stacks, items, strict=True)
+                stack.values[i].take(at, is_sparse) for stack, at in zip(stacks, items, strict=True)
             ]
-            indices = first.places[i]
-            if indices is not None:
-                indices = np.union1d(indices, np.asarray(second.places[i]))
-                for k, stack in enumerate(stacks):
-                    wide = np.full((len(pair[k]), indices.size), self.identity(name), pair[k].dtype)
-                    wide[:, np.searchsorted(indices, np.asarray(stack.places[i]))] = pair[k]
-                    pair[k] = wide
-            dtype = self.tally.fields[name].dtype
-            self._add(indices, np.concatenate(pair).astype(dtype, copy=False))
+            self._add(*self._paired(i, stacks, pair))
         return self
+
+    def _paired(
+        self, i: int, stacks: Sequence[Stacked], pair: Sequence[Values]
+    ) -> tuple[NDArray[Any] | None, Values]:
+        """Return the i-th dense field of items of two runs, and which numbers these are."""
+        field = self.tally.fields[self.names[i]]
+        all_places = [stack.places[i] for stack in stacks]
+        indices = None
+        if any(places is not None for places in all_places):
+            every = np.arange(math.prod(field.shape))
+            known = [every if places is None else places for places in all_places]
+            indices = np.union1d(*known)
+            identity = self.identity(self.names[i])
+            pair = [
+                _widened(values, np.searchsorted(indices, own), indices.size, identity)
+                for values, own in zip(pair, known, strict=True)
+            ]
+        sparse = [values for values in pair if isinstance(values, SparseValues)]
+        if sparse:
+            return indices, SparseValues.joined(sparse)
+        rows = [values for values in pair if isinstance(values, np.ndarray)]
+        return indices, np.concatenate(rows).astype(field.dtype, copy=False)
 
     def by_unit(self, unit_of: NDArray[np.int64], units: int) -> Stacked:
         """Return the states of units of items; `unit_of`: that of each item, -1 for none."""
@@ -98,23 +118,30 @@ class Stacked:
         copied._begin(self.tally, self.names)
         if self.ranked is not None:
             copied.ranked = self.ranked.by_unit(unit_of, units)
-        weighting = Weighting((unit_of == np.arange(units)[:, None]).astype(np.int64))
-        for i, name in enumerate(self.names):
-            dtype = self.tally.fields[name].dtype
-            copied._add(self.places[i], self._field(i, weighting).astype(dtype, copy=False))
+        for i in range(len(self.names)):
+            copied.places.append(self.places[i])
+            copied.values.append(self._of_units(i, unit_of, units))
         return copied
+
+    def _of_units(self, i: int, unit_of: NDArray[np.int64], units: int) -> Columns:
+        """Return the i-th dense field of units of items."""
+        field, values = self.tally.fields[self.names[i]], self.values[i]
+        if field.merge == "sum":
+            return values.by_unit(unit_of, units)
+        best = np.maximum if field.merge == "max" else np.minimum
+        identity = self.identity(self.names[i])
+        return Columns.of(best_by_unit(best, values.array(), identity, unit_of, units))
 
     def _begin(self, tally: Tally, names: Iterable[str]) -> None:
         self.tally = tally
         self.whole = {name: values.reshape(-1) for name, values in tally.empty().items()}
         self.names = tuple(names)
-        self.ranked: RankedItems | None = None
         self.places: list[NDArray[Any] | None] = []
-        self.values: list[_Columns] = []
+        self.values: list[Columns] = []
 
-    def _add(self, indices: NDArray[Any] | None, values: NDArray[Any]) -> None:
+    def _add(self, indices: NDArray[Any] | None, values: Values) -> None:
         self.places.append(indices)
-        self.values.append(_Columns.of(values))
+        self.values.append(Columns.of(values))
 
     def identity(self, name: str) -> Any:
         """Return a number of the empty state."""
@@ -132,28 +159,27 @@ class Stacked:
         ranked = 0 if self.ranked is None else self.ranked.numbers
         return ranked + sum(values.width for values in self.values)
 
-    def folded(self, weights: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """Return each field over the items of each row of `weights` [set, item]: [set, number].
+    def folded(self, sets: ItemSets) -> list[NDArray[Any]]:
+        """Return each field over sets of items: [set, number].
 
         One set of items taken once has the same bits as if they had been folded one by one.
         """
-        weighting = Weighting(weights)
-        dense = {name: self._field(i, weighting) for i, name in enumerate(self.names)}
+        dense = {name: self._field(i, sets) for i, name in enumerate(self.names)}
         if self.ranked is not None:
-            fold = weighted_by(weighting)
+            fold = weighted_by(sets)
             for name in self.ranked.fields:
-                dense[name] = self.ranked.whole(name, fold, len(weights)).reshape(len(weights), -1)
+                dense[name] = self.ranked.whole(name, fold, sets.sets).reshape(sets.sets, -1)
         return [
             dense[name].astype(field.dtype, copy=False) for name, field in self.tally.fields.items()
         ]
 
-    def _field(self, i: int, weighting: Weighting) -> NDArray[Any]:
+    def _field(self, i: int, sets: ItemSets) -> NDArray[Any]:
         """Return the i-th dense field over the items of each set: [set, number]."""
         merge, values = self.tally.fields[self.names[i]].merge, self.values[i]
         if merge == "sum":
-            return values.sums(weighting)
+            return values.sums(sets)
         best = np.maximum if merge == "max" else np.minimum
-        return weighting.extremes(best, values.all(), self.identity(self.names[i]))
+        return sets.extremes(best, values.array(), self.identity(self.names[i]))
 
     def state(self, folded: Sequence[NDArray[Any]], row: int) -> State:
         """Return the state of one set for `metrics`; valid until the next call."""
@@ -177,15 +203,14 @@ class Stacked:
         assert self.columns is not None
         return (rows + self.columns).reshape(-1)
 
-    def sets(self, weights: NDArray[np.int64] | Weighting) -> SetStates:
-        """Return the states of the sets of items that are the rows of `weights` [set, item].
+    def sets(self, sets: ItemSets) -> SetStates:
+        """Return the states of sets of items.
 
         Counts are float64, in which they are exact, so that scores are divisions of arrays. A field
         is summed when a score first reads it.
         """
-        weighting = weights if isinstance(weights, Weighting) else Weighting(weights)
-        fields = [partial(self._field, i, weighting) for i in range(len(self.names))]
-        return self._sets(fields, weighted_by(weighting), weighting.sets)
+        fields = [partial(self._field, i, sets) for i in range(len(self.names))]
+        return self._sets(fields, weighted_by(sets), sets.sets)
 
     def swapped(self, swaps: Swaps) -> tuple[SetStates, SetStates]:
         """Return the states of two runs that change places, where the items are those of one run
@@ -199,13 +224,13 @@ class Stacked:
         )
         return first, second
 
-    def _sets(self, fields: Sequence[Make], fold: Fold, sets: int) -> SetStates:
+    def _sets(self, fields: Sequence[MakeSets], fold: Fold, sets: int) -> SetStates:
         make = {name: partial(self._shaped, i, fields[i]) for i, name in enumerate(self.names)}
         if self.ranked is not None:
             return self.ranked.sets(fold, sets, make)
         return SetStates(LazyFields(make))
 
-    def _shaped(self, i: int, make: Make) -> NDArray[Any]:
+    def _shaped(self, i: int, make: MakeSets) -> NDArray[Any]:
         """Return the i-th dense field of several sets in its shape."""
         field, indices = self.tally.fields[self.names[i]], self.places[i]
         sums = make().astype(np.float64, copy=False)
@@ -239,68 +264,10 @@ class _SwappedField:
         return stacked.values[self.i].swapped(self.swaps)
 
 
-#: Fields of fewer numbers than this are not worth two products.
-_WIDE = 1000
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Numbers [item, column] of a field, by the types in which all their sums are exact."""
-
-    width: int
-    parts: Sequence[tuple[NDArray[Any] | slice, NDArray[Any]]]
-
-    @classmethod
-    def of(cls, values: NDArray[Any]) -> _Columns:
-        """Return counts as float32 or float64, which multiply fast, where sums of them are
-        exact.
-        """
-        width = values.shape[1]
-        if values.dtype.kind != "i" or width < _WIDE:
-            return cls(width, [(slice(None), _summable(values))])
-        light = values.sum(axis=0, dtype=np.float64) * LIGHT_WEIGHT < 2**24
-        if light.all():
-            return cls(width, [(slice(None), values.astype(np.float32))])
-        parts: list[tuple[NDArray[Any] | slice, NDArray[Any]]] = []
-        if light.any():
-            parts.append((np.flatnonzero(light), values[:, light].astype(np.float32)))
-        parts.append((np.flatnonzero(~light), _summable(values[:, ~light])))
-        return cls(width, parts)
-
-    def sums(self, weighting: Weighting) -> NDArray[Any]:
-        """Return sums over the items of each set: [set, column]."""
-        return self._joined([weighting.sums(values) for _, values in self.parts])
-
-    def swapped(self, swaps: Swaps) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Return sums of both of two runs; None where they do not follow from differences."""
-        halves = [part_halves for part_halves in self._halves if part_halves is not None]
-        if len(halves) < len(self.parts):
-            return None
-        first_sums, second_sums = zip(*map(swaps.pair, halves), strict=True)
-        return self._joined(first_sums), self._joined(second_sums)
-
-    @cached_property
-    def _halves(self) -> list[Halves | None]:
-        """Return for each part the halves of its items."""
-        return [Halves.of(values) for _, values in self.parts]
-
-    def _joined(self, sums: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        if len(sums) == 1:
-            return sums[0]
-        joined_sums = np.empty((len(sums[0]), self.width), np.result_type(*sums))
-        for (at, _), part_sums in zip(self.parts, sums, strict=True):
-            joined_sums[:, at] = part_sums
-        return joined_sums
-
-    def all(self) -> NDArray[Any]:
-        """Return the numbers of every item [item, column]."""
-        return self.sums(Weighting(np.eye(len(self.parts[0][1]), dtype=np.int64)))
-
-
-def _summable(values: NDArray[Any]) -> NDArray[Any]:
-    """Return float64 values, which multiply fast, where every sum over as many items is
-    exact in it.
-    """
-    if values.dtype.kind == "i" and np.abs(values).max(initial=0) * len(values) >= 2**53:
-        return values
-    return values.astype(np.float64)
+def _widened(values: Values, columns: NDArray[Any], width: int, identity: Any) -> Values:
+    """Return numbers [item, number] as these columns of `width`, the others as in no item."""
+    if isinstance(values, SparseValues):
+        return values.widened(columns, width)
+    wide = np.full((len(values), width), identity, values.dtype)
+    wide[:, columns] = values
+    return wide

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.statistics.weighting import Fold, Make, Weighting
+from uqeval.statistics.item_values import SparseValues
+from uqeval.statistics.weighting import Fold, Make, Values, Weighting
 
 #: Differences of two runs that are kept for the next sets, in bytes.
 _KEPT = 192 << 20
@@ -25,13 +26,15 @@ class Halves:
     second: NDArray[np.float64]
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Halves | None:
+    def of(cls, values: Values) -> Halves | None:
         """Return the halves of numbers [item, number] of one run, then of another; None where a
-        product could not hold their sums.
+        product could not hold their sums, or most numbers are zero.
 
         Counts whose differences add up to less than 2^24 are float32, in which their sums are
         exact.
         """
+        if isinstance(values, SparseValues):
+            return None
         if values.dtype.kind == "i" or not np.isfinite(values).all():
             return None
         first, second = np.split(values, 2)

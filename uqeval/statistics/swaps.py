@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.statistics.checked_states import Evaluated
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.scoring import ColumnsOfKey, Scoring, in_blocks
 from uqeval.statistics.stacked import Stacked
@@ -183,10 +184,11 @@ class _Pair:
             for tally in pair[1].tallies:
                 partner = self._back[tally]
                 first[partner], second[tally] = self.ours.stacked(partner).swapped(swaps)
-            weights = (weighting.weights for weighting in swaps.weightings)
-            runs = zip((self.ours, self.theirs), pair, weights, (first, second), strict=True)
-            for run, (scoring, columns, weights_of_run, states) in enumerate(runs):
-                scoring.fill(scores[run, rows], columns, weights_of_run, states)
+            runs = zip(
+                (self.ours, self.theirs), pair, swaps.weightings, (first, second), strict=True
+            )
+            for run, (scoring, columns, weighting, states) in enumerate(runs):
+                scoring.fill(scores[run, rows], columns, weighting, states)
 
         pairs = zip(self.ours.columns(addresses), self.theirs.columns(addresses), strict=True)
         in_blocks(score, [(pair, self.ours.block(pair[0])) for pair in pairs], len(keeps_models))
@@ -243,7 +245,7 @@ class _Mixed:
     one: _Source
     other: _Source
     by: _Source
-    evaluated: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
+    evaluated: Evaluated = field(default_factory=dict)
 
     @property
     def path(self) -> Path | str:

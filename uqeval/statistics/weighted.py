@@ -1,4 +1,4 @@
-"""Means and correlations over items, each taken as often as its weight."""
+"""Correlations over items, each taken as often as its weight."""
 
 from __future__ import annotations
 
@@ -6,17 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of `values` [item] where they are defined, by `weights` [set, item]:
-    [set].
-    """
-    finite = np.isfinite(values)
-    w = weights[:, finite].astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        means: NDArray[np.float64] = (w @ values[finite]) / w.sum(axis=1)
-    return means
 
 
 def correlation(

@@ -1,7 +1,9 @@
-"""Sums of numbers of items over sets of items, each item as often as its weight."""
+"""Sets of items, and sums of numbers of items over each set."""
 
 from __future__ import annotations
 
+import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -9,40 +11,78 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.statistics.item_values import SparseValues
+
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
 LIGHT_WEIGHT = 16
+#: Units between two of which the sums of all before and all after are kept.
+_GRID = 1024
 
-
+Array = NDArray[Any]
+#: Numbers of items, [item, number].
+Values = Array | SparseValues
 #: Makes numbers [item, number].
-Make = Callable[[], NDArray[Any]]
+Make = Callable[[], Values]
+#: Makes numbers [set, …].
+MakeSets = Callable[[], Array]
 #: Sums over sets of the numbers that a function makes: [set, number]. The key names the numbers.
-Fold = Callable[[Make, tuple[Any, ...]], NDArray[Any]]
-#: Fewer sets than this are not worth sums over the items before and after each.
-_LEAST_SETS = 8
+Fold = Callable[[Make, tuple[Any, ...]], Array]
 
 
-class Weighting:
-    """Sums over the items of each row of `weights` [set, item]."""
+class ItemSets(ABC):
+    """`sets` sets of items, each with as many of each item as its weight."""
 
-    def __init__(self, weights: NDArray[np.int64]) -> None:
+    sets: int
+
+    @abstractmethod
+    def sums(self, values: Values) -> Array:
+        """Return the sums of `values` [item, number] over each set: [set, number].
+
+        An item of weight 0 adds nothing, not even infinity.
+        """
+
+    @abstractmethod
+    def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
+        """Return `best`, a minimum or maximum, of `values` [item, number]: [set, number]."""
+
+    @abstractmethod
+    def part(self, rows: slice) -> ItemSets:
+        """Return some of the sets."""
+
+    @abstractmethod
+    def at(self, places: NDArray[np.int64], items: int) -> ItemSets:
+        """Return the same sets of `items` others: item i is the one at `places[i]`."""
+
+    def mean(self, values: NDArray[np.float64]) -> Array:
+        """Return the mean of `values` [item] or [item, value] where they are defined: [set]."""
+        is_defined = np.isfinite(values).reshape(len(values), -1)
+        defined_values = np.where(is_defined, values.reshape(is_defined.shape), 0.0)
+        both = np.stack([defined_values.sum(axis=1), is_defined.sum(axis=1)], axis=1)
+        total, count = self.sums(both).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means: Array = total / count
+        return means
+
+    def dense(self, items: int) -> Array:
+        """Return the weights [set, item]."""
+        return self.sums(np.eye(items, dtype=np.int64))
+
+    def only(self, is_kept: NDArray[np.bool_]) -> ItemSets:
+        """Return the same sets without some items."""
+        return _Kept(self, is_kept)
+
+
+class Weighting(ItemSets):
+    """Sets by their `weights` [set, item], whole numbers that may be negative."""
+
+    def __init__(self, weights: Array) -> None:
         self.weights = weights
         self.sets = len(weights)
 
-    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums of `values` [item, number]: [set, number].
-
-        An item of weight 0 adds nothing, not even infinity. The items of one set, each taken once,
-        are added row by row, so that the sums have the bits of a run.
-        """
-        products: NDArray[Any]
-        if self._once is not None:
-            products = values[self._once].sum(axis=0)[None]
-        elif self._single is not None:
-            products = values[self._single]
-        elif self._left_out is not None:
-            items, left_out = self._left_out
-            is_whole = items.size == len(values)
-            products = _sums_without(values if is_whole else values[items], left_out)
+    def sums(self, values: Values) -> Array:
+        products: Array
+        if isinstance(values, SparseValues):
+            products = values.weighted(self._by_item)
         elif values.dtype.kind == "i":
             products = self.weights @ values
         elif values.dtype == np.float32 and self._light is not None:
@@ -50,85 +90,232 @@ class Weighting:
         elif np.isfinite(values).all():
             products = self._heavy @ values.astype(np.float64, copy=False)
         else:
-            products = np.stack([row[row > 0] @ values[row > 0] for row in self.weights])
+            products = np.stack([row[row != 0] @ values[row != 0] for row in self.weights])
         return products
 
-    def extremes(self, best: np.ufunc, values: NDArray[Any], identity: Any) -> NDArray[Any]:
-        """Return `best`, a minimum or maximum, of `values` [item, number]: [set, number]."""
+    def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
         return np.stack(
             [best.reduce(values[row > 0], axis=0, initial=identity) for row in self.weights]
         )
 
-    @cached_property
-    def _once(self) -> NDArray[np.bool_] | None:
-        """Return the items of a single set that takes none twice."""
-        is_subset = self.sets == 1 and self.weights.max(initial=0) <= 1
-        return self.weights[0] > 0 if is_subset else None
+    def part(self, rows: slice) -> Weighting:
+        is_whole = len(self.weights[rows]) == self.sets
+        return self if is_whole else Weighting(self.weights[rows])
 
-    @cached_property
-    def _single(self) -> NDArray[np.int64] | None:
-        """Return the item of each set, where each has one."""
-        is_single = self.weights.size and (self.weights.sum(axis=1) == 1).all()
-        return self.weights.argmax(axis=1) if is_single else None
+    def at(self, places: NDArray[np.int64], items: int) -> Weighting:
+        if np.array_equal(places, np.arange(items)):
+            return self
+        weights = np.zeros((self.sets, items), self.weights.dtype)
+        weights[:, places] = self.weights
+        return Weighting(weights)
 
-    @cached_property
-    def _left_out(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return items, and which of these each set leaves out, each another one."""
-        if self.sets < _LEAST_SETS or self.weights.max(initial=0) != 1:
-            return None
-        items = np.flatnonzero(self.weights.any(axis=0))
-        weights = self.weights[:, items]
-        left_out = weights.argmin(axis=1)
-        if (weights.sum(axis=1) != items.size - 1).any() or np.unique(left_out).size < self.sets:
-            return None
-        return items, left_out
+    def mean(self, values: NDArray[np.float64]) -> Array:
+        weights = np.repeat(self.weights, values[0].size, axis=1) if len(values) else self.weights
+        is_defined = np.isfinite(values.reshape(-1))
+        w = weights[:, is_defined].astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means: Array = (w @ values.reshape(-1)[is_defined]) / w.sum(axis=1)
+        return means
+
+    def dense(self, items: int) -> Array:
+        return self.weights
+
+    def only(self, is_kept: NDArray[np.bool_]) -> Weighting:
+        return Weighting(self.weights * is_kept.astype(np.int64))
 
     @cached_property
     def _heavy(self) -> NDArray[np.float64]:
         return self.weights.astype(np.float64)
 
     @cached_property
+    def _by_item(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self.weights.T, np.float64)
+
+    @cached_property
     def _light(self) -> NDArray[np.float32] | None:
-        light = self.weights.max(initial=0) <= LIGHT_WEIGHT
-        return self.weights.astype(np.float32) if light else None
+        is_light = np.abs(self.weights).max(initial=0) <= LIGHT_WEIGHT
+        return self.weights.astype(np.float32) if is_light else None
 
 
-class AllThenEach(Weighting):
-    """Sums over some items together, then over each of them alone: no weights for every pair."""
+class Subset(Weighting):
+    """One set of items, each taken once: the sums have the bits of a run over these items."""
 
-    def __init__(self, items: Sequence[int]) -> None:
-        self._items = np.asarray(items, np.int64)
-        self.sets = 1 + self._items.size
+    def __init__(self, chosen: Sequence[int] | NDArray[np.int64], items: int) -> None:
+        self.is_chosen = np.zeros(items, bool)
+        self.is_chosen[np.asarray(chosen, np.int64)] = True
+        super().__init__(self.is_chosen[None].astype(np.int64))
 
-    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums of `values` [item, number]: [set, number]."""
-        own = values[self._items]
-        return np.concatenate([own.sum(axis=0)[None], own])
+    def sums(self, values: Values) -> Array:
+        if isinstance(values, SparseValues):
+            return values.total(self.is_chosen)[None]
+        products: Array = values[self.is_chosen].sum(axis=0)[None]
+        return products
 
-    def extremes(self, best: np.ufunc, values: NDArray[Any], identity: Any) -> NDArray[Any]:
-        """Return `best` of `values` [item, number]: [set, number]."""
-        own = values[self._items]
-        return np.concatenate([best.reduce(own, axis=0, initial=identity)[None], own])
+    def only(self, is_kept: NDArray[np.bool_]) -> Subset:
+        return Subset(np.flatnonzero(self.is_chosen & is_kept), len(is_kept))
 
 
-def _sums_without(values: NDArray[Any], left_out: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the sums of `values` [item, number] over all items but one, that of each set.
+class Each(ItemSets):
+    """One set for each of some items, which has this item alone."""
 
-    Added up are the items of no set, and in the order of the sets those before and those after.
-    Nothing is subtracted: a large item costs the others no digits.
+    def __init__(self, chosen: NDArray[np.int64]) -> None:
+        self.chosen, self.sets = chosen, len(chosen)
+
+    def sums(self, values: Values) -> Array:
+        return values.rows(self.chosen) if isinstance(values, SparseValues) else values[self.chosen]
+
+    def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
+        chosen_values: Array = values[self.chosen]
+        return chosen_values
+
+    def part(self, rows: slice) -> Each:
+        return Each(self.chosen[rows])
+
+    def at(self, places: NDArray[np.int64], items: int) -> Each:
+        return Each(places[self.chosen])
+
+
+class AllBut(ItemSets):
+    """One set for each of `chosen` items, which has all others of them, each once.
+
+    A set is the items before it and those after it, in this order. Nothing is subtracted: a large
+    item costs the others no digits. `rows`: the sets of this part of all.
     """
-    is_of_none = np.ones(len(values), bool)
-    is_of_none[left_out] = False
-    own = values[left_out]
-    sums: NDArray[Any] = np.zeros_like(own)
-    np.cumsum(own[:-1], axis=0, out=sums[1:])
-    sums[:-1] += np.cumsum(own[:0:-1], axis=0)[::-1]
-    if is_of_none.any():
-        sums += np.add.reduce(values, axis=0, where=is_of_none[:, None])
+
+    def __init__(
+        self,
+        chosen: NDArray[np.int64],
+        rows: range | None = None,
+        known: dict[int, tuple[weakref.ref[Any], Array, Array]] | None = None,
+    ) -> None:
+        self.chosen = chosen
+        self._rows = range(len(chosen)) if rows is None else rows
+        self.sets = len(self._rows)
+        #: By the identity of values: these, and the sums before and after points of a grid.
+        self._known = {} if known is None else known
+
+    def sums(self, values: Values) -> Array:
+        first, last = self._rows.start, self._rows.stop
+        own = self._of(values, first, last)
+        sums = np.zeros_like(own)
+        np.cumsum(own[:-1], axis=0, out=sums[1:])
+        sums[:-1] += np.cumsum(own[:0:-1], axis=0)[::-1]
+        if self.sets < len(self.chosen):
+            before, after = self._grid(values)
+            start, stop = first // _GRID, -(-last // _GRID)
+            sums += before[start] + self._total(values, start * _GRID, first)
+            sums += after[stop] + self._total(values, last, min(stop * _GRID, len(self.chosen)))
+        return sums
+
+    def _grid(self, values: Values) -> tuple[Array, Array]:
+        """Return the sums of all items before, and from, every `_GRID`-th item: [point, number]."""
+        known = self._known.get(id(values))
+        if known is None or known[0]() is not values:
+            ends = range(_GRID, len(self.chosen) + _GRID, _GRID)
+            cells = np.stack(
+                [self._total(values, end - _GRID, min(end, len(self.chosen))) for end in ends]
+            )
+            before = np.concatenate([np.zeros_like(cells[:1]), np.cumsum(cells, axis=0)])
+            after = np.concatenate([np.cumsum(cells[::-1], axis=0)[::-1], np.zeros_like(cells[:1])])
+            self._known[id(values)] = known = weakref.ref(values), before, after
+        return known[1:]
+
+    def _of(self, values: Values, first: int, last: int) -> Array:
+        chosen = self.chosen[first:last]
+        return values.rows(chosen) if isinstance(values, SparseValues) else values[chosen]
+
+    def _total(self, values: Values, first: int, last: int) -> Array:
+        if isinstance(values, SparseValues):
+            return values.total_of(self.chosen[first:last])
+        total: Array = self._of(values, first, last).sum(axis=0)
+        return total
+
+    def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
+        own = values[self.chosen]
+        ends = np.full((1, *own.shape[1:]), identity, own.dtype)
+        before = best.accumulate(np.concatenate([ends, own[:-1]]), axis=0)
+        after = best.accumulate(np.concatenate([ends, own[:0:-1]]), axis=0)[::-1]
+        bests: Array = best(before, after)[self._rows.start : self._rows.stop]
+        return bests
+
+    def part(self, rows: slice) -> AllBut:
+        return AllBut(self.chosen, self._rows[rows], self._known)
+
+    def at(self, places: NDArray[np.int64], items: int) -> AllBut:
+        return AllBut(places[self.chosen], self._rows)
+
+
+class InUnits(ItemSets):
+    """Sets of units of items; `unit_of`: the unit of each item, -1 for none."""
+
+    def __init__(self, units: ItemSets, unit_of: NDArray[np.int64], count: int) -> None:
+        self._units, self._unit_of, self._count = units, unit_of, count
+        self.sets = units.sets
+
+    def sums(self, values: Values) -> Array:
+        return self._units.sums(by_unit(values, self._unit_of, self._count))
+
+    def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
+        best_of_units = best_by_unit(best, values, identity, self._unit_of, self._count)
+        return self._units.extremes(best, best_of_units, identity)
+
+    def part(self, rows: slice) -> InUnits:
+        return InUnits(self._units.part(rows), self._unit_of, self._count)
+
+    def at(self, places: NDArray[np.int64], items: int) -> InUnits:
+        unit_of = np.full(items, -1)
+        unit_of[places] = self._unit_of
+        return InUnits(self._units, unit_of, self._count)
+
+
+class _Kept(ItemSets):
+    """Sets without the items that are not kept."""
+
+    def __init__(self, inner: ItemSets, is_kept: NDArray[np.bool_]) -> None:
+        self._inner, self._is_kept, self.sets = inner, is_kept, inner.sets
+
+    def sums(self, values: Values) -> Array:
+        if isinstance(values, SparseValues):
+            return self._inner.sums(values.only(self._is_kept))
+        return self._inner.sums(np.where(self._is_kept[:, None], values, values.dtype.type(0)))
+
+    def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
+        kept_values = np.where(self._is_kept[:, None], values, identity)
+        return self._inner.extremes(best, kept_values, identity)
+
+    def part(self, rows: slice) -> _Kept:
+        return _Kept(self._inner.part(rows), self._is_kept)
+
+    def at(self, places: NDArray[np.int64], items: int) -> _Kept:
+        is_kept = np.zeros(items, bool)
+        is_kept[places] = self._is_kept
+        return _Kept(self._inner.at(places, items), is_kept)
+
+
+def by_unit(values: Values, unit_of: NDArray[np.int64], units: int) -> Values:
+    """Return the sums of `values` [item, number] over the items of each unit: [unit, number]."""
+    if isinstance(values, SparseValues):
+        return values.by_unit(unit_of, units)
+    order = np.argsort(unit_of, kind="stable")
+    order = order[np.searchsorted(unit_of[order], 0) :]
+    sums = np.zeros((units, values.shape[1]), values.dtype)
+    starts = np.searchsorted(unit_of[order], np.arange(units))
+    if order.size:
+        # Every unit has an item.
+        np.add.reduceat(values[order], starts, axis=0, out=sums)
     return sums
 
 
-def summable(values: NDArray[Any], most: float) -> NDArray[Any]:
+def best_by_unit(
+    best: np.ufunc, values: Array, identity: Any, unit_of: NDArray[np.int64], units: int
+) -> Array:
+    """Return `best`, a minimum or maximum, of `values` [item, number]: [unit, number]."""
+    bests = np.full((units, values.shape[1]), identity, values.dtype)
+    best.at(bests, unit_of[unit_of >= 0], values[unit_of >= 0])
+    return bests
+
+
+def summable(values: Array, most: float) -> Array:
     """Return counts [item, …] in the fastest type in which their sums are exact, other numbers as
     float64. `most`: the largest sum over all items."""
     if values.dtype.kind not in "iu":

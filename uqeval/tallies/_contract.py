@@ -7,9 +7,8 @@ fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows wit
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Maps, State, Thin
+    from uqeval.tallies._fields import Counts, Maps, State, Thin
+    from uqeval.tallies._loading import LoadedItems
     from uqeval.tallies._packing import Packing
-
-#: Counts above this are invalid: sums of many would overflow int64.
-_MOST_COUNT = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -49,6 +46,8 @@ class Tally(ABC):
     counts_void: ClassVar[bool] = False
     #: Whether scores read its large fields by those columns (of the last axis) that hold anything.
     by_column: ClassVar[bool] = False
+    #: Whether `flaw`, `pixels` and `evaluated` hold for the occupied columns of large fields alone.
+    checks_columns: ClassVar[bool] = False
 
     @property
     def saved(self) -> bool:
@@ -83,33 +82,26 @@ class Tally(ABC):
         """Add the maps [y, x] of one item to a state, in place. Do not change the maps."""
 
     def flaw(self, state: State) -> str | None:
-        """Return a short description of an impossible count; None for a valid state."""
+        """Return a short description of an impossible count; None for a valid state.
+
+        Here and in `pixels` and `evaluated`, the first axis of the fields may be the items of
+        several states.
+        """
         return None
 
-    def pixels(self, state: State) -> int | None:
+    def pixels(self, state: State) -> Counts | None:
         """Return how many pixels a state counts; None if unknown."""
         return None
 
-    def evaluated(self, state: State) -> int | None:
+    def evaluated(self, state: State) -> Counts | None:
         """Return the number of pixels with a label or target in a state; None if unknown."""
         return None
 
     def check(self, state: State) -> None:
         """Raise `ValueError` for counts that are impossible. States may be forged."""
-        import numpy as np
+        from uqeval.tallies._loading import check_values
 
-        for name, field in self.packing.fields.items():
-            values = state[name]
-            if values.dtype.kind in "iu":
-                if values.size and not 0 <= values.min() <= values.max() <= _MOST_COUNT:
-                    wrong = values[(values < 0) | (values > _MOST_COUNT)].flat[0]
-                    raise ValueError(f"{self.id}.{name} holds the count {wrong}")
-            elif field.merge != "sum":  # a threshold that an item does not have is NaN
-                continue
-            elif np.isnan(values).any():
-                raise ValueError(f"{self.id}.{name} is not a number")
-            elif not field.signed and (values < 0).any():
-                raise ValueError(f"{self.id}.{name} holds the sum {values.min()}")
+        check_values(self.id, self.packing.fields, state)
         if (flaw := self.flaw(state)) is not None:
             raise ValueError(f"{self.id}: {flaw}")
 
@@ -160,8 +152,8 @@ class Tally(ABC):
         """Add `source` to `target`, in place."""
         self.fold(target, [(None, source[name].reshape(-1)) for name in self.fields])
 
-    def centred(self, states: Iterable[State]) -> Iterable[State]:
-        """Return the states of items with sums taken about a common value.
+    def centred(self, states: State) -> State:
+        """Return the states [item, …] of items with sums taken about a common value.
 
         Use it before summing subsets: large numbers would cost digits, and scores do not depend on
         the value. The default returns the states unchanged.
@@ -267,34 +259,32 @@ class Tally(ABC):
             target.reshape(-1)[slice(None) if indices is None else indices] = values
         return state
 
-    def load_columns(self, data: bytes) -> tuple[NDArray[Any], State]:
-        """Return which columns (of the last axis) of the large fields hold anything, ascending, and
-        the state with these columns alone. Raises `ValueError` as `load` does."""
+    def load_items(self, states: Sequence[bytes]) -> LoadedItems:
+        """Return the states of several items. Raises `ValueError` as `load` does."""
         import numpy as np
 
-        entries = self.packing.unpack(data)
-        width = max(
-            (field.shape[-1] for field in self.fields.values() if is_large(field)), default=1
-        )
-        large = [indices % width for indices, _ in entries if indices is not None and indices.size]
-        first = min((int(columns.min()) for columns in large), default=0)
-        is_used = np.zeros(
-            max((int(columns.max()) + 1 - first for columns in large), default=0), bool
-        )
-        for own in large:
-            is_used[own - first] = True
-        columns, at = np.flatnonzero(is_used) + first, np.cumsum(is_used) - 1
-        state: State = {}
-        for (name, field), (indices, values) in zip(self.fields.items(), entries, strict=True):
-            if indices is None:
-                state[name] = values.reshape(field.shape)
-                continue
-            shape = (*field.shape[:-1], columns.size)
-            state[name] = np.full(shape, identity(field), field.dtype)
-            rows = state[name].reshape(math.prod(field.shape[:-1]), columns.size)
-            rows[indices // width, at[indices % width - first]] = values
-        self.check(state)
-        return columns, state
+        from uqeval.tallies._loading import ItemColumns, LoadedItems, check_values
+
+        fields = self.packing.fields
+        counted = self.packing.unpack_items(states)
+        entries = dict(zip(fields, counted.fields, strict=True))
+        check_values(self.id, fields, {name: own.values for name, own in entries.items()})
+        is_sparse = any(own.places is not None for own in entries.values())
+        if is_sparse and not self.checks_columns:
+            parts = [self.load(state) for state in states]
+            pixels, evaluated = (
+                None if count(parts[0]) is None else np.array([count(part) for part in parts])
+                for count in (self.pixels, self.evaluated)
+            )
+            return LoadedItems(counted, None, pixels, evaluated)
+        columns = ItemColumns.of(fields, counted) if is_sparse else None
+        state = {} if columns is None else columns.padded(fields)
+        for name, own in entries.items():
+            if own.places is None:
+                state[name] = own.values.reshape(counted.items, *fields[name].shape)
+        if (flaw := self.flaw(state)) is not None:
+            raise ValueError(f"{self.id}: {flaw}")
+        return LoadedItems(counted, columns, self.pixels(state), self.evaluated(state))
 
     @property
     def most_bytes(self) -> int:

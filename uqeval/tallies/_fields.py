@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     State = dict[str, NDArray[Any]]
     Maps = dict[str, NDArray[Any]]
+    #: A count of a state; of the states of several items one for each, [item].
+    Counts = Any
     #: Of each field of a state, in order: places of its flat array (None: all), and values there.
     Thin = list[tuple[NDArray[Any] | None, NDArray[Any]]]
 

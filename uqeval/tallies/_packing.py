@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.tallies._fields import Field, identity, is_large, most_bytes
@@ -91,6 +91,21 @@ class Packing:
         if at != len(data):
             raise ValueError(f"{len(data) - at} bytes too many for a state of {self._id}")
         return thin
+
+    def unpack_items(self, states: Sequence[bytes]) -> CountedItems:
+        """Return the states of several items. Raises `ValueError` as `unpack` does."""
+        from uqeval.tallies._counted import CountedItems
+        from uqeval.tallies._loading import PackedRows
+
+        if len(states) < 2 or not all(state.startswith(self._mark) for state in states):
+            return CountedItems.of([self.unpack(state) for state in states])
+        rows = PackedRows(states, _MARK_BYTES)
+        fields = tuple(
+            rows.large(field, dtype) if is_large(field) else rows.small(field, dtype)
+            for field, dtype in zip(self.fields.values(), self._dtypes, strict=True)
+        )
+        rows.check_end()
+        return CountedItems(len(states), fields)
 
     def _fields_in(self, data: bytes) -> dict[str, Field]:
         if data.startswith(self._mark):

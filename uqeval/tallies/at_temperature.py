@@ -19,7 +19,7 @@ from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class _AtBeta(Tally):
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
 
-    def evaluated(self, state: State) -> int:
-        return int(state["count"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
 
     def _add(
         self, state: State, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]

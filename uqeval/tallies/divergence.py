@@ -10,7 +10,7 @@ from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
 if TYPE_CHECKING:
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Divergence(Tally):
         count = Field((1,), "int64")
         return {"total": Field((1,), "float64", signed=True), "finite": count, "infinite": count}
 
-    def pixels(self, state: State) -> int:
-        return int(state["finite"][0] + state["infinite"][0])
+    def pixels(self, state: State) -> Counts:
+        return state["finite"][..., 0] + state["infinite"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.divergence import kl_categorical, kl_gaussian

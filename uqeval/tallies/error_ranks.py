@@ -12,7 +12,7 @@ from uqeval.tallies.ranks import COARSE, CountsByRank
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
 RATIO, ERROR = 0, 1
@@ -29,6 +29,7 @@ class ErrorRanks(OfErrors, CountsByRank):
 
     id: ClassVar[str] = "error_ranks"
     by_column: ClassVar[bool] = True
+    checks_columns: ClassVar[bool] = True
     sigma: str = "sigma"
     bins: tuple[tuple[int, int], ...] = ()
     few: bool = False
@@ -49,11 +50,12 @@ class ErrorRanks(OfErrors, CountsByRank):
     def flaw(self, state: State) -> str | None:
         if "coarse" not in state:
             return None
-        ratios, errors = state["coarse"].sum(axis=1)
-        return "other numbers of ratios than of errors" if ratios != errors else None
+        counts = state["coarse"].sum(axis=-1)
+        differ = (counts[..., RATIO] != counts[..., ERROR]).any()
+        return "other numbers of ratios than of errors" if differ else None
 
-    def evaluated(self, state: State) -> int | None:
-        return None if self.bins else int(state["coarse"][1].sum())
+    def evaluated(self, state: State) -> Counts | None:
+        return None if self.bins else state["coarse"][..., ERROR, :].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
 

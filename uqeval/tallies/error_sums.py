@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
 #: How far below an edge a target may lie and still belong above it, in steps.
@@ -102,19 +101,19 @@ class ErrorSums(Tally):
 
     def flaw(self, state: State) -> str | None:
         count, zero = state["count"], state["zero"]
-        if (zero[:, 0] > count).any() or (zero[:, 1] > zero[:, 0]).any():
+        if (zero[..., 0] > count).any() or (zero[..., 1] > zero[..., 0]).any():
             return "more pixels with a standard deviation of 0 than pixels"
-        if (state["sums"][:, :4] < 0).any():
+        if (state["sums"][..., :4] < 0).any():
             return "a negative sum of errors or of standard deviations"
         if (state["least"] > state["most"])[count > 0].any():
             return "a minimum above the maximum"
         return None
 
-    def pixels(self, state: State) -> int | None:
-        return None if self.intervals else int(state["count"][0] + state["invalid"][0])
+    def pixels(self, state: State) -> Counts | None:
+        return None if self.intervals else state["count"][..., 0] + state["invalid"][..., 0]
 
-    def evaluated(self, state: State) -> int | None:
-        return None if self.intervals else int(state["count"][0])
+    def evaluated(self, state: State) -> Counts | None:
+        return None if self.intervals else state["count"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
@@ -134,26 +133,24 @@ class ErrorSums(Tally):
         item_state["means"] += item_state["sums"][:, 4] ** 2 / np.maximum(item_state["count"], 1)
         self.merge(state, item_state)
 
-    def centred(self, states: Iterable[State]) -> Iterator[State]:
-        """Yield item states with the targets counted from the first item's mean.
+    def centred(self, states: State) -> State:
+        """Return the items' states with the targets counted from the first item's mean.
 
         The variance of the target stays the same, and the sums of its means keep their digits.
         """
         import numpy as np
 
-        centre: Any = None
-        for state in states:
-            count, sums = state["count"], state["sums"]
-            centre = np.full(count.shape, np.nan) if centre is None else centre
-            nonempty = count > 0
-            mean = sums[nonempty, 4] / count[nonempty]
-            centre[nonempty] = np.where(np.isnan(centre[nonempty]), mean, centre[nonempty])
-            sums[nonempty, 4] = (
-                count[nonempty] * (mean - centre[nonempty]) + state["rest"][nonempty]
-            )
-            state["means"][nonempty] = sums[nonempty, 4] ** 2 / count[nonempty]
-            state["rest"][...] = 0.0
-            yield state
+        count, sums = states["count"], states["sums"].copy()
+        nonempty = count > 0
+        with np.errstate(all="ignore"):
+            mean = np.where(nonempty, sums[..., 4] / count, np.nan)
+            first = np.argmax(~np.isnan(mean), axis=0)[None]
+            centre = np.take_along_axis(mean, first, axis=0)
+            about = count * (mean - centre) + states["rest"]
+            sums[..., 4] = np.where(nonempty, about, sums[..., 4])
+            means = np.where(nonempty, sums[..., 4] ** 2 / count, states["means"])
+        rest = np.zeros_like(states["rest"])
+        return states | {"sums": sums, "means": means, "rest": rest}
 
     def _sum_item(self, item_state: State, maps: Maps) -> None:
         """Add all pixels as one group to an empty state."""

@@ -16,7 +16,7 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 #: Intervals between the nodes k / 4096 of the grid.
 FINE = 4096
@@ -36,6 +36,7 @@ class FineGaps(Tally):
     """
 
     id: ClassVar[str] = "fine_gaps"
+    checks_columns: ClassVar[bool] = True
     classes: int
     positive: bool = False
 
@@ -54,16 +55,16 @@ class FineGaps(Tally):
     def flaw(self, state: State) -> str | None:
         import numpy as np
 
-        pixels, absolute = int(state["pixels"][0]), float(state["absolute"][0])
+        pixels, absolute = state["pixels"][..., 0], state["absolute"][..., 0]
         # A confidence may be a little above 1 by rounding: 2 is the limit of other tallies, too.
-        if not absolute <= 2.0 * pixels:
+        if not (absolute <= 2.0 * pixels).all():
             return "a sum of gaps that its pixels cannot have"
-        if not np.abs(state["gaps"]).sum() <= absolute * (1 + 1e-9):
+        if not (np.abs(state["gaps"]).sum(axis=-1) <= absolute * (1 + 1e-9)).all():
             return "gaps with a greater sum than that of their pixels"
         return None
 
-    def evaluated(self, state: State) -> int:
-        return int(state["pixels"][0])
+    def evaluated(self, state: State) -> Counts:
+        return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.calibration import add_fine_gaps

@@ -13,7 +13,7 @@ from uqeval.tallies._ratios import OfErrors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
 #: More than what rounding can change of a ratio, relative.
@@ -75,10 +75,11 @@ class IntervalCounts(OfErrors):
         return {"counts": Field((len(self.factors) + 1,), "int64"), "ties": Field((1,), "int64")}
 
     def flaw(self, state: State) -> str | None:
-        return "more ties than pixels" if state["ties"][0] > state["counts"].sum() else None
+        ties = state["ties"][..., 0]
+        return "more ties than pixels" if (ties > self.evaluated(state)).any() else None
 
-    def evaluated(self, state: State) -> int:
-        return int(state["counts"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
@@ -114,8 +115,8 @@ class QuantileCounts(Tally):
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((len(self.quantiles) + 1,), "int64")}
 
-    def evaluated(self, state: State) -> int:
-        return int(state["counts"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

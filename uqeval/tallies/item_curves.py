@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class ItemCurves(Tally):
 
     def flaw(self, state: State) -> str | None:
         for name in ("kept", "kept_by_oracle"):
-            if (state[name] > state[name][:1]).any():
+            if (state[name] > state[name][..., :1]).any():
                 return "more pixels kept after a removal than before"
         return None
 
-    def evaluated(self, state: State) -> int:
-        return int(state["kept"][0])
+    def evaluated(self, state: State) -> Counts:
+        return state["kept"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         self.merge(state, self.state_of(maps))

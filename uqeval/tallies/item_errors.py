@@ -9,7 +9,7 @@ from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
 #: Of an item's pixels, how many may lie where a percentile is guessed to be: one in so many.
@@ -49,16 +49,17 @@ class ItemErrors(OfErrors):
         }
 
     def flaw(self, state: State) -> str | None:
-        pixels, (zero, infinite) = state["pixels"][0], state["zero"][0]
-        if state["count"][0] > pixels or zero > pixels or infinite > zero:
+        pixels, zero = state["pixels"], state["zero"]
+        kept = (state["count"] > pixels).any() or (zero[..., 0] > pixels).any()
+        if kept or (zero[..., 1] > zero[..., 0]).any():
             return "more pixels kept than there are"
         return None
 
-    def pixels(self, state: State) -> int:
-        return int(state["pixels"][0] + state["invalid"][0])
+    def pixels(self, state: State) -> Counts:
+        return state["pixels"][..., 0] + state["invalid"][..., 0]
 
-    def evaluated(self, state: State) -> int:
-        return int(state["pixels"][0])
+    def evaluated(self, state: State) -> Counts:
+        return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         """Add one item: collect the values in an interval around the percentiles.

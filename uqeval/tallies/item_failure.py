@@ -14,7 +14,7 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,21 @@ class ItemFailure(Tally):
         }
 
     def flaw(self, state: State) -> str | None:
-        pixels, wrong, bin_count = state["counts"].tolist()
-        pairs, ordered = state["pairs"].tolist()
-        if wrong > pixels or bin_count > pixels - wrong:
-            return "more wrong or right pixels than pixels"
-        if ordered > 2 * pairs or pairs > wrong * (pixels - wrong):
-            return "more pairs than wrong and right pixels make"
-        return "sums above their pixels" if (state["sums"] > pixels * 1.000001).any() else None
+        import numpy as np
 
-    def evaluated(self, state: State) -> int:
-        return int(state["counts"][0])
+        pixels, wrong, bin_count = np.moveaxis(state["counts"], -1, 0)
+        pairs, ordered = np.moveaxis(state["pairs"], -1, 0)
+        if (wrong > pixels).any() or (bin_count > pixels - wrong).any():
+            return "more wrong or right pixels than pixels"
+        # In float64, since the product of forged counts exceeds int64.
+        product = wrong.astype(np.float64) * (pixels - wrong)
+        if (ordered > 2 * pairs).any() or (pairs > product).any():
+            return "more pairs than wrong and right pixels make"
+        above = state["sums"] > pixels[..., None] * 1.000001
+        return "sums above their pixels" if above.any() else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

@@ -12,7 +12,7 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Moments(Tally):
             return "a minimum above the maximum"
         return None
 
-    def evaluated(self, state: State) -> int:
-        return int(state["count"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import measure

@@ -132,11 +132,12 @@ class PatchCounts(Tally):
 
     def flaw(self, state: State) -> str | None:
         counts = state["counts"]
-        if (state["by_threshold"].sum(axis=2) != counts.sum(axis=2)).any():
+        if (state["by_threshold"].sum(axis=-1) != counts.sum(axis=-1)).any():
             return "a curve over thresholds of other patches than were counted"
-        if (state["by_accuracy"].sum(axis=0) != counts.sum(axis=(0, 1))).any():
+        if (state["by_accuracy"].sum(axis=-2) != counts.sum(axis=(-3, -2))).any():
             return "a curve over accuracies of other patches than were counted"
-        return "more ties than patches" if (state["ties"] > counts.sum()).any() else None
+        patches = counts.sum(axis=(-3, -2, -1))[..., None]
+        return "more ties than patches" if (state["ties"] > patches).any() else None
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

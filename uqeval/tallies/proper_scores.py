@@ -12,7 +12,7 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,12 @@ class ProperScores(Tally):
         return {"counts": Field((3,), "int64"), "sums": Field((2,), "float64", signed=True)}
 
     def flaw(self, state: State) -> str | None:
-        pixels, clipped, wrong = state["counts"].tolist()
-        return "more clipped pixels than pixels" if max(clipped, wrong) > pixels else None
+        counts = state["counts"]
+        clipped = (counts[..., 1:] > counts[..., :1]).any()
+        return "more clipped pixels than pixels" if clipped else None
 
-    def evaluated(self, state: State) -> int:
-        return int(state["counts"][0])
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.calibration import sum_scores

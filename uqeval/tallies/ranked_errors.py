@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Maps, State, Thin
+    from uqeval.tallies._fields import Counts, Maps, State, Thin
 
 #: Bits of a rank key.
 KEY_BITS = 32
@@ -40,6 +40,7 @@ class RankedErrors(Tally):
     id: ClassVar[str] = "ranked_errors"
     keeps_items: ClassVar[bool] = False
     by_column: ClassVar[bool] = True
+    checks_columns: ClassVar[bool] = True
     score: Uncertainty | Error
     error: Error
     classes: int
@@ -83,8 +84,8 @@ class RankedErrors(Tally):
             return "more wrong pixels than pixels" if (errors > pixels).any() else None
         return "errors without pixels" if errors[pixels == 0].any() else None
 
-    def evaluated(self, state: State) -> int | None:
-        return int(state["pixels"].sum()) if self.saved else None
+    def evaluated(self, state: State) -> Counts | None:
+        return state["pixels"].sum(axis=(-2, -1)) if self.saved else None
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.ranked import count_ranked

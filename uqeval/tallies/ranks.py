@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 COARSE, FINE_BITS = 1 << 19, 13
 #: Bins that are summed at a time.
@@ -93,10 +93,10 @@ class Ranks(CountsByRank):
     def inputs(self) -> tuple[str, ...]:
         return self.of.inputs if isinstance(self.of, Patches) else ("label", self.of.name)
 
-    def evaluated(self, state: State) -> int | None:
+    def evaluated(self, state: State) -> Counts | None:
         if isinstance(self.of, Patches) or "coarse" not in state:
             return None
-        return int(state["coarse"].sum())
+        return state["coarse"].sum(axis=(-2, -1))
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import count_ranks, count_ranks_finely

@@ -16,7 +16,7 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Reliability(Tally):
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
 
-    def evaluated(self, state: State) -> int:
-        return int(state["count"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         hit = maps["prediction"] == maps["label"]
@@ -123,13 +123,13 @@ class ClassReliability(Tally):
         return per_class | {"special": Field((3,), "int64")}
 
     def flaw(self, state: State) -> str | None:
-        counts = state["count"].sum(axis=1)
-        if (counts != counts[:1]).any():
+        counts = state["count"].sum(axis=-1)
+        if (counts != counts[..., :1]).any():
             return "classes with different numbers of pixels"
         return flaw_of_bins(state)
 
-    def evaluated(self, state: State) -> int:
-        return int(state["count"][0].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["count"][..., 0, :].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         label = maps["label"]
@@ -170,8 +170,8 @@ class AdaptiveReliability(Tally):
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
 
-    def evaluated(self, state: State) -> int:
-        return int(state["count"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
@@ -221,8 +221,8 @@ class ItemAdaptive(Tally):
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
 
-    def evaluated(self, state: State) -> int:
-        return int(state["count"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         labelled_confidence = maps["confidence"][maps["label"] != void_of(self.classes)]
@@ -266,8 +266,11 @@ def flaw_of_bins(state: State) -> str | None:
     if (state["correct"] > count).any():
         return "more right pixels than pixels in a bin"
     # A probability may be a little above 1 by rounding; what is none is counted apart.
-    sound = "special" not in state or not state["special"][2]
-    if sound and not (np.abs(total) <= 2.0 * count).all():
+    sound = np.abs(total) <= 2.0 * count
+    if "special" in state:
+        strange = state["special"][..., 2] > 0
+        sound |= strange[(..., *(np.newaxis,) * (sound.ndim - strange.ndim))]
+    if not sound.all():
         return "a sum of confidences that its pixels cannot have"
     return None
 

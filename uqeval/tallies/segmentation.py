@@ -12,7 +12,7 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,17 @@ class ClassCounts(Tally):
         }
 
     def flaw(self, state: State) -> str | None:
-        right, total = state["correct"], state["labelled"].sum()
+        right = state["correct"]
         if (right > state["labelled"]).any() or (right > state["predicted"]).any():
             return "more right pixels than labelled or predicted ones"
-        return "more predicted than labelled pixels" if state["predicted"].sum() > total else None
+        more = (state["predicted"].sum(axis=-1) > self.evaluated(state)).any()
+        return "more predicted than labelled pixels" if more else None
 
-    def pixels(self, state: State) -> int:
-        return int(state["labelled"].sum() + state["void"][0])
+    def pixels(self, state: State) -> Counts:
+        return self.evaluated(state) + state["void"][..., 0]
 
-    def evaluated(self, state: State) -> int:
-        return int(state["labelled"].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["labelled"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import count_classes

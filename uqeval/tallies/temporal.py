@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,17 @@ class PairCounts(Tally):
         }
 
     def flaw(self, state: State) -> str | None:
-        counts = state["counts"].sum(axis=0)
-        for now, before, intersection in (counts, state["still"]):
-            if (intersection > now).any() or (intersection > before).any():
+        counts, pixels = state["counts"].sum(axis=-3), state["pixels"]
+        for frames in (counts, state["still"]):
+            if (frames[..., 2:, :] > frames[..., :2, :]).any():
                 return "more pixels of the same class in both frames than in one"
-        pixels = state["pixels"]
-        if (pixels > pixels[0]).any() or counts[0].sum() > pixels[0]:
+        labelled = counts[..., 0, :].sum(axis=-1)
+        if (pixels > pixels[..., :1]).any() or (labelled > pixels[..., 0]).any():
             return "more pixels counted than there are"
         return None
 
-    def pixels(self, state: State) -> int:
-        return int(state["pixels"][0])
+    def pixels(self, state: State) -> Counts:
+        return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         self.update_by_rows(state, maps, 1, map)
@@ -149,8 +149,8 @@ class FrameCounts(Tally):
         return {"now": per_class, "before": per_class}
 
     def flaw(self, state: State) -> str | None:
-        for predicted, labelled, intersection in state.values():
-            if (intersection > predicted).any() or (intersection > labelled).any():
+        for counts in state.values():
+            if (counts[..., 2:, :] > counts[..., :2, :]).any():
                 return "more right pixels than labelled or predicted ones"
         return None
 

@@ -41,9 +41,8 @@ class TrackCounts(Tally):
     def flaw(self, state: State) -> str | None:
         if (state["consistent"] > state["tracks"]).any():
             return "more consistent tracks than tracks"
-        return (
-            "more unreliable pixels than pixels" if state["unreliable"] > state["pixels"] else None
-        )
+        unreliable = (state["unreliable"] > state["pixels"]).any()
+        return "more unreliable pixels than pixels" if unreliable else None
 
     def update(self, state: State, maps: Maps) -> None:
         (name,) = self.inputs

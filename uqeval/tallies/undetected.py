@@ -12,7 +12,7 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Undetected(Tally):
         return {"counts": Field((self.classes, 3), "int64")}
 
     def flaw(self, state: State) -> str | None:
-        pixels, wrong, missed = state["counts"].T
-        if (wrong > pixels).any() or (missed > wrong).any():
+        counts = state["counts"]
+        if (counts[..., 1:] > counts[..., :2]).any():
             return "more wrong pixels than pixels"
         return None
 
-    def evaluated(self, state: State) -> int:
-        return int(state["counts"][:, 0].sum())
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"][..., 0].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

@@ -223,6 +223,22 @@ class KnownStates(Mapping[int, bytes]):
             states.append(block_states[at])
         return states
 
+    def has(self, items: range) -> bool:
+        """Return whether the states of all of these items are known."""
+        item = items.start
+        while item in items:
+            try:
+                block, at = self._find(item)
+            except KeyError:
+                return False
+            item += block.items - at if self._in_row else 1
+        return True
+
+    @property
+    def _in_row(self) -> bool:
+        """Return whether the items of a block in the file are in a row now."""
+        return all(layer.places is None for layer in self._layers)
+
     def packed(self, items: range) -> PackedItems | None:
         """Return the states of some items as they are packed; None if not in one block alone."""
         block, _ = self._find(items[0])

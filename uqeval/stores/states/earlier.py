@@ -48,7 +48,8 @@ class EarlierStates:
         if self._saved is None or not self._same:
             return {}
         keys = map(tally_key, self._saved.parameters())
-        return {key: self._saved.layer(key, self._same) for key in keys}
+        places = None if self.unchanged else self._same
+        return {key: self._saved.layer(key, places) for key in keys}
 
     def total(self, key: str) -> bytes | None:
         """Return the packed state of all items together of a tally (`tally_key`), where it is

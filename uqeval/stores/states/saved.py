@@ -20,7 +20,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
@@ -32,6 +32,10 @@ from uqeval.stores.states.entries import (
     check_seal,
     read_entry,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SCHEMA = "uqeval.states/4"
 #: Schemas of earlier versions, whose states are read: in 3, each item has an entry of its own.
@@ -89,8 +93,8 @@ class SavedStates:
             if key in index and not isinstance(index[key], kind):
                 raise StoreError(f"{cut(path)}: is damaged: `{key}` is {quoted(index[key])}.")
         self.index: dict[str, Any] = index
-        #: Of items whose states were checked: the evaluated pixels, and the tally that said so.
-        self.evaluated: dict[tuple[int, str], tuple[int, str]] = {}
+        #: By view: the evaluated pixels of each item, as `checked_states` has them.
+        self.evaluated: dict[str, tuple[NDArray[np.int64], str]] = {}
         try:
             self._numbers = {
                 self._read(name).decode(): name.removeprefix("tallies/").removesuffix(".json")
@@ -143,8 +147,9 @@ class SavedStates:
         for block in self.blocks(parameters):
             yield from block.states(most)
 
-    def layer(self, key: str, places: Mapping[int, int]) -> Layer:
-        """Return the states of the tally of a key (`tally_key`), of items that had the `places`."""
+    def layer(self, key: str, places: Mapping[int, int] | None) -> Layer:
+        """Return the states of the tally of a key (`tally_key`), of items that had the `places`
+        (None: those that they have)."""
         return Layer(self._blocks[self._numbers[key]], places)
 
     def total(self, key: str) -> bytes:
