@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from uqeval.cli.options import OutputOptions
+from uqeval.cli.declared import OutputOptions
 from uqeval.engine.options import MachineOptions
 from uqeval.inputs.options import InputOptions
 from uqeval.metrics import FAMILIES

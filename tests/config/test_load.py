@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from uqeval.cli import app
-from uqeval.cli.options import shared_options
+from uqeval.cli.declared import shared_options
 from uqeval.config import Config, Store, json_schema, load_config, load_rules
 from uqeval.config.options import commands
 from uqeval.errors import UsageError

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from uqeval.disk.locks import OWNER, clear, hold, own_name, temporary
+from uqeval.disk.outputs import write
 from uqeval.errors import OutputError
-from uqeval.report.files import write
 from uqeval.stores.states.writer import StatesWriter
 
 #: Copies states beside their place for ever.

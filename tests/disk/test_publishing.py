@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from uqeval.disk import publishing as p
-from uqeval.report.files import write
-from uqeval.stores.checked_npy import read_checked, write_checked
+from uqeval.disk.outputs import write
+from uqeval.stores.map_cache import read_checked, write_checked
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
 from uqeval.stores.states.writer import StatesWriter

@@ -12,7 +12,7 @@ from command import refused, run_forked
 from small_stores import save_complete, save_label_folder, save_predictions
 
 from uqeval import UsageError, evaluate, merge
-from uqeval.stores.overlap import refuse_overlap
+from uqeval.disk.outputs import refuse_overlap
 from uqeval.stores.writing.convert import convert
 
 

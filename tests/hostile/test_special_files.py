@@ -20,17 +20,16 @@ from uqeval.errors import StoreError, UqevalError
 from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.records.report import Report
 from uqeval.statistics.table import names_in
-from uqeval.stores.checked_npy import read_checked
 from uqeval.stores.files.numpy_array import open_npy, open_npz
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
+from uqeval.stores.map_cache import read_checked
 from uqeval.stores.names import read_names_file
 from uqeval.stores.states.entries import entries_of
 from uqeval.stores.states.saved import SavedStates
 from uqeval.stores.store import open_store
-from uqeval.stores.video.flo_array import FloArray
+from uqeval.stores.video.flow_array import FloArray, KittiFlow
 from uqeval.stores.video.image_folder import ImageFolder
-from uqeval.stores.video.kitti_flow import KittiFlow
 from uqeval.stores.video.video_file import VideoFile, stream
 
 KINDS = {
@@ -165,7 +164,7 @@ def test_what_is_larger_than_expected_is_not_read(tmp_path: Path) -> None:
 
 PROGRAM = """
 import sys
-from uqeval.report.files import check_writable, write
+from uqeval.disk.outputs import check_writable, write
 check_writable(sys.argv[1])
 print("before")
 write(sys.argv[1], "the report\\n")

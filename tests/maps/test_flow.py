@@ -361,7 +361,7 @@ def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("uqeval.stores.checked_npy._write", full)
+    monkeypatch.setattr("uqeval.stores.map_cache._write", full)
     assert FlowCache(tmp_path).get(counting(), *moved()).shape == (120, 180, 2)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 

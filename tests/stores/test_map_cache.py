@@ -157,7 +157,7 @@ def test_no_byte_of_a_header_may_be_another(tmp_path: Path) -> None:
     run(cache, given, {"pavpu": {}})
     path = files(cache)[0]
     whole = path.read_bytes()
-    from uqeval.stores.checked_npy import read_checked
+    from uqeval.stores.map_cache import read_checked
 
     held = np.load(path)
     assert np.array_equal(read_checked(path, held.shape, held.dtype), held)  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ def test_paths_and_machines_tell_items_apart(
 
 
 def test_maps_of_another_shape_are_none(tmp_path: Path) -> None:
-    from uqeval.stores.checked_npy import write_checked
+    from uqeval.stores.map_cache import write_checked
 
     given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
     run(cache, given, {"pavpu": {}})
@@ -246,7 +246,7 @@ def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
     with monkeypatch.context() as patch:
-        patch.setattr("uqeval.stores.checked_npy._write", full)
+        patch.setattr("uqeval.stores.map_cache._write", full)
         report = run(cache, given, {"pavpu": {}})
     assert f"{ITEMS} of {ITEMS} items are not kept: the disk" in report.warnings[-1]
     assert files(cache) == []

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli import parsing
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared
+from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import console, printing, warn
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, same_option, shared_option
@@ -150,7 +149,7 @@ def compare(
 
 
 def _write(comparison: Comparison, output: str | None) -> None:
-    from uqeval.report.files import write
+    from uqeval.disk.outputs import write
 
     if output is not None and output != "-":
         write(output, _text(comparison, _ENDINGS.get(Path(output).suffix.lower(), "json")))

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared, given
+from uqeval.cli.declared import Shared, given, with_options
 from uqeval.cli.streams import tell, warn
 from uqeval.settings import Settings, shared_option
 
@@ -53,7 +52,7 @@ def convert(
     """
     from uqeval.cli.streams import progress_for
     from uqeval.disk.locks import lock
-    from uqeval.stores.overlap import refuse_overlap
+    from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.store import read_names_file
     from uqeval.stores.writing.convert import convert as write_store
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared
+from uqeval.cli.declared import Shared, with_options
 
 
 @with_options("quiet", "workers")

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.declared import Shared, given
 from uqeval.cli.evaluating import evaluated, of_family
-from uqeval.cli.options import Shared, given
 from uqeval.errors import UsageError
 
 

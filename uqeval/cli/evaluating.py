@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared
+from uqeval.cli.declared import Shared, with_options
 from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import option_name, options_of
@@ -87,7 +86,7 @@ def completed(
     """
     from uqeval.cli.finish import check_outputs, refuse_other_format
     from uqeval.cli.from_file import from_file, over
-    from uqeval.stores.overlap import paths_in, refuse_overlap
+    from uqeval.disk.outputs import paths_in, refuse_overlap
 
     request = data | shared.values_of(*o.INPUTS, *o.CUTS, *o.RUNNING)
     files = []

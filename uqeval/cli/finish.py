@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from uqeval.cli.streams import console, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
+from uqeval.disk.outputs import check_writable, write
 from uqeval.disk.publishing import drop_older, refusals, settle_states
 from uqeval.errors import UsageError
 from uqeval.records.report import Report
-from uqeval.report.files import check_writable, write
 from uqeval.stores.states.writer import partial_path
 
 if TYPE_CHECKING:
-    from uqeval.cli.options import Shared
+    from uqeval.cli.declared import Shared
 
 
 def states_path(shared: Shared) -> str | None:
@@ -68,7 +68,7 @@ def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
     """Reject outputs before the work starts: those that cannot be written, are given twice, or
     touch an input (`refuse_overlap`).
     """
-    from uqeval.stores.overlap import refuse_overlap
+    from uqeval.disk.outputs import refuse_overlap
 
     written: set[str] = set()
     for path in paths:

@@ -89,11 +89,11 @@ def gate(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.config import load_rules
+    from uqeval.disk.outputs import refuse_overlap
     from uqeval.gate import judge
     from uqeval.gate.baseline import refuse_unused_baseline
     from uqeval.gate.rules import day_of, refuse_unused_day
     from uqeval.records.folder import digests_of, load_reports
-    from uqeval.stores.overlap import refuse_overlap
 
     file = rules or _default_rules()
     summary = os.environ.get("GITHUB_STEP_SUMMARY") or None
@@ -166,7 +166,7 @@ _Outputs = tuple[tuple[str | None, Callable[[], str]], ...]
 
 def _write(outputs: _Outputs) -> None:
     """Write the files."""
-    from uqeval.report.files import write
+    from uqeval.disk.outputs import write
 
     for path, text in outputs:
         if path is not None and path != "-":

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared
+from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import console, tell, warn
 from uqeval.engine.options import parse_memory
 from uqeval.errors import UqevalError, UsageError, cut

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared
+from uqeval.cli.declared import Shared, with_options
 
 
 @with_options(*o.OUTPUTS, *o.CUTS)

@@ -17,8 +17,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared
+from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import tell, warn
 from uqeval.disk.files import stream_of
 from uqeval.errors import OutputError, UsageError

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import with_options
+from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import completed, read_by
-from uqeval.cli.options import Shared
 from uqeval.cli.streams import tell, warn
 from uqeval.engine.options import parse_memory
 
@@ -36,9 +35,9 @@ def reduce(
     """
     from uqeval.cli.streams import progress_for
     from uqeval.disk.locks import lock
+    from uqeval.disk.outputs import paths_in, refuse_overlap
     from uqeval.engine.options import RunOptions
     from uqeval.inputs import InputOptions, open_inputs
-    from uqeval.stores.overlap import paths_in, refuse_overlap
     from uqeval.usecases.reduce import reduce as write_maps
 
     request, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")

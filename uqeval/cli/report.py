@@ -93,8 +93,8 @@ def report(
     Example: uqeval report report.json --figures figures/ --figure-format pdf
     """
     from uqeval.cli.finish import check_outputs
+    from uqeval.disk.outputs import refuse_overlap
     from uqeval.records.folder import load_reports
-    from uqeval.stores.overlap import refuse_overlap
 
     quiet = settings.quiet
     loaded = [named_report for path in paths for named_report in load_reports(path)]
@@ -136,7 +136,7 @@ def _figures(reports: dict[str, Report], folder: str | None, forms: Sequence[str
 
 
 def _page(html: str, target: str) -> None:
-    from uqeval.report.files import write
+    from uqeval.disk.outputs import write
 
     if target != "-":
         write(target, html)

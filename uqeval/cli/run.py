@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import Shared, given
+from uqeval.cli.declared import Shared, given, with_options
 from uqeval.cli.streams import warn
 from uqeval.errors import UsageError
 from uqeval.usecases.run.outcome import RunSettings

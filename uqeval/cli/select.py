@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.declared import with_options
-from uqeval.cli.options import OutputOptions
+from uqeval.cli.declared import OutputOptions, with_options
 from uqeval.cli.streams import console, printing
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, same_option, shared_option
@@ -63,8 +62,8 @@ def select(
     Example: uqeval select report.json -n 50 --min-gap 10 -o label_next.csv
     """
     from uqeval.cli.finish import check_outputs
+    from uqeval.disk.outputs import write
     from uqeval.records.folder import Named
-    from uqeval.report.files import write
     from uqeval.usecases.select import select as choose
 
     output = settings.output

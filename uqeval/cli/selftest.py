@@ -31,7 +31,7 @@ def selftest(
     Example: uqeval selftest -o selftest.json
     """
     from uqeval.cli.finish import check_outputs
-    from uqeval.report.files import write
+    from uqeval.disk.outputs import write
     from uqeval.usecases.selftest import selftest as run
 
     check_outputs(output)

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import with_options
+from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import completed
-from uqeval.cli.options import Shared
 from uqeval.config.options import SweepOptions
 
 

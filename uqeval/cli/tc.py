@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from uqeval.cli.declared import Shared, given
 from uqeval.cli.evaluating import evaluated, of_family, shared_by
-from uqeval.cli.options import Shared, given
 from uqeval.errors import UsageError
 from uqeval.inputs.options import OF_VIDEO
 

@@ -39,7 +39,7 @@ def verify(
     Example: uqeval verify report.json preds.zarr labels/ --all -o verification.json
     """
     from uqeval.cli.finish import check_outputs
-    from uqeval.report.files import write
+    from uqeval.disk.outputs import write
     from uqeval.usecases.verify import verify as run
 
     if all_ and (items, seed) != (5, 0):

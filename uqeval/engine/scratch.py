@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 import numpy as np
 
 from uqeval.disk.locks import temporary_folder
-from uqeval.stores.checked_npy import has_room
 from uqeval.stores.files.file_values import FileValues
+from uqeval.stores.map_cache import has_room
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
     from uqeval.maps.sources import Source
     from uqeval.stores.array import ItemArray, Store
+    from uqeval.stores.video.frames import Frames
 
 #: Number of classes if unknown: all ids of 8 bits, without void.
 UNKNOWN_CLASSES = 255
@@ -199,4 +200,27 @@ def frame_ids(
     positions = [None if item_array is None else next(place) for item_array in ids.parts]
     return StoredIds(
         Planes(stored_arrays), names, positions, classes, void, noun, ids.store.path, resize
+    )
+
+
+#: A camera image has more distinct grey values than this; an image of class ids has fewer.
+_FEW = 32
+
+
+def like_ids(frames: Frames, i: int, classes: int, void: int) -> str:
+    """Return a warning if frame `i` looks like an image of class ids, else an empty text."""
+    import numpy as np
+
+    from uqeval.stores.video.image_folder import ImageFolder
+
+    values = frames.single_channel(i) if isinstance(frames, ImageFolder) else None
+    if values is None:
+        return ""
+    distinct = np.unique(values)
+    if distinct.size > _FEW or not ((distinct < classes) | (distinct == void)).all():
+        return ""
+    return (
+        f"{frames.where_of(i)}: looks like an image of class ids, not of what a camera saw (one "
+        f"channel, {distinct.size} different values): no optical flow of it says how anything "
+        "moves. Give the camera's images as the video, and ids as predictions or labels."
     )

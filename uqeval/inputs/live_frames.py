@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.inputs.like_ids import like_ids
+from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
 from uqeval.stores.watch import read_whole

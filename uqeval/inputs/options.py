@@ -211,7 +211,7 @@ class InputOptions(Settings):
 
     def check_caches(self, *inputs: Any) -> None:
         """Raise `UsageError` for a cache that is an input, contains one or lies in one."""
-        from uqeval.stores.overlap import paths_in, refuse_overlap
+        from uqeval.disk.outputs import paths_in, refuse_overlap
 
         caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))
         for option, folder in caches:

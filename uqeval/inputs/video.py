@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.inputs.common import refuse_missing, watch_of
-from uqeval.inputs.ids import Ids, classes_of, frame_ids, void_in
-from uqeval.inputs.like_ids import like_ids
+from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_in
 from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.maps.flow import Estimator
-from uqeval.stores.checked_npy import folder_for, read_checked, write_checked
+from uqeval.stores.map_cache import folder_for, read_checked, write_checked
 
 
 class FlowCache:

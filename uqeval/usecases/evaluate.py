@@ -73,7 +73,7 @@ def _check_states(
     """Raise `UsageError` if the states would overwrite an input."""
     if states is None:
         return
-    from uqeval.stores.overlap import paths_in, refuse_overlap
+    from uqeval.disk.outputs import paths_in, refuse_overlap
     from uqeval.stores.states.writer import partial_path
 
     state_paths = [

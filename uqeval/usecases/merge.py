@@ -44,7 +44,7 @@ def merge(
 
     Raises `UsageError` for what cannot be joined, `StoreError` for files that are no states.
     """
-    from uqeval.stores.overlap import refuse_overlap
+    from uqeval.disk.outputs import refuse_overlap
 
     began = time.perf_counter()
     (cut_options,) = make_settings(options, CutOptions, function=merge)

@@ -94,7 +94,7 @@ def reduce(
 
 def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:
     """Return the absolute path of the new store. Raises `OutputError` if it cannot be written."""
-    from uqeval.stores.overlap import refuse_overlap
+    from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.zarr import writer as zw
 
     target = resolved(destination)

@@ -10,8 +10,8 @@ import pytest
 from split import split
 
 import uqeval
+from uqeval.disk.outputs import refuse_overlap
 from uqeval.errors import StoreError, UqevalError, UsageError
-from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.store import open_store
 
 h5py = pytest.importorskip("h5py", reason="stores in HDF5 need uqeval[hdf5]")

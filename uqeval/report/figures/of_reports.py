@@ -10,11 +10,11 @@ import uqeval.report.figures.classes as classes
 import uqeval.report.figures.headlines as headlines
 import uqeval.report.figures.slices as slices
 from uqeval.disk.locks import clear_beside
+from uqeval.disk.outputs import write
 from uqeval.errors import OutputError, cut
 from uqeval.glossary import display_of
 from uqeval.records.report import Report
 from uqeval.report.figures.contract import Figure, Line, lines_of
-from uqeval.report.files import write
 
 FORMATS = ("svg", "png", "pdf")
 #: Modules that draw results of no family.

@@ -1,14 +1,15 @@
-"""The headlines of a report as cards of a page."""
+"""The headlines of a report as cards of a page, and when reports were finished."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from uqeval.glossary import ARROWS, headlines, label
 from uqeval.records.report import Report
 from uqeval.report.figures.contract import lines_of
-from uqeval.report.tables.cells import cell, interval_of
-from uqeval.report.tables.fields import DIRECTIONS, about, range_of, unit_of
+from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell
 
 #: Most further variants on a card; the tables have all.
@@ -61,3 +62,14 @@ def cards(report: Report) -> list[Card]:
                 )
             )  # fmt: skip
     return found
+
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\dZ")
+
+
+def finish_time(reports: Iterable[Report]) -> str:
+    """Return `2026-11-21 20:12 UTC`, of the newest of them; empty where none says it: earlier
+    versions of uqeval did not.
+    """
+    said = [_TIME.fullmatch(str(report.timing.get("finished"))) for report in reports]
+    return max((f"{found[1]} {found[2]} UTC" for found in said if found), default="")

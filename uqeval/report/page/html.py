@@ -15,8 +15,7 @@ from uqeval.keys import Key, family_of
 from uqeval.records.report import ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of
-from uqeval.report.page.cards import cards
-from uqeval.report.page.finish_time import finish_time
+from uqeval.report.page.cards import cards, finish_time
 from uqeval.report.page.gallery import Gallery
 from uqeval.report.page.items_behind_cell import CellItems, cell_items
 from uqeval.report.tables.cells import cell

@@ -10,8 +10,7 @@ from urllib.parse import quote
 from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
-from uqeval.report.page.cards import cards
-from uqeval.report.page.finish_time import finish_time
+from uqeval.report.page.cards import cards, finish_time
 from uqeval.report.page.html import MOST_ROWS, rendered
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from uqeval.glossary import ARROWS, headlines, label_of, of_items
 from uqeval.keys import family_of
 from uqeval.records.report import Report
-from uqeval.report.tables.cells import cell
-from uqeval.report.tables.fields import about
+from uqeval.report.tables.cells import about, cell
 from uqeval.report.tables.table import Cell, Row, Table
 
 

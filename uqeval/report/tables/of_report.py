@@ -13,8 +13,7 @@ from uqeval.keys import family_of
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
-from uqeval.report.tables.cells import interval_of
-from uqeval.report.tables.fields import about
+from uqeval.report.tables.cells import about, interval_of
 from uqeval.report.tables.scores import slices, whole_of
 from uqeval.report.tables.settings import resampling
 from uqeval.report.tables.table import Cell, Row, Table, format_number, text_table

@@ -10,8 +10,7 @@ from uqeval.glossary import ARROWS, family_label, headlines, label, label_of
 from uqeval.keys import Key, family_of
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
-from uqeval.report.tables.cells import cell, interval_of
-from uqeval.report.tables.fields import DIRECTIONS, about, unit_of
+from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, unit_of
 from uqeval.report.tables.table import Cell, Row, Table
 
 

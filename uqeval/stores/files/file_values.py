@@ -1,15 +1,8 @@
-"""Uncompressed values of an array in a file, read region by region with `pread`.
-
-Reading costs one copy that a memory map saves. A map of a file that shrinks ends the process with
-SIGBUS and without a message, and its pages count as memory in use. Measured on 12.6 million pixels
-in alternating runs on one thread, medians of CPU seconds, `pread` against mapping: `regression` on
-raw Zarr 0.28 and 0.25, on `.npz` 0.29 and 0.27, with `.npy` 0.36 and 0.34; `nmerci`, which reads
-twice, 0.36 and 0.31; `sparsification` 0.44 both. Safety costs 0 to 16 % of the CPU there, and
-nothing where chunks are compressed, which have to be decoded anyway.
-"""
+"""Uncompressed values of an array in a file, read region by region; the header of `.npy` files."""
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -21,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.disk.files import open_descriptor, read_into
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, quoted
 from uqeval.stores.buffer_pool import BufferPool
 
 #: Shorter runs of bytes are not read one by one, but cut out of blocks of this many bytes.
@@ -157,3 +150,67 @@ def stamp_of(descriptor: int) -> tuple[int, ...]:
     """Return the identity, size and time of change of an open file."""
     stat = os.fstat(descriptor)
     return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+#: Bytes of the header of an array of numbers: more is no such header.
+_MOST = 1 << 16
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the header of an array says, and its bytes: `data`."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    data: bytes
+
+    @property
+    def expected(self) -> int:
+        """Return bytes of the header and of the values that it announces."""
+        return len(self.data) + math.prod(self.shape) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"shape {self.shape} of {self.dtype}"
+
+    def values(
+        self, file: str | IO[bytes], where: str, offset: int, stamp: tuple[int, ...] = ()
+    ) -> FileValues:
+        """Return the values behind the header."""
+        return FileValues(file, where, self.shape, self.dtype, self.fortran, offset, stamp)
+
+
+def read_header(file: IO[bytes], where: str) -> Header:
+    """Read a header; its own length is checked before it is read. Raises `StoreError`."""
+    try:
+        start = file.read(12)
+        version = np.lib.format.read_magic(io.BytesIO(start))
+        read_fields, width = {
+            (1, 0): (np.lib.format.read_array_header_1_0, 2),
+            (2, 0): (np.lib.format.read_array_header_2_0, 4),
+        }[version]
+        length = int.from_bytes(start[8 : 8 + width], "little")
+        if length > _MOST:
+            raise ValueError(f"its header claims {length} bytes, expected at most {_MOST}")
+        end = 8 + width + length
+        data = start[:end] + file.read(max(end - len(start), 0))
+        head = io.BytesIO(data)
+        head.seek(8)
+        shape, fortran, dtype = read_fields(head)
+        if not all(type(size) is int and 0 <= size < 2**63 for size in shape):
+            raise ValueError(f"its shape is {quoted(shape)}")
+        if not dtype.itemsize or (0 in shape and max(shape) > 2**31):
+            raise ValueError(f"its shape {quoted(shape)} of {dtype.str} holds no values")
+    except OSError:
+        raise
+    except Exception as error:  # NumPy's parser raises SyntaxError, tokenize.TokenError, and more
+        raise StoreError(
+            f"{where}: is not a NumPy file that can be read ({error!s:.200}). Save it with "
+            "numpy.save."
+        ) from error
+    if dtype.hasobject:
+        raise StoreError(
+            f"{where}: holds pickled objects, which are never read: unpickling runs code. Save "
+            "an array of numbers."
+        )
+    return Header(shape, fortran, dtype, data)

@@ -17,8 +17,7 @@ from uqeval.stores.files.pfm_array import PfmFlow
 from uqeval.stores.names import files_below, match_files, natural
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
-from uqeval.stores.video.flo_array import FloArray
-from uqeval.stores.video.kitti_flow import KittiFlow
+from uqeval.stores.video.flow_array import FloArray, KittiFlow
 from uqeval.stores.video.sequences import Pair
 from uqeval.stores.zarr.source import is_url, is_zarr
 

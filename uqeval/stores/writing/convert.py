@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
+from uqeval.disk.outputs import refuse_overlap
 from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray
@@ -22,7 +23,6 @@ from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
-from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.new_store import NewStore

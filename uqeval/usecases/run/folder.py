@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
+from uqeval.disk.outputs import check_writable, write
 from uqeval.disk.publishing import link_aside, mend_states, new_file, refusals
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.records.report import Report
-from uqeval.report.files import check_writable, write
 from uqeval.usecases.run.outcome import Outcome, RunSettings
 from uqeval.usecases.run.tasks import Task
 
@@ -35,7 +35,7 @@ def make_folder(
 
     Raises `OutputError`, and `UsageError` if it is an input.
     """
-    from uqeval.stores.overlap import refuse_overlap
+    from uqeval.disk.outputs import refuse_overlap
 
     read_paths = [*read_paths, *(path for store in stores for path in store.paths())]
     targets = [folder / PAGE, folder / VERDICTS]

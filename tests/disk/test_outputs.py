@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from uqeval.disk.outputs import check_writable, write
 from uqeval.errors import OutputError
-from uqeval.report.files import check_writable, write
 
 
 def test_replaces_whole_files(tmp_path: Path) -> None:

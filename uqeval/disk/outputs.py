@@ -1,4 +1,4 @@
-"""Check that outputs do not overlap inputs, for every command, before any read.
+"""Output files: they overlap no input, can be written, and are written whole or not at all.
 
 An output is refused where it is an input, lies in one, or contains one. Links are resolved, also
 those inside an input's folder, and a file is compared by its inode, so that hard links count too.
@@ -12,7 +12,10 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from uqeval.errors import UsageError, cut
+from uqeval.disk.files import resolved, stream_of, write_stream
+from uqeval.disk.locks import clear_beside
+from uqeval.disk.publishing import write_file
+from uqeval.errors import OutputError, UsageError, cut
 
 #: Device and inode of a file or folder.
 _Key = tuple[int, int]
@@ -156,3 +159,48 @@ def _stat(path: Path) -> os.stat_result | None:
 
 def _key(status: os.stat_result) -> _Key:
     return status.st_dev, status.st_ino
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise `OutputError` now for a file that could not be written later."""
+    target = Path(path)
+    if not str(path):
+        raise OutputError("an output file is given as ''; give the name of a file.")
+    if (stream := stream_of(path)) is not None:
+        try:
+            os.fstat(stream)
+        except OSError as error:
+            raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
+        return
+    try:
+        target.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # a loop of links, a name that is too long
+        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
+    if target.is_dir():
+        raise OutputError(f"{cut(path)}: is a folder; give the name of a file.")
+    folder = target.parent
+    if not folder.is_dir():
+        raise OutputError(
+            f"{cut(path)}: the folder {cut(folder)} does not exist; make it, or name another."
+        )
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{cut(path)}: the folder {cut(folder)} cannot be written to.")
+
+
+def write(path: str | Path, content: str | bytes) -> None:
+    """Replace `path` by `content`, synced to disk, or not at all. Raises `OutputError`."""
+    target = Path(path)
+    # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    try:
+        if (stream := stream_of(path)) is not None:
+            write_stream(stream, data)
+        elif target.exists() and not target.is_file():  # a named pipe, a device
+            target.write_bytes(data)
+        else:
+            clear_beside(resolved(target))  # what a killed process has left
+            write_file(target, data)
+    except OSError as error:
+        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror or error}.") from error
