@@ -129,9 +129,9 @@ def _interval_counts(tally: Any, items: Sequence[Maps]) -> State:
     state: State = tally.empty()
     for maps in items:
         for _, e, s, _ in _pixels(maps, tally.sigma):
-            holding = [k for k, f in enumerate(tally.factors) if e <= f * s]
-            state["counts"][holding[0] if holding else len(tally.factors)] += 1
-            state["ties"] += bool(holding) and s > 0 and e == tally.factors[holding[0]] * s
+            lines_with = [k for k, f in enumerate(tally.factors) if e <= f * s]
+            state["counts"][lines_with[0] if lines_with else len(tally.factors)] += 1
+            state["ties"] += bool(lines_with) and s > 0 and e == tally.factors[lines_with[0]] * s
     return state
 
 

@@ -18,33 +18,33 @@ _MOST = 9
 def to_annotations(judgement: Judgement) -> list[str]:
     """Return one line for each rule that is waived, not evaluated, failed or inconclusive."""
     lost = [
-        (own.rule, unjudged_title(own), f"not evaluated: {own.why}")
-        for own in judgement.not_evaluated
+        (unjudged.rule, unjudged_title(unjudged), f"not evaluated: {unjudged.why}")
+        for unjudged in judgement.not_evaluated
     ]
     failed = [v for v in judgement.verdicts if v.counts_as == "fail"]
     doubtful = [v for v in judgement.verdicts if v.status == "inconclusive" and v not in failed]
-    waived = [_told(v) for v in judgement.verdicts if v.status == "waived"]
-    errors = [*lost, *map(_told, failed)]
+    waived = [_finding_of(v) for v in judgement.verdicts if v.status == "waived"]
+    errors = [*lost, *map(_finding_of, failed)]
     return [
         *_lines("notice", waived),
         *_lines("error", errors),
-        *_lines("warning", list(map(_told, doubtful))),
+        *_lines("warning", list(map(_finding_of, doubtful))),
     ]
 
 
-def _told(verdict: Verdict) -> tuple[Rule, str, str]:
+def _finding_of(verdict: Verdict) -> tuple[Rule, str, str]:
     """Return the rule of a verdict, its title, and what was found."""
     limits = verdict.rule.limits
     name = f"[{limits.id}] {title(verdict)}" if limits.id else title(verdict)
     return verdict.rule, name, f"{outcome(verdict)}: {message(verdict)}"
 
 
-def _lines(level: str, found: list[tuple[Rule, str, str]]) -> Iterator[str]:
-    for rule, name, text in found[:_MOST]:
+def _lines(level: str, findings: list[tuple[Rule, str, str]]) -> Iterator[str]:
+    for rule, name, text in findings[:_MOST]:
         place = f"file={_property(rule.file)},line={rule.line},title={_property(name)}"
         yield f"::{level} {place}::{_data(text)}"
-    if len(found) > _MOST:
-        yield f"::{level} title=uqeval gate::and {len(found) - _MOST} more"
+    if len(findings) > _MOST:
+        yield f"::{level} title=uqeval gate::and {len(findings) - _MOST} more"
 
 
 def _data(text: str) -> str:

@@ -81,67 +81,72 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def _flat(found: dict[str, Any]) -> dict[str, Any]:
+def _flat(difference: dict[str, Any]) -> dict[str, Any]:
     """Return a difference with its units in columns."""
-    if (units := found.pop("units", None)) is not None:
-        found |= {
+    if (units := difference.pop("units", None)) is not None:
+        difference |= {
             "units": units["name"], "units_drawn": units["drawn"],
             "units_defined": units["defined"], "effective": units.get("effective"),
         }  # fmt: skip
-    return found
+    return difference
 
 
 def _mean(cell: Cell) -> dict[str, Any]:
     """Return the interval of the mean over trainings."""
-    own = cell.over_trainings
-    return {} if own is None else {"mean_low": own.low, "mean_high": own.high}
+    interval = cell.over_trainings
+    return {} if interval is None else {"mean_low": interval.low, "mean_high": interval.high}
 
 
 def _record(cell: Cell, several: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"value": cell.value}
+    record: dict[str, Any] = {"value": cell.value}
     if cell.value is None:
-        found["value_reason"] = cell.reason
+        record["value_reason"] = cell.reason
     if cell.std is not None:
-        found |= {"values": list(cell.values), "std": cell.std}
-        found["over_trainings"] = None
-        if (own := cell.over_trainings) is not None:
-            found["over_trainings"] = {
-                "level": own.level, "low": own.low, "high": own.high, "method": own.method,
-                "standard_error": own.error, "units": _units(own.units),
+        record |= {"values": list(cell.values), "std": cell.std}
+        record["over_trainings"] = None
+        if (interval := cell.over_trainings) is not None:
+            record["over_trainings"] = {
+                "level": interval.level, "low": interval.low, "high": interval.high,
+                "method": interval.method,
+                "standard_error": interval.error, "units": _units(interval.units),
             }  # fmt: skip
     elif several and cell.value is not None:
-        found |= {"over_trainings": None, "over_trainings_reason": ONE_TRAINING}
-    return found | {"best": cell.best} | _difference(cell) | _rank(cell)
+        record |= {"over_trainings": None, "over_trainings_reason": ONE_TRAINING}
+    return record | {"best": cell.best} | _difference(cell) | _rank(cell)
 
 
 def _difference(cell: Cell) -> dict[str, Any]:
-    own = cell.difference
-    if own is None:
+    difference = cell.difference
+    if difference is None:
         return {}
-    found: dict[str, Any] = {"difference": own.value, "verdict": own.verdict}
-    if own.p is not None:
-        found |= {"p": own.p, "p_adjusted": own.p_adjusted, "p_least": own.p_least}
-    if own.interval is not None:
-        found |= {
-            "low": own.interval.low,
-            "high": own.interval.high,
-            "approximate": own.interval.approximate,
-            "method": own.interval.method,
-            "units": _units(own.interval.units),
+    record: dict[str, Any] = {"difference": difference.value, "verdict": difference.verdict}
+    if difference.p is not None:
+        record |= {
+            "p": difference.p,
+            "p_adjusted": difference.p_adjusted,
+            "p_least": difference.p_least,
         }
-    return found
+    if difference.interval is not None:
+        record |= {
+            "low": difference.interval.low,
+            "high": difference.interval.high,
+            "approximate": difference.interval.approximate,
+            "method": difference.interval.method,
+            "units": _units(difference.interval.units),
+        }
+    return record
 
 
-def _units(own: Units) -> dict[str, Any]:
+def _units(units: Units) -> dict[str, Any]:
     """Return units as a report has them; of a video also how alike neighbouring pairs are."""
-    found: dict[str, Any] = {"name": own.name, "drawn": own.drawn, "defined": own.defined}
-    if own.effective is not None:
-        found |= {"lag1": own.lag1, "effective": own.effective}
-    return found
+    record: dict[str, Any] = {"name": units.name, "drawn": units.drawn, "defined": units.defined}
+    if units.effective is not None:
+        record |= {"lag1": units.lag1, "effective": units.effective}
+    return record
 
 
 def _rank(cell: Cell) -> dict[str, Any]:
-    own = cell.rank
-    if own is None:
+    rank = cell.rank
+    if rank is None:
         return {}
-    return {"place": own.place, "best_share": own.best_share, "kept_share": own.kept_share}
+    return {"place": rank.place, "best_share": rank.best_share, "kept_share": rank.kept_share}

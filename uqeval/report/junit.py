@@ -26,9 +26,9 @@ def to_junit(judgement: Judgement) -> str:
     counts = _counts(judgement.verdicts, len(lost))
     root = ElementTree.Element("testsuites", counts | {"name": "uqeval gate"})
     groups = by_store(judgement)
-    for store in dict.fromkeys([*groups, *(str(own.address.store) for own in lost)]):
+    for store in dict.fromkeys([*groups, *(str(unjudged.address.store) for unjudged in lost)]):
         verdicts = groups.get(store, ())
-        errors = [own for own in lost if str(own.address.store) == store]
+        errors = [unjudged for unjudged in lost if str(unjudged.address.store) == store]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
@@ -36,8 +36,8 @@ def to_junit(judgement: Judgement) -> str:
         )
         for verdict in verdicts:
             _case(suite, store, verdict)
-        for own in errors:
-            _error(suite, store, own)
+        for unjudged in errors:
+            _error(suite, store, unjudged)
     ElementTree.indent(root)
     text: str = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
@@ -54,32 +54,36 @@ def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
     properties = ElementTree.SubElement(case, "properties")
     for key, value in _about(verdict).items():
         ElementTree.SubElement(properties, "property", {"name": key, "value": _legal(value)})
-    said = _legal(message(verdict))
+    text = _legal(message(verdict))
     if verdict.counts_as == "fail":
         kind = "undefined" if verdict.reason and not verdict.inconclusive else verdict.status
-        failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": said})
+        failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": text})
         failure.text = _legal(
             f"{name}: {message(verdict)}\n{verdict.rule.file}:{verdict.rule.line}"
         )
     elif verdict.status in _SKIPPED:
-        ElementTree.SubElement(case, "skipped", {"message": f"{verdict.status}: {said}"})
+        ElementTree.SubElement(case, "skipped", {"message": f"{verdict.status}: {text}"})
     else:
-        ElementTree.SubElement(case, "system-out").text = said
+        ElementTree.SubElement(case, "system-out").text = text
 
 
 def _about(verdict: Verdict) -> dict[str, str]:
     """Return properties of a test case: what identifies the rule, the units, and the waiver."""
     limits = verdict.rule.limits
     properties = {"id": limits.id, "why": limits.why}
-    if (own := verdict.units) is not None:
-        defined = None if own.defined is None else str(own.defined)
-        properties |= {"units": own.name, "units_drawn": str(own.drawn), "units_defined": defined}
-        if own.effective is not None:
-            properties["effective_pairs"] = f"{own.effective:.3g}"
+    if (units := verdict.units) is not None:
+        defined = None if units.defined is None else str(units.defined)
+        properties |= {
+            "units": units.name,
+            "units_drawn": str(units.drawn),
+            "units_defined": defined,
+        }
+        if units.effective is not None:
+            properties["effective_pairs"] = f"{units.effective:.3g}"
     if limits.waive is not None:
         waive = limits.waive.for_kind(verdict.kind).record()
         properties |= {
-            f"waive_{key}": None if own is None else str(own) for key, own in waive.items()
+            f"waive_{key}": None if units is None else str(units) for key, units in waive.items()
         }
     return {key: value for key, value in properties.items() if value}
 
@@ -88,8 +92,8 @@ def _error(suite: ElementTree.Element, store: str, lost: NotEvaluated) -> None:
     name = unjudged_title(lost)
     about = {"classname": _legal(f"uqeval.{store}"), "name": _legal(name), "time": "0"}
     case = ElementTree.SubElement(suite, "testcase", about)
-    said = _legal(lost.why)
-    error = ElementTree.SubElement(case, "error", {"type": "not evaluated", "message": said})
+    text = _legal(lost.why)
+    error = ElementTree.SubElement(case, "error", {"type": "not evaluated", "message": text})
     error.text = _legal(f"{name}: not evaluated: {lost.why}\n{lost.rule.file}:{lost.rule.line}")
 
 

@@ -33,7 +33,7 @@ def to_latex(comparison: Comparison) -> str:
     named = replace(
         table,
         columns=["", *table.columns[1:]],
-        rows=[replace(own, name=_heading(row)) for own, row in rows],
+        rows=[replace(latex_row, name=_heading(row)) for latex_row, row in rows],
     )
     return "\n".join([*lines, *table_lines(named)]) + "\n"
 

@@ -70,35 +70,35 @@ def outcome(verdict: Verdict) -> str:
 
 def sentences(verdict: Verdict) -> list[str]:
     """Return the findings, one fact a sentence, the most important first."""
-    said = [] if verdict.waiver is None else [verdict.waiver.note]
+    reasons = [] if verdict.waiver is None else [verdict.waiver.note]
     if verdict.value is None:
-        said.append(f"undefined: {verdict.reason}")
+        reasons.append(f"undefined: {verdict.reason}")
     else:
-        text = f"is {_apart(verdict.value, verdict.limit)}"
+        text = f"is {_distinguishable(verdict.value, verdict.limit)}"
         if verdict.baseline is not None:
             text += f", {format_number(float(verdict.baseline), 6)} in the baseline"
         if verdict.change is not None:
             share = " of it" if verdict.kind.endswith("relative") else ""
             against = -verdict.limit if "drop" in verdict.kind else verdict.limit
             text += f", a change of {_signed(verdict.change, against)}{share}"
-        said.append(text)
+        reasons.append(text)
         if verdict.reason:
             undefined = not verdict.inconclusive
-            said.append(f"undefined: {verdict.reason}" if undefined else verdict.reason)
+            reasons.append(f"undefined: {verdict.reason}" if undefined else verdict.reason)
     if (interval := verdict.interval) is not None:
         of = "" if verdict.change is None else " of the change"
         rough = " (approximate)" if interval.approximate else ""
         low, high = format_number(interval.low, 6), format_number(interval.high, 6)
-        said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
+        reasons.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
         if interval.exact:
-            said.append("neither model has an event: the interval is exact (Clopper-Pearson)")
+            reasons.append("neither model has an event: the interval is exact (Clopper-Pearson)")
     if verdict.inconclusive and verdict.interval is not None:
-        said.append(_how_many_more(verdict.more_units))
+        reasons.append(_how_many_more(verdict.more_units))
     kinds = {"groups": verdict.groups, "items": verdict.items, "classes": verdict.classes}
     for noun, movers in kinds.items():
         if movers:
-            said.append(f"{noun} that moved it most: {', '.join(map(_mover, movers))}")
-    return [*said, *verdict.notes]
+            reasons.append(f"{noun} that moved it most: {', '.join(map(_mover, movers))}")
+    return [*reasons, *verdict.notes]
 
 
 def message(verdict: Verdict) -> str:
@@ -138,7 +138,7 @@ def table(judgement: Judgement) -> Table:
 
 def _cells(verdict: Verdict, ids: bool) -> list[str]:
     """Return the row of a verdict."""
-    value = "undefined" if verdict.value is None else _apart(verdict.value, verdict.limit)
+    value = "undefined" if verdict.value is None else _distinguishable(verdict.value, verdict.limit)
     row = [
         str(verdict.address),
         demand(verdict),
@@ -150,11 +150,16 @@ def _cells(verdict: Verdict, ids: bool) -> list[str]:
     return [*([verdict.rule.limits.id or ""] if ids else []), *row]
 
 
-def units(own: Units | None) -> str:
+def units(units_of_value: Units | None) -> str:
     """Return the units of a value in words: `12 items`, `3 of 5 groups`, `3 batches`."""
-    if own is None or not (own.drawn or own.defined):
+    if units_of_value is None or not (units_of_value.drawn or units_of_value.defined):
         return "–"
-    return units_text(own.name, own.drawn or own.defined or 0, own.defined, own.effective)
+    return units_text(
+        units_of_value.name,
+        units_of_value.drawn or units_of_value.defined or 0,
+        units_of_value.defined,
+        units_of_value.effective,
+    )
 
 
 def findings(judgement: Judgement) -> list[tuple[str, str]]:
@@ -166,7 +171,9 @@ def findings(judgement: Judgement) -> list[tuple[str, str]]:
     listed_verdicts = [
         own for own in judgement.verdicts if own.status != "pass" or own.reason or own.waiver
     ]
-    named = [(_named(verdict), message(verdict)) for verdict in sorted(listed_verdicts, key=_order)]
+    named = [
+        (_status_text(verdict), message(verdict)) for verdict in sorted(listed_verdicts, key=_order)
+    ]
     waived = sum(verdict.status == "waived" for verdict in listed_verdicts)
     lost = [(f"{unjudged_title(own)}: not evaluated:", own.why) for own in judgement.not_evaluated]
     return [*named[:waived], *lost, *named[waived:], *_shared_notes(judgement, listed_verdicts)]
@@ -216,8 +223,8 @@ def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
 
 
 def _unjudged(lost: NotEvaluated) -> dict[str, Any]:
-    said = {"limits": dict(lost.rule.limits.kinds_and_values()), "reason": lost.why}
-    return _named_rule(lost.rule) | _place(lost.address) | said
+    fields = {"limits": dict(lost.rule.limits.kinds_and_values()), "reason": lost.why}
+    return _named_rule(lost.rule) | _address_fields(lost.address) | fields
 
 
 def _named_rule(rule: Rule) -> dict[str, Any]:
@@ -227,24 +234,24 @@ def _named_rule(rule: Rule) -> dict[str, Any]:
     return named | {"file": rule.file, "line": rule.line}
 
 
-def _place(address: Address) -> dict[str, Any]:
+def _address_fields(address: Address) -> dict[str, Any]:
     return {"store": address.store, "address": str(address)}
 
 
 def _record(verdict: Verdict) -> dict[str, Any]:
-    said = dataclasses.asdict(dataclasses.replace(verdict, rule=None, address=None))  # type: ignore[arg-type]
-    del said["rule"], said["address"]
-    if (interval := said["interval"]) is not None:
+    fields = dataclasses.asdict(dataclasses.replace(verdict, rule=None, address=None))  # type: ignore[arg-type]
+    del fields["rule"], fields["address"]
+    if (interval := fields["interval"]) is not None:
         counted = interval["units"]
-        said["interval"] = interval | {"unit": counted["name"], "units": counted["defined"]}
+        fields["interval"] = interval | {"unit": counted["name"], "units": counted["defined"]}
     alone = dataclasses.replace(verdict.rule, limits=verdict.rule.limits.only(verdict.kind))
-    return _named_rule(alone) | _place(verdict.address) | said
+    return _named_rule(alone) | _address_fields(verdict.address) | fields
 
 
-def _named(verdict: Verdict) -> str:
+def _status_text(verdict: Verdict) -> str:
     name = f"[{verdict.rule.limits.id}] " if verdict.rule.limits.id else ""
-    said = verdict.status if verdict.status == "waived" else outcome(verdict)
-    return f"{name}{title(verdict)}: {said}:"
+    status = verdict.status if verdict.status == "waived" else outcome(verdict)
+    return f"{name}{title(verdict)}: {status}:"
 
 
 def _order(verdict: Verdict) -> tuple[bool, bool, int]:
@@ -262,7 +269,7 @@ def _range(verdict: Verdict) -> str:
     return _signed(verdict.change, against)
 
 
-def _apart(value: float, limit: float) -> str:
+def _distinguishable(value: float, limit: float) -> str:
     """Return a value with as many digits as it takes to see on which side of the limit it is."""
     if isinstance(value, int):
         return f"{value:,}"
@@ -275,7 +282,7 @@ def _apart(value: float, limit: float) -> str:
 
 
 def _signed(change: float, limit: float) -> str:
-    return f"{'+' if change > 0 else ''}{_apart(float(change), limit)}"
+    return f"{'+' if change > 0 else ''}{_distinguishable(float(change), limit)}"
 
 
 def _how_many_more(more: MoreUnits | None) -> str:

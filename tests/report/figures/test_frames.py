@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from uqeval.records.report import Report
 from uqeval.report.figures import figures_of
 from uqeval.report.figures.frames import FrameAxis
-from uqeval.report.figures.temporal import _alone
+from uqeval.report.figures.temporal import _isolated_points
 
 
 def drawn(*reports: Report) -> Canvas:
@@ -85,5 +85,9 @@ def test_reports_of_other_frames_have_no_names_in_common() -> None:
 
 def test_values_that_stand_alone() -> None:
     nan = math.nan
-    assert _alone([1, nan, 2, 3, nan, 4]) == [0, 5]
-    assert _alone([]) == [] and _alone([nan]) == [] and _alone([1]) == [0]
+    assert _isolated_points([1, nan, 2, 3, nan, 4]) == [0, 5]
+    assert (
+        _isolated_points([]) == []
+        and _isolated_points([nan]) == []
+        and _isolated_points([1]) == [0]
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uqeval.report.figures import style
 from uqeval.report.figures.classes import MOST
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import numbers, shown
+from uqeval.report.figures.curves import format_number, numbers
 from uqeval.report.page.items_behind_cell import anchor
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             if a is not None
         ]
         worst = min(known, default=None)
-        said = (
+        summary = (
             f" Least: {worst[1]} in the interval {worst[2] + 1} of {len(rows[0]['accuracy'])}, "
-            f"{shown(worst[0])}." if worst else ""
+            f"{format_number(worst[0])}." if worst else ""
         )  # fmt: skip
         yield Figure(
             f"accuracy-by-uncertainty{f'-{n + 1}' if n else ''}",
             f"Accuracy by class and uncertainty ({line.label})",
-            f"Heat map of {len(rows)} predicted classes by intervals of uncertainty.{said}",
+            f"Heat map of {len(rows)} predicted classes by intervals of uncertainty.{summary}",
             "Rows: predicted class; columns: intervals of equal numbers of pixels, from certain to "
             "uncertain. A trustworthy uncertainty darkens to the right in every row. Empty: no "
             "pixel.",

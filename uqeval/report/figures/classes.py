@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, holding
-from uqeval.report.figures.curves import draw_bars, shown, tall
+from uqeval.report.figures.contract import Figure, Line, lines_with
+from uqeval.report.figures.curves import draw_bars, format_number, tall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -21,55 +21,63 @@ MOST = 60
 
 def figures(family: str, bars: ClassBars, lines: list[Line]) -> Iterator[Figure]:
     """Yield the bars of a family, if any line has rows by class, and not too many."""
-    drawn = _named_alike(holding(lines, "per_class"))
-    rows = [row for line in drawn for row in line.record["per_class"]]
-    names = list(dict.fromkeys(str(row["shown"]) for row in rows))
-    panels = [own for own in bars.panels if any(own.field in row for row in rows)]
+    plotted = _named_alike(lines_with(lines, "per_class"))
+    rows = [row for line in plotted for row in line.record["per_class"]]
+    names = list(dict.fromkeys(str(row["display_name"]) for row in rows))
+    panels = [panel for panel in bars.panels if any(panel.field in row for row in rows)]
     if not panels or len(names) > MOST:
         return
-    intervals = any(any(_ends(line, names, own.field)) for line in drawn for own in panels)
+    intervals = any(any(_ends(line, names, panel.field)) for line in plotted for panel in panels)
     yield Figure(
         f"{family}-classes",
         f"{bars.title} by class",
-        f"{panels[0].title} of {len(names)} classes, {drawn[0].label}."
-        f"{_extremes(drawn[0], panels[0].field)}",
+        f"{panels[0].title} of {len(names)} classes, {plotted[0].label}."
+        f"{_extremes(plotted[0], panels[0].field)}",
         "Lines: confidence intervals." if intervals else "",
-        (8.2, min(tall(len(names), len(drawn)), 16.0)),
-        lambda canvas: _draw(canvas, drawn, names, panels),
+        (8.2, min(tall(len(names), len(plotted)), 16.0)),
+        lambda canvas: _draw(canvas, plotted, names, panels),
     )
 
 
 def _extremes(line: Line, field: str) -> str:
     """Return in words which class has the lowest value, and which the highest."""
     ranked = [
-        (row[field], row["shown"]) for row in line.record["per_class"] if row.get(field) is not None
+        (row[field], row["display_name"])
+        for row in line.record["per_class"]
+        if row.get(field) is not None
     ]
     if not ranked:
         return ""
     (low, lowest), (high, highest) = min(ranked), max(ranked)
-    return f" Lowest: {lowest} {shown(low)}. Highest: {highest} {shown(high)}."
+    return f" Lowest: {lowest} {format_number(low)}. Highest: {highest} {format_number(high)}."
 
 
 def _named_alike(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines, each row with how its class is `shown`: as `uqeval compare` pairs them, by
-    name; where a report has no names, by the name that the others have for the id.
+    """Return the lines, with a `display_name` in each row of a class.
+
+    Classes are paired by name, as in `uqeval compare`. Where a report has no names, the name that
+    the other reports have for the id is used.
     """
     names: dict[str, dict[str, None]] = {}
     for line in lines:
         for row in line.record["per_class"]:
             if str(row["name"]) != str(row["class"]):
                 names.setdefault(str(row["class"]), {})[str(row["name"])] = None
-    alike = []
+    renamed = []
     for line in lines:
         held = {str(row["name"]) for row in line.record["per_class"]}
         rows = []
         for row in line.record["per_class"]:
-            shown, class_names = str(row["name"]), list(names.get(str(row["class"]), ()))
-            if shown == str(row["class"]) and len(class_names) == 1 and class_names[0] not in held:
-                shown = class_names[0]
-            rows.append(row | {"shown": shown})
-        alike.append(dataclasses.replace(line, record=line.record | {"per_class": rows}))
-    return alike
+            display_name, class_names = str(row["name"]), list(names.get(str(row["class"]), ()))
+            if (
+                display_name == str(row["class"])
+                and len(class_names) == 1
+                and class_names[0] not in held
+            ):
+                display_name = class_names[0]
+            rows.append(row | {"display_name": display_name})
+        renamed.append(dataclasses.replace(line, record=line.record | {"per_class": rows}))
+    return renamed
 
 
 def _draw(
@@ -89,17 +97,20 @@ def _draw(
                 textcoords="offset points", fontsize=7, color=style.SOFT,
             )  # fmt: skip
         values = [v for line in lines for v in _column(line, names, field) if v is not None]
-        values += [v for line in lines for own in _ends(line, names, field) if own for v in own]
+        values += [v for line in lines for ends in _ends(line, names, field) if ends for v in ends]
         if values and min(values) >= 0 and 0.25 < max(values) <= 1:
             panel.set_xlim(0, 1)
     style.legend(canvas, axes[0])
 
 
 def _column(line: Line, names: Sequence[str], field: str) -> list[float | None]:
-    by = {str(row["shown"]): row.get(field) for row in line.record["per_class"]}
-    return [by.get(name) for name in names]
+    values = {str(row["display_name"]): row.get(field) for row in line.record["per_class"]}
+    return [values.get(name) for name in names]
 
 
 def _ends(line: Line, names: Sequence[str], field: str) -> list[tuple[float, float] | None]:
-    by = {str(row["shown"]): line.class_interval(row, field) for row in line.record["per_class"]}
-    return [by.get(name) for name in names]
+    values = {
+        str(row["display_name"]): line.class_interval(row, field)
+        for row in line.record["per_class"]
+    }
+    return [values.get(name) for name in names]

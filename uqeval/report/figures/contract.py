@@ -35,8 +35,8 @@ class Line:
         return self._ends(["per_class", class_of(self.record["per_class"], row), field])
 
     def _ends(self, fields: list[str]) -> tuple[float, float] | None:
-        found = interval(self.report.intervals, self.key, fields)
-        return (found["low"], found["high"]) if found else None
+        ends = interval(self.report.intervals, self.key, fields)
+        return (ends["low"], ends["high"]) if ends else None
 
 
 @dataclass(frozen=True)
@@ -58,27 +58,25 @@ class Figure:
     behind: str = ""
 
 
-def holding(lines: Iterable[Line], field: str) -> list[Line]:
-    """Return the lines whose records have something under `field`: those that a figure of
-    it shows.
-    """
+def lines_with(lines: Iterable[Line], field: str) -> list[Line]:
+    """Return the lines whose records have a value for `field`."""
     return [line for line in lines if line.record.get(field)]
 
 
 def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
     """Return lines of all reports by family, in the order of the reports' results."""
-    found: dict[str, list[Line]] = {}
+    by_family: dict[str, list[Line]] = {}
     for name, report in reports.items():
         keys = list(report.results)
         for key in keys:
-            alone = sum(family_of(k) == family_of(key) for k in keys) == 1
+            is_only_variant = sum(family_of(k) == family_of(key) for k in keys) == 1
             parts = [name] if len(reports) > 1 else []
-            if not parts or not alone:
+            if not parts or not is_only_variant:
                 parts.append(_variant(key, report))
-            found.setdefault(family_of(key), []).append(
+            by_family.setdefault(family_of(key), []).append(
                 Line(printable(" · ".join(parts)), key, report.results[key], report)
             )
-    return found
+    return by_family
 
 
 def _variant(key: str, report: Report) -> str:
@@ -91,10 +89,16 @@ def _variant(key: str, report: Report) -> str:
     if own_key.variant is not None:
         return own_key.variant
     keys = [Key.parse(k) for k in report.results]
-    variants = [str(own) for own in keys if own.family == key and own.variant is not None]
-    if not variants and any(own.family == key and own.region for own in keys):
+    variants = [
+        str(variant_key)
+        for variant_key in keys
+        if variant_key.family == key and variant_key.variant is not None
+    ]
+    if not variants and any(
+        variant_key.family == key and variant_key.region for variant_key in keys
+    ):
         return "whole image"
     record = report.results[key]
-    own = record.get("uncertainty") or record.get("model")
+    variant_key = record.get("uncertainty") or record.get("model")
     named = any("=" not in (Key.parse(k).variant or "").split(",")[0] for k in variants)
-    return str(own) if named and own else key
+    return str(variant_key) if named and variant_key else key

@@ -18,7 +18,7 @@ def numbers(values: Sequence[float | None]) -> list[float]:
     return [float("nan") if value is None else value for value in values]
 
 
-def shown(value: Any) -> str:
+def format_number(value: Any) -> str:
     """Return a number in words."""
     if value is None:
         return "undefined"
@@ -29,7 +29,7 @@ def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:
     """Return the scores of each line as text; `fields`: fields by the names to show."""
     return "; ".join(
         f"{line.label}: "
-        + ", ".join(f"{name} {shown(line.record[field])}" for name, field in fields.items())
+        + ", ".join(f"{name} {format_number(line.record[field])}" for name, field in fields.items())
         for line in lines
     )
 
@@ -72,13 +72,17 @@ def draw_bars(
     thick = 0.8 / len(lines)
     for i, line in enumerate(lines):
         where = [n + (i - (len(lines) - 1) / 2) * thick for n in range(len(names))]
-        found = values(line)
+        bar_values = values(line)
         axes.barh(
-            where, [v or 0.0 for v in found], thick * 0.9, color=style.colour(i), label=line.label
+            where,
+            [v or 0.0 for v in bar_values],
+            thick * 0.9,
+            color=style.colour(i),
+            label=line.label,
         )
-        for y, value, own in zip(where, found, ends(line), strict=True):
-            if own:
-                axes.plot(own, [y, y], color=style.INK, linewidth=1.0)
+        for y, value, bar_ends in zip(where, bar_values, ends(line), strict=True):
+            if bar_ends:
+                axes.plot(bar_ends, [y, y], color=style.INK, linewidth=1.0)
             if value is None:
                 axes.annotate(
                     "undefined", (0, y), xytext=(3, 0), textcoords="offset points",

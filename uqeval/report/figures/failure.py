@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import reference, shown
+from uqeval.report.figures.curves import format_number, reference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield risk over coverage at the points that a report holds."""
-    drawn = [line for line in lines if len(points(line.record)) > 1]
-    if not drawn:
+    plotted = [line for line in lines if len(points(line.record)) > 1]
+    if not plotted:
         return
-    said = "; ".join(
-        f"{line.label}: AUROC {shown(line.record['auroc'])}, "
+    summary = "; ".join(
+        f"{line.label}: AUROC {format_number(line.record['auroc'])}, "
         + ", ".join(f"risk {r:.4g} at coverage {c:.4g}" for c, r in points(line.record))
-        for line in drawn
+        for line in plotted
     )
     yield Figure(
         "risk-coverage",
         "Risk over coverage",
-        f"Share of wrong pixels among the most certain ones. {said}.",
+        f"Share of wrong pixels among the most certain ones. {summary}.",
         "Keeping only the most certain pixels (coverage) leaves so many wrong ones (risk). "
         "The points are those of the report; lines between them are only a guide.",
         (6.6, 4.0),
-        lambda canvas: _draw(canvas, drawn),
+        lambda canvas: _draw(canvas, plotted),
     )
 
 
 def points(record: dict[str, Any]) -> list[tuple[float, float]]:
     """Return (coverage, risk), both fractions, by coverage; the last is that of all pixels."""
-    found = [
+    curves = [
         (float(level) / 100, risk)
         for level, risk in record.get("risk_at_coverage", {}).items()
         if level.isdigit() and risk is not None
     ]
-    found += [
+    curves += [
         (coverage, float(level) / 100)
         for level, coverage in record.get("coverage_at_risk", {}).items()
         if level.isdigit() and coverage
     ]
     if record.get("pixels"):
-        found.append((1.0, record["errors"] / record["pixels"]))
-    return sorted(set(found))
+        curves.append((1.0, record["errors"] / record["pixels"]))
+    return sorted(set(curves))
 
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:

@@ -28,28 +28,28 @@ class FrameAxis:
     @property
     def parts(self) -> list[tuple[str, int, int]]:
         """Return each sequence, with the place of its first frame and of the one after its last."""
-        found, first = [], 0
-        for name, own in groupby(self.sequences):
-            last = first + len(list(own))
-            found.append((name, first, last))
+        spans, first = [], 0
+        for name, names_of_sequence in groupby(self.sequences):
+            last = first + len(list(names_of_sequence))
+            spans.append((name, first, last))
             first = last
-        return found
+        return spans
 
     @property
     def ticks(self) -> dict[int, str]:
         """Return the places and texts of ticks: frames spread evenly over each sequence, with their
         names without that of the sequence.
         """
-        shown = {place: self._number(place) for place in self._places()}
-        width = max(map(len, shown.values()), default=0) + _SPACE
-        apart = max(len(self.names) * width / _LETTERS, 1)
-        taken: list[int] = []
-        for place in shown:  # beginnings first, of the longest
-            if all(abs(place - other) >= apart for other in taken):
-                taken.append(place)
-        return {place: shown[place] for place in sorted(taken)}
+        labels = {place: self._number(place) for place in self._candidates()}
+        width = max(map(len, labels.values()), default=0) + _SPACE
+        min_distance = max(len(self.names) * width / _LETTERS, 1)
+        chosen_frames: list[int] = []
+        for place in labels:  # beginnings first, of the longest
+            if all(abs(place - chosen_frame) >= min_distance for chosen_frame in chosen_frames):
+                chosen_frames.append(place)
+        return {place: labels[place] for place in sorted(chosen_frames)}
 
-    def _places(self) -> Iterator[int]:
+    def _candidates(self) -> Iterator[int]:
         for _, first, _ in sorted(self.parts, key=lambda own: own[1] - own[2]):
             yield first
         step = -(-len(self.names) // _MOST)
@@ -58,8 +58,8 @@ class FrameAxis:
 
     def _number(self, place: int) -> str:
         name, sequence = self.names[place], self.sequences[place]
-        own = name.removeprefix(sequence).lstrip("_-. /") if sequence else name
-        return style.short(own or name, 16)
+        frame_number = name.removeprefix(sequence).lstrip("_-. /") if sequence else name
+        return style.short(frame_number or name, 16)
 
     def draw(self, axes: Axes) -> None:
         """Draw ticks, a line where a sequence begins, and the names of sequences above

@@ -9,7 +9,7 @@ from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import shown
+from uqeval.report.figures.curves import format_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -22,28 +22,28 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     panels: list[tuple[Sequence[Line], str]] = []
     grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
     for family, lines in families.items():
-        own = [
+        row_panels = [
             (lines, field)
             for field in headlines(family)
             if any(line.record.get(field) is not None for line in lines)
             and (len(lines) > 1 or any(line.interval(field) for line in lines))
         ]
-        panels += own
-        grid += [*own, *[None] * (-len(own) % _COLUMNS)]
+        panels += row_panels
+        grid += [*row_panels, *[None] * (-len(row_panels) % _COLUMNS)]
     if not panels:
         return None
     rows = len(grid) // _COLUMNS
     most = max(len(lines) for lines, _ in panels)
-    said = "; ".join(
+    summary = "; ".join(
         f"{_label(lines, field)}: "
-        + ", ".join(f"{line.label} {shown(line.record.get(field))}" for line in lines)
+        + ", ".join(f"{line.label} {format_number(line.record.get(field))}" for line in lines)
         for lines, field in panels[:8]
     )
     intervals = any(line.interval(field) for lines, field in panels for line in lines)
     return Figure(
         "headlines",
         "Headline scores",
-        f"{said}.",
+        f"{summary}.",
         "The arrow says which way is better."
         + (" Bars: confidence intervals." if intervals else ""),
         (8.2, 0.3 + rows * (0.85 + 0.22 * most)),
@@ -57,11 +57,11 @@ def _label(lines: Sequence[Line], field: str) -> str:
 
 def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], rows: int) -> None:
     axes = list(canvas.subplots(rows, _COLUMNS, squeeze=False).flat)
-    for n, (panel, drawn) in enumerate(zip(axes, grid, strict=True)):
-        if drawn is None:
+    for n, (panel, plotted_panel) in enumerate(zip(axes, grid, strict=True)):
+        if plotted_panel is None:
             panel.set_visible(False)
             continue
-        lines, field = drawn
+        lines, field = plotted_panel
         for i, line in enumerate(lines):
             value, ends = line.record.get(field), line.interval(field)
             if value is None:

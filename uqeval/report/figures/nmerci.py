@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, holding
-from uqeval.report.figures.curves import counts, numbers, reference, shown
+from uqeval.report.figures.contract import Figure, Line, lines_with
+from uqeval.report.figures.curves import counts, format_number, numbers, reference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,28 +17,29 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield the curve, and the table by depth where there is one."""
-    drawn = holding(lines, "curve")
-    said = "; ".join(
-        f"{line.label}: n-MeRCI {shown(line.record['nmerci'])} at α = {line.record['alpha']:g}"
+    plotted = lines_with(lines, "curve")
+    summary = "; ".join(
+        f"{line.label}: n-MeRCI {format_number(line.record['nmerci'])} at α = "
+        f"{line.record['alpha']:g}"
         for line in lines
     )
-    if drawn:
+    if plotted:
         yield Figure(
             "nmerci-alpha",
             "n-MeRCI over α",
-            f"n-MeRCI over the percentile α. {said}.",
+            f"n-MeRCI over the percentile α. {summary}.",
             "0: an uncertainty equal to the error; 1: one that is constant; above 1 it is worse "
             "than a constant. Dot: the α in use. Gaps: undefined there; far "
             "greater values are cut off.",
             (6.6, 3.6),
-            lambda canvas: _over_alpha(canvas, drawn),
+            lambda canvas: _over_alpha(canvas, plotted),
         )
-    deep = holding(lines, "by_depth")
+    deep = lines_with(lines, "by_depth")
     if deep:
         yield Figure(
             "nmerci-depth",
             "By interval of the target",
-            f"n-MeRCI and trimmed mean error by interval of the target. {said}.",
+            f"n-MeRCI and trimmed mean error by interval of the target. {summary}.",
             "Each interval has percentiles of its own; gaps are undefined. Arrows: values far "
             "greater, which are cut off.",
             (7.6, 5.2),
@@ -97,7 +98,7 @@ def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
             fill=len(lines) == 1,
             alpha=0.6 if len(lines) == 1 else 1.0,
         )
-    _cut(upper, points, [line.record["nmerci"] or 0.0 for line in lines])
+    _cut_axis(upper, points, [line.record["nmerci"] or 0.0 for line in lines])
     _ideals(upper)
     upper.set_ylabel("n-MeRCI")
     middle.set_ylabel("MAE trimmed")
@@ -108,13 +109,15 @@ def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
     style.legend(canvas, upper)
 
 
-def _cut(axes: Axes, points: Sequence[tuple[float, float, int]], whole: Sequence[float]) -> None:
+def _cut_axis(
+    axes: Axes, points: Sequence[tuple[float, float, int]], whole: Sequence[float]
+) -> None:
     """Cut the axis where single intervals are far above the rest, and write their values there."""
-    known = [y for _, y, _ in points if y == y]
-    top = max(2.0, *(1.5 * v for v in whole), 2 * median(known)) if known else 2.0
-    if max(known, default=0.0) <= top:
+    defined = [y for _, y, _ in points if y == y]
+    top = max(2.0, *(1.5 * v for v in whole), 2 * median(defined)) if defined else 2.0
+    if max(defined, default=0.0) <= top:
         return
-    axes.set_ylim(min(-0.1, *known), top)
+    axes.set_ylim(min(-0.1, *defined), top)
     for x, y, i in points:
         if y > top:
             axes.annotate(

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, holding
-from uqeval.report.figures.curves import fractions, numbers, reference, shown
+from uqeval.report.figures.contract import Figure, Line, lines_with
+from uqeval.report.figures.curves import format_number, fractions, numbers, reference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,48 +23,52 @@ _PANELS = {
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield the scores over the uncertainty threshold, and over the accuracy threshold."""
-    drawn = holding(lines, "curve")
-    if drawn:
-        said = "; ".join(
-            f"{line.label}: PAvPU {shown(line.record['pavpu'])}, Surplus "
-            f"{shown(line.record['surplus'])} at the threshold "
-            f"{shown(line.record['uncertainty_threshold'])}{_peak(line.record)}"
-            for line in drawn
+    plotted = lines_with(lines, "curve")
+    if plotted:
+        summary = "; ".join(
+            f"{line.label}: PAvPU {format_number(line.record['pavpu'])}, Surplus "
+            f"{format_number(line.record['surplus'])} at the threshold "
+            f"{format_number(line.record['uncertainty_threshold'])}{_peak(line.record)}"
+            for line in plotted
         )
         yield Figure(
             "pavpu-threshold",
             "Patch scores over the uncertainty threshold",
-            f"Four panels over the threshold t from 0 to 1. {said}.",
+            f"Four panels over the threshold t from 0 to 1. {summary}.",
             "t runs from the least to the greatest uncertainty. Dot: the threshold in use; "
             "triangle: the peak. Where the Surplus is below 0 (shaded), the uncertainty is worse "
             "than chance: do not use the PAvPU there.",
             (8.2, 5.6),
-            lambda canvas: _panels(canvas, drawn, "curve", "t", "uncertainty threshold t"),
+            lambda canvas: _panels(canvas, plotted, "curve", "t", "uncertainty threshold t"),
         )
-    drawn_too = holding(lines, "accuracy_curve")
-    if drawn_too:
+    plotted_accuracy = lines_with(lines, "accuracy_curve")
+    if plotted_accuracy:
         yield Figure(
             "pavpu-accuracy-threshold",
             "Patch scores over the accuracy threshold",
             "Four panels over the accuracy that makes a patch accurate. "
             + "; ".join(
-                f"{line.label}: PAvPU {shown(line.record['pavpu'])} at "
-                f"{shown(line.record['accuracy_threshold'])}"
-                for line in drawn_too
+                f"{line.label}: PAvPU {format_number(line.record['pavpu'])} at "
+                f"{format_number(line.record['accuracy_threshold'])}"
+                for line in plotted_accuracy
             )
             + ".",
             "Dot: the accuracy threshold in use, at the uncertainty threshold in use. Thin dashes: "
             "the PAvPU of an uncertainty that is independent of the errors.",
             (8.2, 5.6),
             lambda canvas: _panels(
-                canvas, drawn_too, "accuracy_curve", "accuracy_threshold", "accuracy threshold"
+                canvas,
+                plotted_accuracy,
+                "accuracy_curve",
+                "accuracy_threshold",
+                "accuracy threshold",
             ),
         )
 
 
 def _peak(record: dict[str, Any]) -> str:
     peak = record.get("surplus_peak")
-    return f", best Surplus {shown(peak['value'])} at t = {peak['t']:.2f}" if peak else ""
+    return f", best Surplus {format_number(peak['value'])} at t = {peak['t']:.2f}" if peak else ""
 
 
 def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label: str) -> None:
@@ -95,7 +99,7 @@ def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label:
 def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
     """Draw a dot at the threshold in use, and a triangle at the peak of this curve."""
     record = line.record
-    x = _used(record) if curve == "curve" else record["accuracy_threshold"]
+    x = _threshold_position(record) if curve == "curve" else record["accuracy_threshold"]
     if x is not None and record[field] is not None:
         panel.plot([x], [record[field]], "o", color=style.colour(i), markersize=6)
     peak = record.get(f"{field}_peak")
@@ -103,7 +107,7 @@ def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
         panel.plot([peak["t"]], [peak["value"]], "^", color=style.colour(i), markersize=7)
 
 
-def _used(record: dict[str, Any]) -> float | None:
+def _threshold_position(record: dict[str, Any]) -> float | None:
     """Return the position of the threshold in use, from 0 to 1, on the axis of the curve; None
     outside.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, holding
+from uqeval.report.figures.contract import Figure, Line, lines_with
 from uqeval.report.figures.curves import fractions, numbers, scores
 
 if TYPE_CHECKING:
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield observed coverage over nominal coverage."""
-    drawn = holding(lines, "calibration")
-    if not drawn:
+    plotted = lines_with(lines, "calibration")
+    if not plotted:
         return
-    said = scores(drawn, {"AUCE": "auce", "of it over-confident": "auce_over"})
+    summary = scores(plotted, {"AUCE": "auce", "of it over-confident": "auce_over"})
     yield Figure(
         "regression-calibration",
         "Calibration of the intervals",
-        f"Observed over nominal coverage of central intervals. {said}.",
+        f"Observed over nominal coverage of central intervals. {summary}.",
         "Below the diagonal the intervals hold the target less often than they say: the model is "
         "over-confident. The shaded area is the AUCE.",
         (5.4, 4.8),
-        lambda canvas: _draw(canvas, drawn),
+        lambda canvas: _draw(canvas, plotted),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, holding
+from uqeval.report.figures.contract import Figure, Line, lines_with
 from uqeval.report.figures.curves import counts, fractions, scores
 from uqeval.report.page.items_behind_cell import anchor
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield one diagram: bars with their gaps for one line, curves for several."""
-    drawn = holding(lines, "reliability")
-    if not drawn:
+    plotted = lines_with(lines, "reliability")
+    if not plotted:
         return
-    said = scores(drawn, {"ECE": "ece", "MCE": "mce"})
+    summary = scores(plotted, {"ECE": "ece", "MCE": "mce"})
     yield Figure(
         "reliability",
         "Reliability diagram",
-        f"Accuracy over confidence in bins, with the number of pixels of each. {said}.",
+        f"Accuracy over confidence in bins, with the number of pixels of each. {summary}.",
         "On the diagonal the model is as right as it says; below it is over-confident. The lower "
         "panel counts the pixels, on a logarithmic scale: bins of few pixels say little.",
         (5.6, 6.0),
-        lambda canvas: _draw(canvas, drawn),
+        lambda canvas: _draw(canvas, plotted),
         links="a report counts bins over all items together, so these are the items with the worst "
         "scores"
-        if len(drawn) == 1
+        if len(plotted) == 1
         else "",
-        behind=drawn[0].key if len(drawn) == 1 else "",
+        behind=plotted[0].key if len(plotted) == 1 else "",
     )
 
 
@@ -47,9 +47,9 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
         _bars(upper, lines[0])
     for i, line in enumerate(lines):
         r = line.record["reliability"]
-        held = [j for j, n in enumerate(r["count"]) if n]
+        occupied = [j for j, n in enumerate(r["count"]) if n]
         upper.plot(
-            [r["confidence"][j] for j in held], [r["accuracy"][j] for j in held],
+            [r["confidence"][j] for j in occupied], [r["accuracy"][j] for j in occupied],
             f"o{style.dashes(i)}", color=style.colour(i), markersize=4, linewidth=1.4,
             label=line.label,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from uqeval.keys import family_of
 from uqeval.records.intervals import interval
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import shown
+from uqeval.report.figures.curves import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,37 +25,39 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
     """Return a panel a headline with a point a slice and line; None where there is nothing
     to draw.
     """
-    slices = {name: own for name, own in slices.items() if own.get("results")}
+    slices = {name: record for name, record in slices.items() if record.get("results")}
     if not 0 < len(slices) <= MOST:
         return None
     panels: list[tuple[Sequence[Line], str]] = []
     grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
     for family, lines in families.items():
-        fields = [f for f in headlines(family) if _held(lines, f, slices)][:_COLUMNS]
-        panels += (own := [(lines, field) for field in fields])
-        grid += [*own, *[None] * (-len(own) % _COLUMNS)]
+        fields = [f for f in headlines(family) if _has_values(lines, f, slices)][:_COLUMNS]
+        panels += (record := [(lines, field) for field in fields])
+        grid += [*record, *[None] * (-len(record) % _COLUMNS)]
     if not panels:
         return None
     rows = len(grid) // _COLUMNS
-    said = ""
+    summary = ""
     lines, field = panels[0]
     ranked = [
-        (v, name) for name, own in slices.items() if (v := _value(own, lines[0], field)) is not None
+        (v, name)
+        for name, record in slices.items()
+        if (v := _value(record, lines[0], field)) is not None
     ]
     if ranked:
         (low, lowest), (high, highest) = min(ranked), max(ranked)
-        said = (
-            f" {_label(lines, field)}: lowest {shown(low)} of {lowest}, "
-            f"highest {shown(high)} of {highest}."
+        summary = (
+            f" {_label(lines, field)}: lowest {format_number(low)} of {lowest}, "
+            f"highest {format_number(high)} of {highest}."
         )
-    small = any(own.get("small") for own in slices.values())
-    held = any(own.get("intervals") for own in slices.values())
+    small = any(record.get("small") for record in slices.values())
+    has_intervals = any(record.get("intervals") for record in slices.values())
     return Figure(
         "slices",
         "Headline scores by slice",
-        f"{len(panels)} scores of {len(slices)} slices.{said}",
+        f"{len(panels)} scores of {len(slices)} slices.{summary}",
         "Dashed: all items."
-        + (" Lines: confidence intervals." if held else "")
+        + (" Lines: confidence intervals." if has_intervals else "")
         + (" Hollow: a slice of few units." if small else ""),
         (8.2, rows * (0.75 + 0.24 * max(len(slices), 2)) + 0.3),
         lambda canvas: _draw(canvas, grid, rows, slices),
@@ -66,13 +68,17 @@ def _label(lines: Sequence[Line], field: str) -> str:
     return label(family_of(lines[0].key), field)
 
 
-def _value(own: Mapping[str, Any], line: Line, field: str) -> float | None:
-    found = own["results"].get(line.key, {}).get(field)
-    return found if isinstance(found, int | float) else None
+def _value(slice_record: Mapping[str, Any], line: Line, field: str) -> float | None:
+    value = slice_record["results"].get(line.key, {}).get(field)
+    return value if isinstance(value, int | float) else None
 
 
-def _held(lines: Sequence[Line], field: str, slices: Mapping[str, Any]) -> bool:
-    return any(_value(own, line, field) is not None for line in lines for own in slices.values())
+def _has_values(lines: Sequence[Line], field: str, slices: Mapping[str, Any]) -> bool:
+    return any(
+        _value(slice_record, line, field) is not None
+        for line in lines
+        for slice_record in slices.values()
+    )
 
 
 def _draw(
@@ -82,15 +88,15 @@ def _draw(
     slices: Mapping[str, Any],
 ) -> None:
     axes = list(canvas.subplots(rows, _COLUMNS, sharey=True, squeeze=False).flat)
-    for panel, drawn in zip(axes, grid, strict=True):
-        if drawn is None:
+    for panel, plotted_panel in zip(axes, grid, strict=True):
+        if plotted_panel is None:
             panel.set_visible(False)
             continue
-        lines, field = drawn
+        lines, field = plotted_panel
         for i, line in enumerate(lines):
             _points(panel, line, field, slices, i, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
-        known = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
-        arrow = {"higher": " ↑", "lower": " ↓"}.get(known.get("direction") or "", "")
+        metric = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
+        arrow = {"higher": " ↑", "lower": " ↓"}.get(metric.get("direction") or "", "")
         panel.set_title(f"{_label(lines, field)}{arrow}")
         panel.set_yticks(range(len(slices)), [style.short(name) for name in slices])
         panel.set_ylim(len(slices) - 0.5, -0.5)
@@ -107,11 +113,11 @@ def _points(
     colour = style.colour(i)
     if (whole := line.record.get(field)) is not None:
         panel.axvline(whole, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-    for y, own in enumerate(slices.values()):
-        value = _value(own, line, field)
+    for y, slice_record in enumerate(slices.values()):
+        value = _value(slice_record, line, field)
         if value is None:
             continue
-        if ends := interval(own.get("intervals") or {}, line.key, field.split(".")):
+        if ends := interval(slice_record.get("intervals") or {}, line.key, field.split(".")):
             panel.plot([ends["low"], ends["high"]], [y + shift] * 2, color=colour, linewidth=1.6)
         panel.plot(
             [value],
@@ -119,6 +125,6 @@ def _points(
             "o",
             color=colour,
             markersize=5.5,
-            markerfacecolor=style.PAPER if own.get("small") else colour,
+            markerfacecolor=style.PAPER if slice_record.get("small") else colour,
         )
     panel.plot([], [], "o-", color=colour, label=line.label)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, holding
+from uqeval.report.figures.contract import Figure, Line, lines_with
 from uqeval.report.figures.curves import numbers, reference, scores
 
 if TYPE_CHECKING:
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield the curves and their oracles."""
-    drawn = holding(lines, "curve")
-    if not drawn:
+    plotted = lines_with(lines, "curve")
+    if not plotted:
         return
-    said = scores(drawn, {"AUSE": "ause", "AURG": "aurg"})
+    summary = scores(plotted, {"AUSE": "ause", "AURG": "aurg"})
     yield Figure(
         "sparsification",
         "Sparsification",
-        f"Error of the pixels that are left over the fraction removed. {said}.",
+        f"Error of the pixels that are left over the fraction removed. {summary}.",
         "Most uncertain pixels are removed first; the oracle (dashed) removes the most wrong "
         "first. The area between both, shaded, is the AUSE.",
         (6.6, 4.2),
-        lambda canvas: _draw(canvas, drawn),
+        lambda canvas: _draw(canvas, plotted),
     )
 
 

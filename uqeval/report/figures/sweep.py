@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import numbers, shown
+from uqeval.report.figures.curves import format_number, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -26,9 +26,9 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
     ]
     if not names:
         return
-    said = "; ".join(
-        f"{name}: {shown(r['mean'][0])} at M = {r['m'][0]}, "
-        f"{shown(r['mean'][-1])} at M = {r['m'][-1]}"
+    summary = "; ".join(
+        f"{name}: {format_number(r['mean'][0])} at M = {r['m'][0]}, "
+        f"{format_number(r['mean'][-1])} at M = {r['m'][-1]}"
         for name in names[:6]
         if (r := lines[0].record.get(name))
     )
@@ -36,7 +36,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
     yield Figure(
         "sweep",
         "Over the number of samples",
-        f"{len(names)} metrics over the number of samples M. {said}.",
+        f"{len(names)} metrics over the number of samples M. {summary}.",
         "Band: ± one standard deviation over the drawn subsets; none where all samples are used. "
         "The arrow says which way is better.",
         (8.2, 0.5 + 2.0 * rows),

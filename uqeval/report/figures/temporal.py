@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import numbers, shown
+from uqeval.report.figures.curves import format_number, numbers
 from uqeval.report.figures.frames import FrameAxis
 
 if TYPE_CHECKING:
@@ -17,30 +17,32 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield TC_t and mIoU_t over time, and one against the other."""
-    drawn = [line for line in lines if _scores(line)]
-    if not drawn:
+    plotted = [line for line in lines if _scores(line)]
+    if not plotted:
         return
-    said = "; ".join(f"{line.label}: mTC {shown(line.record.get('mtc'))}" for line in drawn)
+    summary = "; ".join(
+        f"{line.label}: mTC {format_number(line.record.get('mtc'))}" for line in plotted
+    )
     yield Figure(
         "temporal",
         "Temporal consistency over time",
-        f"TC of each pair of frames, with the mIoU of the frame where there are labels. {said}.",
+        f"TC of each pair of frames, with the mIoU of the frame where there are labels. {summary}.",
         "TC needs no labels; dips are where predictions flicker. Vertical lines: a new sequence; "
         "holes: frames are missing, or nothing could be counted.",
         (8.2, 3.4),
-        lambda canvas: _over_time(canvas, drawn),
-        links="the pairs of frames with the lowest TC" if len(drawn) == 1 else "",
+        lambda canvas: _over_time(canvas, plotted),
+        links="the pairs of frames with the lowest TC" if len(plotted) == 1 else "",
     )
-    both = [line for line in drawn if _pairs(line)]
+    both = [line for line in plotted if _pairs(line)]
     if both:
-        found = "; ".join(
-            f"{line.label}: r = {shown((line.record.get('correlation') or {}).get('r'))}"
+        occluded_scores = "; ".join(
+            f"{line.label}: r = {format_number((line.record.get('correlation') or {}).get('r'))}"
             for line in both
         )
         yield Figure(
             "temporal-correlation",
             "Temporal consistency against mIoU",
-            f"TC and mIoU of each pair of frames. {found}.",
+            f"TC and mIoU of each pair of frames. {occluded_scores}.",
             "How well temporal consistency, which needs no labels, follows quality.",
             (5.0, 4.0),
             lambda canvas: _correlation(canvas, both),
@@ -48,8 +50,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
 
 
 def _scores(line: Line) -> list[dict[str, Any]]:
-    found = [item.get(line.key) or {} for item in line.report.items]
-    return found if any(score.get("tc") is not None for score in found) else []
+    records = [item.get(line.key) or {} for item in line.report.items]
+    return records if any(score.get("tc") is not None for score in records) else []
 
 
 def _pairs(line: Line) -> list[tuple[float, float]]:
@@ -79,10 +81,10 @@ def _runs(line: Line, field: str) -> tuple[list[float], list[float]]:
     return x, y
 
 
-def _alone(values: Sequence[float]) -> list[int]:
+def _isolated_points(values: Sequence[float]) -> list[int]:
     """Return places of values that no line joins to another."""
-    known = [False, *map(math.isfinite, values), False]
-    return [i for i in range(len(values)) if known[i : i + 3] == [False, True, False]]
+    is_defined = [False, *map(math.isfinite, values), False]
+    return [i for i in range(len(values)) if is_defined[i : i + 3] == [False, True, False]]
 
 
 def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
@@ -91,7 +93,7 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
         for field, name, dashes in (("tc", "TC", style.dashes(i)), ("miou", "mIoU", ":")):
             if field == "tc" or _pairs(line):
                 x, y = _runs(line, field)
-                alone = _alone(y)
+                alone = _isolated_points(y)
                 axes.plot(
                     x,
                     y,

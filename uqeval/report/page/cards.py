@@ -44,19 +44,23 @@ def cards(report: Report) -> list[Card]:
         for name in headlines(family):
             if name not in first.record:
                 continue
-            known = about(report, first.key, name)
-            direction = known.get("direction") or ""
+            description = about(report, first.key, name)
+            direction = description.get("direction") or ""
             value, *others = (
-                cell(own.record, name, interval_of(report.intervals, own.key, [name], own is first))
-                for own in (first, *variants)
+                cell(
+                    line.record,
+                    name,
+                    interval_of(report.intervals, line.key, [name], line is first),
+                )
+                for line in (first, *variants)
             )
             named = [(v.label, o) for v, o in zip(variants, others, strict=True) if o.text]
             found.append(
                 Card(
                     label(family, name), first.key, value,
                     ARROWS.get(direction, ""), DIRECTIONS.get(direction, ""),
-                    unit_of(known), range_of(known), known.get("meaning") or "",
-                    known.get("reference") or "",
+                    unit_of(description), range_of(description), description.get("meaning") or "",
+                    description.get("reference") or "",
                     first.label if named else "", named[:MOST_VARIANTS],
                     len(named[MOST_VARIANTS:]),
                 )

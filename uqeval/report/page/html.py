@@ -189,8 +189,8 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
     order = worst_first(report, ranking) if ranking else []
     place = {i: n for n, i in enumerate(order)}
     shown = sorted(wanted, key=lambda i: place.get(i, len(place) + i))
-    known = set(shown)
-    shown += [i for i in range(len(report.items)) if i not in known][: MOST_ITEMS - len(shown)]
+    listed = set(shown)
+    shown += [i for i in range(len(report.items)) if i not in listed][: MOST_ITEMS - len(shown)]
     return {
         "items": items(report, shown, columns),
         "ranking": ranking,
@@ -201,8 +201,8 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
 def _ranking(columns: list[Column]) -> Column | None:
     """Return the column that ranks the items: the first headline of the first family that may."""
     ranked = [column for column in columns if column.direction]
-    own = [column for column in ranked if display_of(family_of(column.key)).ranks_items]
-    return next(iter(own or ranked), None)
+    ranking = [column for column in ranked if display_of(family_of(column.key)).ranks_items]
+    return next(iter(ranking or ranked), None)
 
 
 def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
@@ -222,8 +222,8 @@ def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
             if isinstance(item.get(c.key), dict) and Key.parse(c.key).region is None
         ]
         groups = [
-            (group, [(p.title, _data(p.png), p.alt) for p in own])
-            for group, own in groupby(gallery.pictures(i), lambda picture: picture.group)
+            (group, [(p.title, _data(p.png), p.alt) for p in pictures])
+            for group, pictures in groupby(gallery.pictures(i), lambda picture: picture.group)
         ]
         found.append(Exhibit(i, str(item["name"]), why, scores, groups))
     return found

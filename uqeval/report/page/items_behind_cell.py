@@ -27,21 +27,21 @@ def anchor(report: Report, key: str, *cell: int) -> str:
 
 def cell_items(report: Report, behind: ItemsByCell) -> dict[str, list[CellItems]]:
     """Return the items of all cells with pixels, by the key of the result."""
-    found = {}
+    items_by_cell = {}
     for key, cells in behind.items():
-        found[key] = [
+        items_by_cell[key] = [
             CellItems(
                 anchor(report, key, *cell),
                 title,
-                _said(pixels, accuracy),
+                _description(pixels, accuracy),
                 [(i, str(report.items[i]["name"]), n) for i, n in cells.get(cell, ())],
             )
             for cell, title, pixels, accuracy in _cells(report.results[key])
         ]
-    return found
+    return items_by_cell
 
 
-def _said(pixels: int, accuracy: float) -> str:
+def _description(pixels: int, accuracy: float) -> str:
     wrong = pixels - round(accuracy * pixels)
     if not wrong:
         return f"None of its {pixels:,} pixels is wrong."

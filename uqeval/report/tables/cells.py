@@ -50,14 +50,14 @@ def interval_of(
     """Return the interval of a value for the eye: its ends, whether it is approximate, its level if
     asked for, and in how many units the value is defined if not in all.
     """
-    found = interval(intervals, key, fields)
-    if found is None:
+    record = interval(intervals, key, fields)
+    if record is None:
         return ""
-    about = "≈ " if found.get("approximate") else ""
-    at = f"{100 * found['level']:.4g} %: " if level and found.get("level") else ""
-    units = found.get("units") or {}
-    part = f" ({units_of(found)})" if units.get("defined") != units.get("drawn") else ""
-    return f"{at}{about}[{_end(found['low'])}, {_end(found['high'])}]{part}"
+    about = "≈ " if record.get("approximate") else ""
+    level_text = f"{100 * record['level']:.4g} %: " if level and record.get("level") else ""
+    units = record.get("units") or {}
+    part = f" ({units_of(record)})" if units.get("defined") != units.get("drawn") else ""
+    return f"{level_text}{about}[{_end(record['low'])}, {_end(record['high'])}]{part}"
 
 
 def _end(value: float) -> str:

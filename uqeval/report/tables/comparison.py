@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 def tables_of(comparison: Comparison) -> list[Table]:
     """Return scores; where there are several models, differences from the baseline, and places."""
-    found = [scores(comparison)]
+    tables = [scores(comparison)]
     if len(comparison.models) > 1:
-        found += [differences(comparison), _ranks(comparison)]
-    return [table for table in found if table.rows]
+        tables += [differences(comparison), _ranks(comparison)]
+    return [table for table in tables if table.rows]
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -53,8 +53,8 @@ def reach_of(cell: Cell) -> float | None:
     """Return half of the interval over trainings, else their standard deviation; None of one
     training.
     """
-    own = cell.over_trainings
-    return cell.std if own is None else (own.high - own.low) / 2
+    interval = cell.over_trainings
+    return cell.std if interval is None else (interval.high - interval.low) / 2
 
 
 def over_trainings(model: Model, level: float | None) -> str:
@@ -72,19 +72,19 @@ def over_trainings(model: Model, level: float | None) -> str:
 
 def difference(cell: Cell) -> str:
     """Return a difference with its interval and what follows."""
-    own = cell.difference
-    if own is None:
+    change = cell.difference
+    if change is None:
         return "–"
-    if own.interval is None:
-        return _signed(own.value)
-    low, high = _signed(own.interval.low), _signed(own.interval.high)
-    rough = "≈ " if own.interval.approximate else ""
-    exact = "†" if own.interval.exact else ""
-    verdict = own.verdict or ""
-    if verdict == "differs" and own.better is not None:
-        verdict = f"differs, {'better' if own.better else 'worse'}"
-    p = "" if own.p_adjusted is None else f" p {format_number(own.p_adjusted, 3)}"
-    return f"{_signed(own.value)} {rough}[{low}, {high}]{exact}{p} {verdict}"
+    if change.interval is None:
+        return _signed(change.value)
+    low, high = _signed(change.interval.low), _signed(change.interval.high)
+    rough = "≈ " if change.interval.approximate else ""
+    exact = "†" if change.interval.exact else ""
+    verdict = change.verdict or ""
+    if verdict == "differs" and change.better is not None:
+        verdict = f"differs, {'better' if change.better else 'worse'}"
+    p = "" if change.p_adjusted is None else f" p {format_number(change.p_adjusted, 3)}"
+    return f"{_signed(change.value)} {rough}[{low}, {high}]{exact}{p} {verdict}"
 
 
 def differences(comparison: Comparison) -> Table:
@@ -92,19 +92,21 @@ def differences(comparison: Comparison) -> Table:
     base = comparison.baseline
     rows = _rows(comparison, difference, [m for m in range(len(comparison.models)) if m != base])
     choice = comparison.choice
-    some = [c.difference.interval for row in comparison.rows for c in row.cells if c.difference]
+    intervals = [
+        c.difference.interval for row in comparison.rows for c in row.cells if c.difference
+    ]
     note = ""
-    if any(some):
+    if any(intervals):
         tests = number_of(comparison.tests, "comparison")
         note = (
-            f"[…]: intervals at level {choice.level}{_rest_on(some)}. p: two-sided p-value of "
+            f"[…]: intervals at level {choice.level}{_rest_on(intervals)}. p: two-sided p-value of "
             f"swapping the two models item by item, adjusted (Holm) for {tests} of whole sets and "
             f"{comparison.tests_of_parts} of classes and slices; differs: p is at most "
             f"{1 - (choice.level or 0):.3g}. Other trainings may differ more."
         )
-        if any(own and own.approximate for own in some):
+        if any(interval and interval.approximate for interval in intervals):
             note += " ≈: computed from bins."
-        if any(own and own.exact for own in some):
+        if any(interval and interval.exact for interval in intervals):
             note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
     names = [name for m, name in enumerate(comparison.names) if m != base]
     title = f"Difference from {comparison.names[base]}"

@@ -24,7 +24,7 @@ class Column:
 
 def columns_of(report: Report) -> list[Column]:
     """Return the columns of the table of items: the headlines of each result that items have."""
-    found = []
+    tables = []
     for key in report.results:
         family = family_of(key)
         for name in (*headlines(family), *of_items(family)):
@@ -32,20 +32,20 @@ def columns_of(report: Report) -> list[Column]:
                 direction = about(report, key, name).get("direction") or (
                     "higher" if of_items(family) else ""
                 )
-                found.append(Column(key, name, label_of(key, name), direction))
-    return found
+                tables.append(Column(key, name, label_of(key, name), direction))
+    return tables
 
 
 def worst_first(report: Report, column: Column) -> list[int]:
     """Return places of the items where the score is defined, the worst first."""
-    known = [
+    defined = [
         (item[column.key][column.name], i)
         for i, item in enumerate(report.items)
         if isinstance(item.get(column.key), dict)
         and isinstance(item[column.key].get(column.name), int | float)
     ]
     sign = -1 if column.direction == "lower" else 1
-    return [i for _, i in sorted(known, key=lambda pair: (sign * pair[0], pair[1]))]
+    return [i for _, i in sorted(defined, key=lambda pair: (sign * pair[0], pair[1]))]
 
 
 def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Table:

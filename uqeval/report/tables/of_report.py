@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.glossary import ARROWS, display_of, families, headings, headlines, label
 from uqeval.keys import family_of
-from uqeval.records.intervals import interval as interval_at
+from uqeval.records.intervals import interval as interval_field_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
 from uqeval.report.tables.cells import about, interval_of
@@ -97,13 +97,13 @@ class _Maker:
 
     def _value(self, column: Column, record: Record) -> Any:
         """Return the value in a column; `_ABSENT` where the record has no such field."""
-        value = _at(record, column.field)
+        value = _field_at(record, column.field)
         if column.value is None or value is _ABSENT:
             return value
         return column.value(record, self.report)
 
 
-def _at(record: Record, field: str) -> Any:
+def _field_at(record: Record, field: str) -> Any:
     value: Any = record
     for name in field.split("."):
         if value is None:  # an undefined part
@@ -123,7 +123,7 @@ def _columns(declared: Sequence[str | Column], records: Sequence[Record]) -> lis
         column = Column(own) if isinstance(own, str) else own
         part, star, _ = column.field.partition(".*")
         if not star:
-            if any(_at(record, column.field) is not _ABSENT for record in records):
+            if any(_field_at(record, column.field) is not _ABSENT for record in records):
                 columns.append(column)
             continue
         entries = dict.fromkeys(name for record in records for name in record.get(part) or ())
@@ -146,7 +146,7 @@ def _cell(column: Column, value: Any, record: Record) -> Cell:
 
 
 def _at_reason(record: Record, field: str) -> Any:
-    reason = _at(record, f"{field}_reason")
+    reason = _field_at(record, f"{field}_reason")
     return "" if reason in (_ABSENT, None) else reason
 
 
@@ -172,10 +172,10 @@ def headline_table(report: Report, title: str) -> Table:
         family = family_of(key)
         for name in headlines(family):
             if name in record:
-                known = about(report, key, name)
-                arrow = ARROWS.get(known.get("direction") or "", "")
+                description = about(report, key, name)
+                arrow = ARROWS.get(description.get("direction") or "", "")
                 interval = interval_of(report.intervals, key, [name])
-                held = interval_at(report.intervals, key, [name]) or {}
+                held = interval_field_at(report.intervals, key, [name]) or {}
                 score = f"{label(family, name)} {arrow}".strip()
                 value = format_number(record[name])
                 rows.append([key, score, value, interval, units_of(held)])
@@ -187,12 +187,12 @@ def headline_table(report: Report, title: str) -> Table:
 
 def interval_and_slice_tables(report: Report) -> list[Table]:
     """Return intervals and slices, where the report has them."""
-    found = []
+    tables = []
     if report.intervals and (own := _intervals(report)) is not None:
-        found.append(own)
+        tables.append(own)
     if report.slices and (own := _slices(report)) is not None:
-        found.append(own)
-    return found
+        tables.append(own)
+    return tables
 
 
 def _intervals(report: Report) -> Table | None:
@@ -207,15 +207,15 @@ def _slices(report: Report) -> Table | None:
     grid = slices(report)
     if grid is None:
         return None
-    rows, few = [], False
+    rows, has_few = [], False
     for row in grid.rows:
-        own = report.slices.get(row.name) or whole_of(report)
-        few |= bool(own.get("small"))
-        units = f"{units_of(own)}{' (few)' if own.get('small') else ''}".strip()
-        counts = [format_number(own.get("items", 0)), units]
+        slice_record = report.slices.get(row.name) or whole_of(report)
+        has_few |= bool(slice_record.get("small"))
+        units = f"{units_of(slice_record)}{' (few)' if slice_record.get('small') else ''}".strip()
+        counts = [format_number(slice_record.get("items", 0)), units]
         rows.append([row.name, *counts, *(c.plain for c in row.cells)])
     note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
-    if few:
+    if has_few:
         note = f"few: too few units for the scores to say much. {note}".strip()
     return text_table("Slices", ["slice", "items", "units", *grid.columns[1:]], rows, note)
 

@@ -26,10 +26,10 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
         (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
     ]
     regions = [Key.parse(key).region for _, key in columns]
-    held = [dict(_scalars(reports[name].results[key])) for name, key in columns]
+    scalars = [dict(_scalars(reports[name].results[key])) for name, key in columns]
     rows = []
-    for address in dict.fromkeys(a for own in held for a in own):
-        known = next(
+    for address in dict.fromkeys(a for own in scalars for a in own):
+        description = next(
             (k for name, key in columns if (k := about(reports[name], key, address))), {}
         )  # fmt: skip
         cells = [
@@ -40,17 +40,17 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
             )
             if address in own
             else Cell("")
-            for (name, key), own in zip(columns, held, strict=True)
+            for (name, key), own in zip(columns, scalars, strict=True)
         ]
-        direction = known.get("direction") or ""
-        advice = known.get("advice")
+        direction = description.get("direction") or ""
+        advice = description.get("advice")
         hint = " · ".join(
             text
             for text in (
                 DIRECTIONS.get(direction, ""),
-                unit_of(known),
-                known.get("reference") or "",
-                known.get("meaning") or "",
+                unit_of(description),
+                description.get("reference") or "",
+                description.get("meaning") or "",
                 f"If it is bad: {advice}" if advice else "",
             )
             if text

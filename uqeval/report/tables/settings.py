@@ -24,7 +24,7 @@ def settings(report: Report) -> Table:
         if key != "intervals" and own != _of_whole(report, key)
     ]
     held = [
-        dict(pairs(own)) if isinstance(own := report.settings[name], dict) else {"": _plain(own)}
+        dict(pairs(own)) if isinstance(own := report.settings[name], dict) else {"": _as_text(own)}
         for name in columns
     ]
     rows = [
@@ -42,19 +42,19 @@ def _of_whole(report: Report, key: str) -> Any:
 
 def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Return a nested record as lines `a.b` = text, for settings and inputs."""
-    found: list[tuple[str, str]] = []
+    flat: list[tuple[str, str]] = []
     for name, value in record.items():
         if isinstance(value, dict) and value:
-            found += pairs(value, f"{prefix}{name}.")
+            flat += pairs(value, f"{prefix}{name}.")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            for i, own in enumerate(value):
-                found += pairs(own, f"{prefix}{name}[{i}].")
+            for i, element in enumerate(value):
+                flat += pairs(element, f"{prefix}{name}[{i}].")
         else:
-            found.append((f"{prefix}{name}", _plain(value)))
-    return found
+            flat.append((f"{prefix}{name}", _as_text(value)))
+    return flat
 
 
-def _plain(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return "–"
     if value == math.e:  # the base of natural logarithms
@@ -62,7 +62,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else str(value)
     if isinstance(value, list):
-        text = ", ".join(f"[{_plain(v)}]" if isinstance(v, list) else _plain(v) for v in value)
+        text = ", ".join(f"[{_as_text(v)}]" if isinstance(v, list) else _as_text(v) for v in value)
         return text if len(text) <= 300 else f"{text[:299]}…"
     return str(value)
 
