@@ -53,6 +53,11 @@ LAYERS = (
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
     "stores": {"disk", "errors"},
+    "stores.states": {"disk", "errors"},
+    "stores.zarr": {
+        "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
+        "stores.contents", "stores.kinds", "stores.names", "stores.watch",
+    },
     "records": {"disk", "errors", "keys"},
     # Files that an option names: a report with a threshold, a list of items.
     "metrics": {

@@ -1,9 +1,12 @@
-"""Every command opens each of its stores once: `zarr.json` is read once, a header once."""
+"""Every command opens each of its stores once, and runs code of few modules."""
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections import Counter
 from pathlib import Path
+from types import FrameType
 
 import number_stores
 import numpy as np
@@ -11,9 +14,12 @@ import pytest
 import small_stores
 from typer.testing import CliRunner
 
+import uqeval
 from uqeval.cli.entry import app
 from uqeval.stores.contents import Contents
 from uqeval.stores.zarr import source
+
+PACKAGE = str(Path(uqeval.__file__).parent)
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -75,3 +81,35 @@ def test_stores_are_opened_once(line: str, folder: Path, monkeypatch: pytest.Mon
     assert done.exit_code == 0, done.output
     assert {path: count for path, count in opened.items() if count > 1} == {}
     assert any(path.endswith("/zarr.json") and count for path, count in opened.items())
+
+
+def test_a_request_runs_code_of_few_modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docs/development.md` tells how many; imports do not count."""
+    files: set[str] = set()
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        file = frame.f_code.co_filename
+        is_new = event == "call" and file not in files and file.startswith(PACKAGE)
+        if is_new and not _imports(frame):
+            files.add(file)
+
+    monkeypatch.chdir(folder)
+    line = ["pavpu", "preds.zarr", "labels.zarr", "-o", "r.json"]
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    try:
+        done = CliRunner().invoke(app, line)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert done.exit_code == 0, done.output
+    assert 50 < len(files) < 100, sorted(file.removeprefix(PACKAGE) for file in files)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Return whether a frame belongs to the import of a module of uqeval."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(PACKAGE):
+            return True
+        frame = frame.f_back
+    return False
