@@ -275,7 +275,7 @@ def movers(items: int, address: str, tries: int) -> tuple[Share, Share]:
             scoring.whole([*places[:i], *places[i + 1 :]])[family][field] for i in range(items)
         ])  # fmt: skip
         worst = [int(i) for i in np.argsort(whole - without)[:5] if whole < without[i]]
-        alone = samples.of("alone", address)[0]
+        alone = samples.scores("alone", address)[0]
         wanted += len(worst)
         hits += len(set(worst) & set(named))
         before += len(set(worst) & set(np.argsort(alone)[:5].tolist()))

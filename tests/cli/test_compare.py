@@ -47,7 +47,7 @@ def test_tables(folder: Path) -> None:
     for words in ("Scores", "★", "Difference from mc", "Places", "3 items", "[", "pavpu.surplus ↑"):
         assert words in outcome.stdout
     assert "differs" in outcome.stdout or "no difference seen" in outcome.stdout
-    assert "warning: intervals rest on 3 items; below 30" in outcome.stderr
+    assert "warning: intervals come from 3 items; below 30" in outcome.stderr
     quiet = compare(folder, "mc.json", "ens.json", "-q")
     assert (quiet.status, quiet.stdout, quiet.stderr) == (0, "", "")
 

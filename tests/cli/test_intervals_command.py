@@ -41,7 +41,7 @@ def test_a_report(made: Path) -> None:
     assert found["settings"]["intervals"]["units"] == 4
     own = found["intervals"]["pavpu.pavpu"]
     assert own["low"] < found["results"]["pavpu"]["pavpu"] < own["high"]
-    assert any("intervals rest on 4 groups" in text for text in found["warnings"])
+    assert any("intervals come from 4 groups" in text for text in found["warnings"])
 
 
 def test_the_same_seed_gives_the_same_report(made: Path, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_groups_are_drawn_whole(folder: Path, tmp_path: Path) -> None:
         groups.tolist(), lambda items: float(gap[items].sum() / (len(items) * SIDE**2)), 0.95, False
     )
     assert own[1:] == pytest.approx(expected)
-    assert any("intervals rest on 4 groups" in text for text in found.warnings)
+    assert any("intervals come from 4 groups" in text for text in found.warnings)
 
 
 def test_equal_models_do_not_differ(folder: Path) -> None:

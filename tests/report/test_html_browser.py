@@ -16,7 +16,7 @@ from uqeval.gate import judge
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
 from uqeval.report.page.html import to_html
-from uqeval.statistics.items_behind_cell import behind
+from uqeval.statistics.items_behind_cell import items_by_cell
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 
@@ -26,7 +26,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
     made = with_states(path.parent / "made")
     report = Report.load(made)
-    path.write_text(to_html({"r": report}, behind=behind(made, report)), "utf-8")
+    path.write_text(to_html({"r": report}, behind=items_by_cell(made, report)), "utf-8")
     return path
 
 

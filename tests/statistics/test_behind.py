@@ -10,7 +10,7 @@ from saved_runs import C, run, stack
 
 from uqeval.errors import StoreError
 from uqeval.report.page.items_behind_cell import cell_items
-from uqeval.statistics.items_behind_cell import behind, most
+from uqeval.statistics.items_behind_cell import items_by_cell, most
 
 
 def test_the_most_of_each_cell() -> None:
@@ -31,7 +31,7 @@ def test_none_and_fewer_items_than_places() -> None:
 def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
     metrics = {"pavpu": {"uncertainty": ["entropy", "confidence"]}, "calibration": {"bins": 5}}
     report, path = run(tmp_path, 4, metrics)
-    found = behind(path, report)
+    found = items_by_cell(path, report)
     assert set(found) == {"pavpu", "pavpu[confidence]", "calibration"}
     probs, truth = stack(4)
     mean = probs.astype("f8").mean(axis=1)
@@ -54,7 +54,7 @@ def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
 
 def test_every_cell_with_pixels_has_a_pile(tmp_path: Path) -> None:
     report, path = run(tmp_path, 3, ["pavpu", "calibration"])
-    found = cell_items(report, behind(path, report))
+    found = cell_items(report, items_by_cell(path, report))
     rows = report.results["pavpu"]["accuracy_by_uncertainty"]["rows"]
     assert len(rows) == C
     assert len(found["pavpu"]) == sum(n > 0 for row in rows for n in row["pixels"])
@@ -68,7 +68,7 @@ def test_states_of_another_report_are_refused(tmp_path: Path) -> None:
     report, path = run(tmp_path / "a", 3)
     other, _ = run(tmp_path / "b", 2)
     with pytest.raises(StoreError, match="are not the states of"):
-        behind(path, other)
+        items_by_cell(path, other)
     (tmp_path / "a" / "report.states.zip").write_bytes(b"no zip")
     with pytest.raises(StoreError, match="is no states file"):
-        behind(path, report)
+        items_by_cell(path, report)

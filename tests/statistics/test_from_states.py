@@ -187,7 +187,7 @@ def test_changes_of_a_slice(made: Path) -> None:
     new, old = (made / name / "report.json" for name in ("new", "old"))
     suns = list(range(0, N, 2))
     found = resampler().change(new, old, Address.parse("pavpu.pavpu@weather=sun"), 0.9, False)
-    ours, theirs = pair_of(made, "new", "old", suns).of("whole", "pavpu.pavpu")[:, 0]
+    ours, theirs = pair_of(made, "new", "old", suns).scores("whole", "pavpu.pavpu")[:, 0]
     whole = [scoring(p).whole(suns)["pavpu"]["pavpu"] for p in (new, old)]
     assert ours - theirs == pytest.approx(whole[0] - whole[1], abs=1e-15) and not found.approximate
     assert found.low <= ours - theirs <= found.high
@@ -195,7 +195,7 @@ def test_changes_of_a_slice(made: Path) -> None:
 
 def test_pairs_are_the_items_that_both_have(made: Path) -> None:
     found = pair_of(made, "new", "fewer", range(N))
-    ours, theirs = found.of("whole", "pavpu.pavpu")[:, 0]
+    ours, theirs = found.scores("whole", "pavpu.pavpu")[:, 0]
     new, fewer = (scoring(made / name / "report.json") for name in ("new", "fewer"))
     shared = list(range(N - 2))
     expected = new.whole(shared)["pavpu"]["pavpu"] - fewer.whole()["pavpu"]["pavpu"]

@@ -75,7 +75,7 @@ def test_scores_from_draws(own: Scoring, resampling: Resampling) -> None:
     expected = naive.expanded(drawn, resampling.units, 0.95)
     assert (record["low"], record["high"]) == pytest.approx(expected, rel=1e-9)
     assert record["method"] == "expanded"
-    ece = samples.of("drawn", "calibration.ece")[0]
+    ece = samples.scores("drawn", "calibration.ece")[0]
     whole = own.whole()["calibration"]["ece"]
     assert debiased(samples, "calibration.ece") == max(0.0, 2 * whole - ece.mean())
 

@@ -53,4 +53,4 @@ def test_ten_sequences_are_the_units() -> None:
     found = series_mean(values, [str(i // 6) for i in range(60)])
     assert (found.resampling.unit, found.resampling.units) == ("sequence", 10)
     assert isinstance(found.bounds, Bounds) and found.bounds.method == "jackknife-t"
-    assert "rest on" in found.warnings[0]
+    assert "come from" in found.warnings[0]

@@ -64,7 +64,7 @@ def test_a_report_and_back(tmp_path: Path, table: Path) -> None:
     assert alone["units"] == {"name": "group", "drawn": 1, "defined": 1} and alone["small"]
     assert alone["intervals"]["pavpu.pavpu"]["reason"] == "1 group has this score; 2 are needed"
     assert report.slices["weather=sun"]["intervals"]["pavpu.pavpu"]["level"] == 0.9
-    assert any("intervals rest on 4 groups; below 30 they may be" in w for w in report.warnings)
+    assert any("intervals come from 4 groups; below 30 they may be" in w for w in report.warnings)
     assert any("12 slices have fewer than 10 units" in w for w in report.warnings)
 
 

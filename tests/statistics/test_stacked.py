@@ -218,6 +218,6 @@ def test_items_of_a_unit_are_added_up_first(tmp_path: Path, kind: str) -> None:
     weights[:, places] = drawn.weights[:, resampling.codes]
     texts = [text for text in opened.addresses if metric_at(text) is not None]
     expected = opened.table(Weighting(weights), texts)
-    found = np.stack([samples.of("drawn", text)[0] for text in texts], axis=1)
+    found = np.stack([samples.scores("drawn", text)[0] for text in texts], axis=1)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
     assert {key[1].id for key in samples._units} >= {"ranked_errors"}

@@ -46,7 +46,7 @@ def test_edges_of_bins_of_equal_mass(values: list[float], bins: int) -> None:
 
 def test_raw_maps_are_ranked_as_they_are() -> None:
     maps = {"confidence": np.array([[0.25, 1.0]], "f4")}
-    assert RawMap("confidence").of(maps) is maps["confidence"]
+    assert RawMap("confidence").values(maps) is maps["confidence"]
     raw, complement = (
         Ranks(of, 4).parameters() for of in (RawMap("confidence"), Uncertainty("confidence"))
     )

@@ -205,10 +205,10 @@ def _behind(named_report: Named, quiet: bool) -> ItemsByCell | None:
         or not (named_report.path.parent / Path(named_report.report.states).name).is_file()
     ):
         return None
-    from uqeval.statistics.items_behind_cell import behind
+    from uqeval.statistics.items_behind_cell import items_by_cell
 
     try:
-        return behind(named_report.path, named_report.report)
+        return items_by_cell(named_report.path, named_report.report)
     except StoreError as error:
         warn([f"no items behind cells: {error}"], quiet)
         return None

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def resampler(addresses: Iterable[Address] = ()) -> Resampler:
-    """Return what answers a gate from the states beside the reports.
+    """Return the resampler of a gate, which reads the saved states of the reports.
 
-    `addresses` of rules: their scores are computed together.
+    `addresses` of rules: their scores are computed in one pass.
     """
     from uqeval.statistics.from_states import FromStates
 

@@ -17,8 +17,8 @@ def addresses_of(
     name, or by their id where several have it.
     """
     for key, record in results.items():
-        for fields, place in _numbers(record):
-            yield Address.of_key(key, fields).within, (key, *place)
+        for fields, path in _numbers(record):
+            yield Address.of_key(key, fields).within, (key, *path)
 
 
 def _numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
@@ -28,16 +28,16 @@ def _numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple
         if value is None or isinstance(value, int | float):
             yield (name,), (name,)
         elif isinstance(value, Mapping):
-            for fields, place in _numbers(value):
-                yield (name, *fields), (name, *place)
+            for fields, path in _numbers(value):
+                yield (name, *fields), (name, *path)
         elif name == "per_class" and isinstance(value, list):
             called = Counter(str(row.get("name")) for row in value)
             for row in value:
-                once = called[str(row.get("name"))] == 1
-                row_name = str(row["name"] if once else row["class"])
-                for fields, place in _numbers(row):
+                is_unique = called[str(row.get("name"))] == 1
+                row_name = str(row["name"] if is_unique else row["class"])
+                for fields, path in _numbers(row):
                     if fields != ("class",):
-                        yield (name, row_name, *fields), (name, row["class"], *place)
+                        yield (name, row_name, *fields), (name, row["class"], *path)
 
 
 def set_score(record: dict[str, Any], name: str, value: float) -> None:

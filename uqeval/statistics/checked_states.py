@@ -141,8 +141,8 @@ def _check_counts(
     if tally.view.name not in saved.evaluated:
         unknown = np.full(len(saved.index["items"]), -1, np.int64)
         saved.evaluated[tally.view.name] = unknown, tally.id
-    known, by = saved.evaluated[tally.view.name]
-    counts = known[first : first + items]
+    counted_pixels, by = saved.evaluated[tally.view.name]
+    counts = counted_pixels[first : first + items]
     counts[...] = np.where(counts < 0, evaluated, counts)
     if (counts != evaluated).any():
         at = int((counts != evaluated).argmax())

@@ -1,4 +1,4 @@
-"""Warnings of intervals that rest on few units."""
+"""Warnings about intervals from few units."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from uqeval.statistics.draws import Resampling
 
 
 def few_units(resampling: Resampling) -> list[str]:
-    """Return what to know of intervals from so few units, one sentence each.
+    """Return warnings about intervals from few units, one sentence each.
 
-    Below 30 units intervals may be too narrow; below 10 independent pairs of a video they say
-    little.
+    Below 30 units intervals may be too narrow. Below 10 independent pairs of a video they are
+    unreliable.
     """
     if resampling.problem:
         return [f"no intervals: {resampling.problem}."]
@@ -19,15 +19,15 @@ def few_units(resampling: Resampling) -> list[str]:
     effective = resampling.effective
     if effective is not None and effective < FEW:
         problem = (
-            f"intervals rest on about {effective:.0f} independent pairs: neighbouring pairs of the "
-            f"video are alike (lag-1 autocorrelation {resampling.lag1:.2f}). "
+            f"intervals come from about {effective:.0f} independent pairs: neighbouring pairs of "
+            f"the video are correlated (lag-1 autocorrelation {resampling.lag1:.2f}). "
         )
         if effective < FEW_EFFECTIVE:
             return [problem + "Evaluate longer or more sequences."]
         return [problem + f"Below {FEW} they may be too narrow."]
     if resampling.unit != "batch" and resampling.units < FEW:
         return [
-            f"intervals rest on {resampling.units} {resampling.unit}s; below {FEW} they may be too "
-            "narrow (docs/intervals.md has the rates). Evaluate more."
+            f"intervals come from {resampling.units} {resampling.unit}s; below {FEW} they may be "
+            "too narrow (docs/intervals.md has the rates). Evaluate more."
         ]
     return []

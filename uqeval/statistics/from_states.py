@@ -1,4 +1,4 @@
-"""Intervals, paired changes and movers of values for a gate, from the states beside reports."""
+"""Intervals, paired changes and influences for a gate, from the saved states of reports."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _ROUNDING = 1e-12
 
 
 class FromStates:
-    """Resampled values from the states beside reports; each file is read and resampled once.
+    """The resampler of a gate. Each file of states is read and resampled once.
 
-    A report's own way of resampling (its groups, its seed, its method) is kept. `named`: scores
-    that are computed together, without store and slice; others are computed on request.
+    It resamples as the report does: with its groups, seed and method. `named`: scores that are
+    computed in one pass, without store and slice; others are computed on request.
     """
 
     def __init__(self, named: Collection[str] = ()) -> None:
@@ -53,20 +53,20 @@ class FromStates:
         """Return the items, pairs of a video or groups that a value is computed from, and in how
         many of them it is defined. Raises `StoreError` without states of the value.
         """
-        loaded, scoring = self._open(report)
-        items = items_of(report, loaded, scoring, address)
+        loaded_report, scoring = self._open(report)
+        items = items_of(report, loaded_report, scoring, address)
         text = address.within
-        if scoring.place(text) is None:
+        if scoring.path_in_results(text) is None:
             raise StoreError(f"{report}: {address} is no score that states hold.")
-        groups = groups_of(report, loaded, scoring) or cases_of(scoring)
+        groups = groups_of(report, loaded_report, scoring) or cases_of(scoring)
         name = "group" if groups else "pair" if sequences_of(scoring) else "item"
         units = tuple((groups or scoring.names)[i] for i in items)
         key = ("units", report, units)
         if key not in self._samples:
-            own = Resampling(units, unit=name)
-            self._samples[key] = Samples([scoring], [items], own, self._named)
+            resampling = Resampling(units, unit=name)
+            self._samples[key] = Samples([scoring], [items], resampling, self._named)
         samples = self._samples[key]
-        defined = np.isfinite(samples.of("alone", text)[0]).sum()
+        defined = np.isfinite(samples.scores("alone", text)[0]).sum()
         return Units(name, samples.resampling.units, int(defined))
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
@@ -74,12 +74,12 @@ class FromStates:
         interval.
         """
         check_level(level, "confidence")
-        loaded, scoring = self._open(report)
-        samples = self._of(report, items_of(report, loaded, scoring, address))
+        loaded_report, scoring = self._open(report)
+        samples = self._samples_of(report, items_of(report, loaded_report, scoring, address))
         text = address.within
         if metric_at(text) is None or not math.isfinite(samples.value(text)):
             raise StoreError(f"{report}: {address} is no score that states hold.")
-        method = loaded.settings.get("intervals", {}).get("method", "auto")
+        method = loaded_report.settings.get("intervals", {}).get("method", "auto")
         record = interval(samples, text, level, method)
         if record["low"] is None:
             raise NoInterval(f"no interval: {record['reason']}")
@@ -90,9 +90,9 @@ class FromStates:
     ) -> Interval:
         """Return the interval of the value less the baseline's, over pairs of the same items."""
         check_level(level, "confidence")
-        loaded, scoring = self._open(report)
-        items = items_of(report, loaded, scoring, address)
-        samples = self._paired(report, baseline, items)
+        loaded_report, scoring = self._open(report)
+        items = items_of(report, loaded_report, scoring, address)
+        samples = self._samples_of_both(report, baseline, items)
         score_change = difference(samples, address.within, level, relative)
         if isinstance(score_change, NoBounds):
             raise NoInterval(f"the change has no interval: {score_change.reason}")
@@ -117,8 +117,8 @@ class FromStates:
         Their influence is θ − θ without the item, θ the value or its change from the baseline;
         those with sign·influence < 0 are harmful.
         """
-        loaded, scoring = self._open(report)
-        items: Sequence[int] = items_of(report, loaded, scoring, address)
+        loaded_report, scoring = self._open(report)
+        items: Sequence[int] = items_of(report, loaded_report, scoring, address)
         runs, positions = [scoring], [items]
         if baseline is not None:
             _, baseline_scoring = self._open(baseline)
@@ -129,61 +129,61 @@ class FromStates:
                 [items, [place[scoring.names[i]] for i in items]],
             )
         names = tuple(scoring.names[i] for i in items)
-        samples = self._of(report, tuple(items)) if baseline is None else None
+        samples = self._samples_of(report, tuple(items)) if baseline is None else None
         if samples is None or samples.resampling.unit_of != names:  # of groups, or of a change
             samples = Samples(runs, positions, Resampling(names), self._named)
-        return moved(samples, address.within, count, sign)
+        return harmful_units(samples, address.within, count, sign)
 
     def group_movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
     ) -> list[Mover]:
-        """Return the groups or sequences, where a report resamples by these; likewise."""
-        loaded, scoring = self._open(report)
-        items = items_of(report, loaded, scoring, address)
-        resampling = resampling_of(report, loaded, scoring, items)
+        """Return the groups or sequences that harm the value, if the report resamples by these."""
+        loaded_report, scoring = self._open(report)
+        items = items_of(report, loaded_report, scoring, address)
+        resampling = resampling_of(report, loaded_report, scoring, items)
         if resampling.unit not in ("group", "sequence"):
             return []
         samples = (
-            self._of(report, items) if baseline is None else self._paired(report, baseline, items)
+            self._samples_of(report, items)
+            if baseline is None
+            else self._samples_of_both(report, baseline, items)
         )
-        return moved(samples, address.within, count, sign)
+        return harmful_units(samples, address.within, count, sign)
 
     def _open(self, report: Path) -> tuple[Report, Scoring]:
         if report not in self._opened:
-            loaded = Report.load(report)
-            self._opened[report] = loaded, scoring_of(report, loaded)
+            loaded_report = Report.load(report)
+            self._opened[report] = loaded_report, scoring_of(report, loaded_report)
         return self._opened[report]
 
-    def _of(self, report: Path, items: tuple[int, ...]) -> Samples:
+    def _samples_of(self, report: Path, items: tuple[int, ...]) -> Samples:
         """Return the samples of a report's items, made once."""
         key = (report, items)
         if key not in self._samples:
-            loaded, scoring = self._open(report)
-            resampling = resampling_of(report, loaded, scoring, items)
+            loaded_report, scoring = self._open(report)
+            resampling = resampling_of(report, loaded_report, scoring, items)
             self._samples[key] = Samples([scoring], [items], resampling, self._named)
         return self._samples[key]
 
-    def _paired(self, report: Path, baseline: Path, items: tuple[int, ...]) -> Samples:
+    def _samples_of_both(self, report: Path, baseline: Path, items: tuple[int, ...]) -> Samples:
         key = (report, baseline, items)
         if key not in self._samples:
-            loaded, scoring = self._open(report)
+            loaded_report, scoring = self._open(report)
             _, baseline_scoring = self._open(baseline)
-            self._samples[key] = paired(
-                report, loaded, scoring, baseline_scoring, items, self._named
+            self._samples[key] = common_items(
+                report, loaded_report, scoring, baseline_scoring, items, self._named
             )
         return self._samples[key]
 
 
-def moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
-    """Return the units that move a score of the first run, less that of a second, most towards
-    failing.
-    """
+def harmful_units(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
+    """Return the units that harm a score most (with two runs, the difference), worst first."""
     whole_scores, without_scores, alone_scores = (
-        samples.of(sets, text) for sets in ("whole", "without", "alone")
+        samples.scores(sets, text) for sets in ("whole", "without", "alone")
     )
     influence = _change(whole_scores)[0] - _change(without_scores)
     names = sorted(set(samples.resampling.unit_of))
-    moved = [
+    movers = [
         Mover(
             name,
             values[0] if math.isfinite(values[0]) else None,
@@ -198,7 +198,7 @@ def moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
         if math.isfinite(effect)
         and sign * effect < -_ROUNDING * max(abs(_change(whole_scores)[0]), 1)
     ]
-    return sorted(moved, key=lambda mover: sign * (mover.influence or 0.0))[:count]
+    return sorted(movers, key=lambda mover: sign * (mover.influence or 0.0))[:count]
 
 
 def _change(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -223,78 +223,87 @@ def interval_of(record: Mapping[str, Any]) -> Interval:
 
 
 def units_of(resampling: Resampling, defined: int) -> Units:
-    """Return the units that an interval rests on; `defined`: those in which its score is."""
+    """Return the units of an interval; `defined`: the number in which its score is defined."""
     return Units(resampling.unit, resampling.units, defined, resampling.lag1, resampling.effective)
 
 
-def paired(
-    report: Path, loaded: Report, scoring: Scoring, other_scoring: Scoring, items: Sequence[int],
-    named: Collection[str] = (),
+def common_items(
+    report: Path, loaded_report: Report, scoring: Scoring, other_scoring: Scoring,
+    items: Sequence[int], named: Collection[str] = (),
 ) -> Samples:  # fmt: skip
-    """Return the items that two runs share, of `items` of the first, resampled alike for both.
+    """Return the samples of the items that two runs have in common, among `items` of the first.
 
-    Raises `StoreError` where the runs share fewer than two items or groups.
+    Both runs are resampled in the same way. Raises `StoreError` for fewer than two common items or
+    groups.
     """
-    place = {name: i for i, name in enumerate(other_scoring.names)}
-    shared = [i for i in items if scoring.names[i] in place]
-    if len(shared) < 2:
+    positions = {name: i for i, name in enumerate(other_scoring.names)}
+    common = [i for i in items if scoring.names[i] in positions]
+    if len(common) < 2:
         raise StoreError(
-            f"{scoring.path} and {other_scoring.path} share {len(shared)} items; pairs need 2."
+            f"{scoring.path} and {other_scoring.path} share {len(common)} items; pairs need 2."
         )
-    resampling = resampling_of(report, loaded, scoring, shared)
+    resampling = resampling_of(report, loaded_report, scoring, common)
     if resampling.units < 2:
         raise StoreError(f"{scoring.path}: there is one {resampling.unit}; 2 are needed.")
-    places = [shared, [place[scoring.names[i]] for i in shared]]
+    places = [common, [positions[scoring.names[i]] for i in common]]
     return Samples([scoring, other_scoring], places, resampling, named)
 
 
-def items_of(report: Path, loaded: Report, scoring: Scoring, address: Address) -> tuple[int, ...]:
+def items_of(
+    report: Path, loaded_report: Report, scoring: Scoring, address: Address
+) -> tuple[int, ...]:
     """Return the items of an address's slice; all without one."""
     if not address.where:
         return tuple(range(scoring.items))
     for key in address.slice_keys:
-        if key in loaded.slices:
-            names = set(loaded.slices[key].get("names", ()))
+        if key in loaded_report.slices:
+            names = set(loaded_report.slices[key].get("names", ()))
             return tuple(i for i, name in enumerate(scoring.names) if name in names)
     raise StoreError(f"{report}: has no slice {next(address.slice_keys)}.")
 
 
-def scoring_of(report: Path, loaded: Report) -> Scoring:
-    """Return what scores the states of a report. Raises `StoreError` where they are none of it."""
-    return Scoring(states_of(report, loaded))
+def scoring_of(report: Path, loaded_report: Report) -> Scoring:
+    """Return the scoring of the states of a report. Raises `StoreError` as `states_of` does."""
+    return Scoring(states_of(report, loaded_report))
 
 
-def states_of(report: Path, loaded: Report) -> SavedStates:
-    """Return the states beside a report. Raises `StoreError` where they are none of it."""
+def states_of(report: Path, loaded_report: Report) -> SavedStates:
+    """Return the states of a report. Raises `StoreError` for states of another run."""
     from uqeval.stores.states.saved import SavedStates
 
-    if loaded.states is None:
+    if loaded_report.states is None:
         raise StoreError(f"{report}: has no states beside it; evaluate again with --states.")
     # By its name alone: what a report says may not lead out of its folder.
-    path = report.parent / Path(loaded.states).name
+    path = report.parent / Path(loaded_report.states).name
     if not path.is_file():
         raise StoreError(
             f"{cut(path)}: the states of {report} are gone; evaluate again with --states."
         )
     saved = SavedStates(path)
-    if loaded.states_digest not in (None, saved.digest):
-        raise foreign_states(path, report, loaded.states_digest)
-    if not _is_of(saved, loaded):
+    if loaded_report.states_digest not in (None, saved.digest):
+        raise foreign_states(path, report, loaded_report.states_digest)
+    if not _is_of(saved, loaded_report):
         raise StoreError(
             f"{cut(path)}: are not the states of {report}; evaluate again with --states."
         )
     return saved
 
 
-def _is_of(saved: SavedStates, loaded: Report) -> bool:
-    """Return whether states are those of a report: its items, stores, settings, results."""
+def _is_of(saved: SavedStates, loaded_report: Report) -> bool:
+    """Return whether states belong to a report: same items, stores, settings and results."""
     index = saved.index
     settings, results = index["settings"].items(), index["results"].items()
     return (
-        [item.get("name") for item in loaded.items] == list(index["items"])
-        and all(loaded.settings.get(key) == value for key, value in settings if key != "intervals")
-        and _fingerprints(index["inputs"]) == _fingerprints(loaded.inputs)
-        and all(_without_debiased(loaded.results.get(key)) == record for key, record in results)
+        [item.get("name") for item in loaded_report.items] == list(index["items"])
+        and all(
+            loaded_report.settings.get(key) == value
+            for key, value in settings
+            if key != "intervals"
+        )
+        and _fingerprints(index["inputs"]) == _fingerprints(loaded_report.inputs)
+        and all(
+            _without_debiased(loaded_report.results.get(key)) == record for key, record in results
+        )
     )
 
 
@@ -317,23 +326,20 @@ def _fingerprints(record: Any) -> list[str]:
 
 
 def resampling_of(
-    report: Path, loaded: Report, scoring: Scoring, items: Sequence[int] | None = None
+    report: Path, loaded_report: Report, scoring: Scoring, items: Sequence[int] | None = None
 ) -> Resampling:
     """Return how some items of a report (None: all) are resampled: as its settings have it.
 
     Raises `StoreError` for groups that are not one an item.
     """
-    record = loaded.settings.get("intervals", {})
-    groups = groups_of(report, loaded, scoring)
+    record = loaded_report.settings.get("intervals", {})
+    groups = groups_of(report, loaded_report, scoring)
     return resampling_for(scoring, record.get("draws", DRAWS), record.get("seed", 0), groups, items)
 
 
-def groups_of(report: Path, loaded: Report, scoring: Scoring) -> tuple[str, ...] | None:
-    """Return the group of each item by which a report was resampled; None where it has none.
-
-    Raises `StoreError` for groups that are not one an item.
-    """
-    groups = loaded.settings.get("intervals", {}).get("groups")
+def groups_of(report: Path, loaded_report: Report, scoring: Scoring) -> tuple[str, ...] | None:
+    """Return the group of each item in a report; None without groups. Raises `StoreError`."""
+    groups = loaded_report.settings.get("intervals", {}).get("groups")
     if groups is None:
         return None
     if len(groups) != scoring.items:

@@ -93,7 +93,7 @@ def debiased(samples: Samples, text: str) -> float | None:
     """
     if samples.resampling.units < methods.LEAST_DRAWN or samples.resampling.problem:
         return None
-    draws = samples.of("drawn", text)[0]
+    draws = samples.scores("drawn", text)[0]
     value = 2 * samples.value(text) - float(draws.mean())
     return max(0.0, value) if np.isfinite(value) else None
 
@@ -113,7 +113,7 @@ class _Case:
     def of(cls, samples: Samples, text: str, level: float) -> _Case:
         metric = metric_at(text)
         assert metric is not None
-        defined = int(np.isfinite(samples.of("alone", text)[0]).sum())
+        defined = int(np.isfinite(samples.scores("alone", text)[0]).sum())
         return cls(samples, text, metric, level, samples.value(text), defined)
 
     @property
@@ -153,21 +153,21 @@ class _Case:
         return dataclasses.replace(bounds, low=low, high=high)
 
     def _share(self) -> Bounds | NoBounds:
-        alone_scores = self.samples.of("alone", self.text)[0]
+        alone_scores = self.samples.scores("alone", self.text)[0]
         rare = alone_scores > 0 if self.value <= 0.5 else alone_scores < 1
         with_event = int((np.isfinite(alone_scores) & rare).sum())
         variance = self._variance()
         if not np.isfinite(variance):
             return NoBounds(_LEFT_OUT)
         return methods.korn_graubard(
-            self.value, variance, self.defined, with_event, self._counted(), self.level
+            self.value, variance, self.defined, with_event, self._defined_units(), self.level
         )
 
     def _jackknife(self, *, logit: bool, method: str = "jackknife-t") -> Bounds | NoBounds:
         variance = self._variance()
         if variance == 0 and not (logit and self.value in (0.0, 1.0)):
             return NoBounds("no unit changes it when it is left out")
-        bias = methods.jackknife_bias(self.value, self.samples.of("without", self.text)[0])
+        bias = methods.jackknife_bias(self.value, self.samples.scores("without", self.text)[0])
         bounds = methods.jackknife_t(
             self.value, variance, self.defined, self.level, logit=logit, bias=bias
         )
@@ -182,7 +182,7 @@ class _Case:
                 f"{self.defined} {name} have this score; intervals from draws need "
                 f"{methods.LEAST_DRAWN}"
             )
-        draws = self.samples.of("drawn", self.text)[0]
+        draws = self.samples.scores("drawn", self.text)[0]
         defined = draws[np.isfinite(draws)]
         if defined.size < (1 - _UNDEFINED) * draws.size:
             return NoBounds(f"it is undefined in {1 - defined.size / draws.size:.0%} of the draws")
@@ -201,9 +201,9 @@ class _Case:
         return share is not None and share > 1 - self.level
 
     def _variance(self) -> float:
-        return float(methods.jackknife_variance(self.samples.of("without", self.text)[0]))
+        return float(methods.jackknife_variance(self.samples.scores("without", self.text)[0]))
 
-    def _counted(self) -> float:
+    def _defined_units(self) -> float:
         """Return how many patches, pixels or items the share is of."""
         address = Address.parse(self.text)
         row = address.fields[:2] if address.fields[0] == "per_class" else ()
@@ -232,12 +232,11 @@ def difference(
     relative: bool = False,
     runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,)),
 ) -> Bounds | NoBounds:
-    """Return the interval of a score of some runs less that of others, on the same items.
+    """Return the interval of the score of some runs minus that of others, over the same items.
 
-    Several runs are trainings of one model, whose scores are averaged. `relative` to the absolute
-    value of the others. By the jackknife with Student's t on the difference; for kinds that draws
-    are for, expanded percentiles. Two shares without any event have the exact bounds of both, held
-    against each other.
+    Several runs are trainings of one model: their scores are averaged. `relative`: as a fraction of
+    the absolute score of the others. Method: jackknife with Student's t on the difference; expanded
+    percentiles for kinds that need draws; exact bounds for two shares without events.
     """
     metric = metric_at(text)
     resampling = samples.resampling
@@ -248,7 +247,7 @@ def difference(
             f"there is {resampling.units} {_plural(resampling.unit, resampling.units)}; 2 are "
             "needed"
         )
-    a, b = (float(samples.of("whole", text)[list(rows), 0].mean()) for rows in runs)
+    a, b = (float(samples.scores("whole", text)[list(rows), 0].mean()) for rows in runs)
     defined = defined_in_both(samples, text, runs)
     if defined < 2:
         return NoBounds(f"{defined} {_plural(resampling.unit, defined)} have this score in both")
@@ -257,14 +256,14 @@ def difference(
     if metric.interval in DRAWN and resampling.unit != "batch":
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
-        draws = _changes(samples.of("drawn", text), runs, relative)
+        draws = _changes(samples.scores("drawn", text), runs, relative)
         finite = draws[np.isfinite(draws)]
         if finite.size < (1 - _UNDEFINED) * draws.size:
             return NoBounds(f"it is undefined in {1 - finite.size / draws.size:.0%} of the draws")
         return methods.expanded(finite, defined, level)
-    value = float(_changes(samples.of("whole", text), runs, relative)[0])
+    value = float(_changes(samples.scores("whole", text), runs, relative)[0])
     variance = float(
-        methods.jackknife_variance(_changes(samples.of("without", text), runs, relative))
+        methods.jackknife_variance(_changes(samples.scores("without", text), runs, relative))
     )
     bounds = methods.jackknife_t(value, variance, defined, level, logit=False)
     if isinstance(bounds, Bounds) and resampling.unit == "batch":
@@ -276,7 +275,7 @@ def defined_in_both(
     samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,))
 ) -> int:
     """Return the number of units in which a score is defined in all of these runs."""
-    return int(np.isfinite(_changes(samples.of("alone", text), runs, False)).sum())
+    return int(np.isfinite(_changes(samples.scores("alone", text), runs, False)).sum())
 
 
 def _changes(

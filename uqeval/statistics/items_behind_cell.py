@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 MOST = 5
 
 
-def behind(path: Path, report: Report) -> ItemsByCell:
-    """Return the items that hold most wrong pixels of every cell and bin of the report at `path`.
+def items_by_cell(path: Path, report: Report) -> ItemsByCell:
+    """Return, for every cell and bin of the report at `path`, the items with the most wrong pixels.
 
-    Raises `StoreError` if its states are not beside it or are damaged.
+    Raises `StoreError` if its states are missing or damaged.
     """
     saved = states_of(path, report)
     items_by_key = {}

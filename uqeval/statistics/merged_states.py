@@ -24,10 +24,10 @@ _SHOWN = 5
 
 
 class MergedStates:
-    """The states of several files, the items of one after those of another; as `SavedStates`.
+    """The states of several files as one `SavedStates`: the items of each file after another.
 
-    Parts of one run come in the order of their numbers, whatever the order of `files`; `missing`
-    are the numbers of those that are not there. Raises `UsageError` for what cannot be joined.
+    Parts of one run are in the order of their numbers, in any order of `files`. `missing`: the
+    numbers of missing parts. Raises `UsageError` for files that cannot be merged.
     """
 
     def __init__(self, files: Sequence[SavedStates]) -> None:
@@ -56,7 +56,7 @@ class MergedStates:
             else indices[0]["inputs"],
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
             "fitted": _common([index["fitted"] for index in indices]),
-            "numerics": _summed([index["numerics"] for index in indices]),
+            "numerics": _sum_records([index["numerics"] for index in indices]),
             "warnings": list(dict.fromkeys(w for index in indices for w in index["warnings"])),
             "partial": bool(self.missing)
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
@@ -245,7 +245,7 @@ def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         key: {name: sum(record[key][name] for record in records) for name in counts}
         for key, counts in records[0].items()

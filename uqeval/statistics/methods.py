@@ -96,13 +96,12 @@ def jackknife_bias(value: float, without_unit: Array) -> float:
 def jackknife_t(
     value: float, variance: float, units: int, level: float, *, logit: bool, bias: float = 0.0
 ) -> Bounds | NoBounds:
-    """Return θ ± t·√variance with units − 1 degrees of freedom; with `logit` on that scale.
+    """Return θ ± t·√variance with units − 1 degrees of freedom; with `logit` on the logit scale.
 
-    With `logit` the interval goes from the lower of θ and θ − `bias`, less t·se, to the higher of
-    them plus t·se, all on the logit scale: mIoU is too low in small sets, where a class that no
-    label shows counts as 0. Without bias both are one.
-
-    A value of 0 or 1 has no logit: there the bounds of a share without events over `units` hold.
+    With `logit` the interval goes from the lower of θ and θ − `bias`, minus t·se, to the higher one
+    plus t·se, all on the logit scale. Reason: mIoU is too low in small sets, where a class without
+    labels counts as 0. A value of 0 or 1 has no logit; it has the exact bounds of a share without
+    events over `units`.
     """
     if not math.isfinite(variance) or not math.isfinite(bias):
         return NoBounds("it is undefined when one of the units is left out")

@@ -21,9 +21,9 @@ _CUT = "Intervals and slices"
 @documented
 @dataclass(frozen=True)
 class CutOptions(Settings):
-    """What is computed from the states of a run beside its results.
+    """Options of intervals and slices, which are computed from the states of a run.
 
-    Raises `UsageError` for a value that is not allowed, and for options without an effect.
+    Raises `UsageError` for invalid values, and for options without effect.
     """
 
     # fmt: off

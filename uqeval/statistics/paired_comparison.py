@@ -35,7 +35,7 @@ class OpenedReport:
 
     @classmethod
     def of(cls, path: Path, report: Report) -> OpenedReport:
-        """Return the states beside a report. Raises `StoreError` if there are none."""
+        """Return a report with its saved states. Raises `StoreError` if it has none."""
         scoring = scoring_of(path, report)
         return cls(path, scoring, resampling_of(path, report, scoring))
 
@@ -71,7 +71,7 @@ class PairedComparison:
 
     def each(self, model: int, address: str) -> list[float | None]:
         """Return the score of each training of a model; None where it is undefined."""
-        scores = self._samples.of("whole", address)[list(self._rows(model)), 0].tolist()
+        scores = self._samples.scores("whole", address)[list(self._rows(model)), 0].tolist()
         return [value if np.isfinite(value) else None for value in scores]
 
     def difference(
@@ -109,7 +109,7 @@ class PairedComparison:
         return self._tests[model, baseline]
 
     def _welch(self, model: int, baseline: int, address: str, level: float) -> Interval | None:
-        scores = self._samples.of("whole", address)[:, 0]
+        scores = self._samples.scores("whole", address)[:, 0]
         first, second = (scores[list(self._rows(m))] for m in (model, baseline))
         if min(len(first), len(second)) < 2 or not np.isfinite(scores).all():
             return None
@@ -138,7 +138,7 @@ class PairedComparison:
         `positions` says; none where too many draws are undefined."""
         if self.resampling.units < 2 or self.resampling.problem:
             return []
-        draws = self._samples.of("drawn", address)
+        draws = self._samples.scores("drawn", address)
         means = np.stack([draws[list(self._rows(m))].mean(axis=0) for m in range(len(self.models))])
         scores = means * (1.0 if direction == "higher" else -1.0)
         scores = scores[:, np.isfinite(scores).all(axis=0)]

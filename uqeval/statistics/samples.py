@@ -55,7 +55,7 @@ class Samples:
         resampling_of_items = resampling if items is None else resampling.only(positions)
         return cls([scoring], [positions], resampling_of_items)
 
-    def of(self, sets: Sets, address: str) -> NDArray[np.float64]:
+    def scores(self, sets: Sets, address: str) -> NDArray[np.float64]:
         """Return the score at an address of each of the sets, [run, set]."""
         scores = self._known.setdefault(sets, {})
         if address not in scores:
@@ -98,7 +98,7 @@ class Samples:
 
     def value(self, address: str, run: int = 0) -> float:
         """Return the score of all items, NaN where it is undefined."""
-        return float(self.of("whole", address)[run, 0])
+        return float(self.scores("whole", address)[run, 0])
 
     def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> NDArray[np.float64]:
         """Return scores of blocks of sets of units: [run, set, address]."""

@@ -121,14 +121,12 @@ class Scoring:
 
     @property
     def addresses(self) -> dict[str, tuple[Any, ...]]:
-        """Return all numbers of the run's results by address, and where they stand in the
-        results.
-        """
+        """Return all numbers of the run's results: their paths in the results, by address."""
         heads = dict.fromkeys(Key.parse(key).whole for key in self.evaluations)
         return {k: v for head in heads for k, v in self.addresses_of(head).items()}
 
     def addresses_of(self, key: str) -> dict[str, tuple[Any, ...]]:
-        """Return the numbers of one variant by address, and where they stand in the results."""
+        """Return the numbers of one variant: their paths in the results, by address."""
         if key not in self._addresses:
             results = {key: self.index["results"].get(key, {})} if key in self.evaluations else {}
             try:
@@ -140,17 +138,13 @@ class Scoring:
                 ) from None
         return self._addresses[key]
 
-    def place(self, address: str) -> tuple[Any, ...] | None:
-        """Return where a score stands in the results, after its key; None where states hold no
-        such.
-        """
+    def path_in_results(self, address: str) -> tuple[Any, ...] | None:
+        """Return the path of a score in the results, after its key; None if not in the states."""
         return self.addresses_of(Address.parse(address).key).get(address)
 
     def key_of(self, address: str) -> str | None:
-        """Return the key of the variant or part that a score is of; None where states hold
-        no such.
-        """
-        place = self.place(address)
+        """Return the key of the variant or part of a score; None if the states cannot score it."""
+        place = self.path_in_results(address)
         return None if place is None else self._evaluation_at(place)[0]
 
     def table(
@@ -175,10 +169,10 @@ class Scoring:
         return scores
 
     def columns(self, addresses: Sequence[str]) -> list[ColumnsOfKey]:
-        """Return which columns of a table of `addresses` are of which variant or part."""
+        """Return the columns of a table of `addresses` by variant or part."""
         by_key: dict[str, dict[tuple[Any, ...], int]] = {}
         for column, address in enumerate(addresses):
-            place = self.place(address)
+            place = self.path_in_results(address)
             if place is not None:
                 key, below = self._evaluation_at(place)
                 by_key.setdefault(key, {})[below] = column
@@ -212,7 +206,7 @@ class Scoring:
         """Return the key of a score that is a sum of absolute gaps, and its gaps; None for other
         scores.
         """
-        place = self.place(address)
+        place = self.path_in_results(address)
         assert place is not None
         key, below = self._evaluation_at(place)
         gaps = self.evaluations[key].gaps().get(below)

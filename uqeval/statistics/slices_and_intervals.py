@@ -31,9 +31,9 @@ from uqeval.statistics.units import cases_of, resampling_for
 def check_cut(
     options: CutOptions, names: Sequence[str], cases: Sequence[str] | None = None
 ) -> None:
-    """Read the table of the items called `names`, to be refused before they are evaluated.
+    """Read the table of the items `names`, so that errors appear before the evaluation.
 
-    `cases`: the case of each item, where items are slices of cases. Raises `StoreError` or
+    `cases`: the case of each item, if items are slices of cases. Raises `StoreError` or
     `UsageError`.
     """
     if options.group_by == CASE and options.slices is None and cases is None:

@@ -47,7 +47,7 @@ class SwapTest:
 
 
 def least_p(units: int) -> float:
-    """Return the smallest p-value that swaps of so many units can give."""
+    """Return the smallest p-value that swaps of this number of units can give."""
     return 2.0 ** (1 - units) if 2**units <= EVERY else 1 / (MOST + 1)
 
 
@@ -116,9 +116,9 @@ def _growing(blocks: Iterator[NDArray[np.int64]]) -> Iterator[list[NDArray[np.in
 
 
 class _Pair:
-    """Two runs over 2n items each: the n items of one and then those of the other.
+    """Two runs over the same n items, as 2n items: those of the first, then of the second.
 
-    The states of both are read once; each run scores them by its own settings.
+    The states of both are read once. Each run scores them with its own settings.
     """
 
     def __init__(
@@ -165,8 +165,10 @@ class _Pair:
     def differences(
         self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
     ) -> NDArray[np.float64]:
-        """Return scores of the first model less those of the second, [swap, address]: each holds
-        its own items where `keeps_models` [swap, item] is 1, those of the other where it is 0.
+        """Return the scores of the first model minus those of the second, [swap, address].
+
+        Where `keeps_models` [swap, item] is 1, each model has its own item; where it is 0, that of
+        the other.
         """
         scores = self.scores(keeps_models, addresses)
         score_differences: NDArray[np.float64] = scores[0] - scores[1]
@@ -238,8 +240,8 @@ class _Source:
 class _Mixed:
     """The states of some items of one run, then those of the same items of another.
 
-    What it takes to score them is of the run `by`, whose tallies have partners of the same shape in
-    the other: their packed states are alike.
+    They are scored with the settings of the run `by`. Its tallies have partners of the same shape
+    in the other run, so their packed states have the same format.
     """
 
     one: _Source

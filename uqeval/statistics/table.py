@@ -33,10 +33,10 @@ class ItemTable:
 
 
 def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
-    """Return the rows of a CSV for the items called `names`; its column `name` says whose each is.
+    """Return the rows of a CSV for the items `names`; its column `name` names the item.
 
-    Rows of other items are left alone. Raises `StoreError` where items have no row or two, and for
-    a file that is no such table.
+    Rows of other items are ignored. Raises `StoreError` if an item has no row or two rows, and for
+    a file that is not such a table.
     """
     columns, rows = _rows(path)
     absent = [name for name in names if name not in rows]
@@ -54,9 +54,7 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
 
 
 def names_in(path: str | Path) -> set[str]:
-    """Return the items that a CSV has rows of. Raises `StoreError` for a file that is no such
-    table.
-    """
+    """Return the names of the items in a CSV. Raises `StoreError` if it is not a table of items."""
     return set(_rows(path)[1])
 
 

@@ -22,10 +22,9 @@ def resampling_for(
 ) -> Resampling:
     """Return how some items of a run (None: all) are resampled.
 
-    By `groups`, one for each item of the run, else by the cases that items are slices of, if there
-    are any; a video by sequences where there are ten or
-    more, else by batches that are long beside its autocorrelation time; all else by item.
-    Raises `UsageError` for groups that cut a sequence.
+    The units are, in this order: `groups` (one for each item of the run); the cases of slices; for
+    a video the sequences if there are ten or more, else batches that are long compared with the
+    autocorrelation time; single items. Raises `UsageError` for groups that split a sequence.
     """
     positions = list(range(scoring.items)) if items is None else list(items)
     sequences = sequences_of(scoring)
@@ -68,10 +67,10 @@ def resampling_of_video(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Resampling:
-    """Return how pairs are resampled: by sequences where there are ten or more, else in batches.
+    """Return how pairs are resampled: by sequences if there are ten or more, else in batches.
 
-    `sequences`: that of each pair; `series`: one value a pair of each model, NaN where undefined.
-    The series that stays alike for longest decides.
+    `sequences`: the sequence of each pair. `series`: for each model one value per pair, NaN where
+    undefined. The series with the longest autocorrelation time decides.
     """
     names = np.array(sequences)
     autocorrelations = []

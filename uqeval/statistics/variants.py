@@ -26,7 +26,7 @@ def variants_of(
 
 
 def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
-    """Return the evaluations of a run by key, those of which the states hold what was fitted."""
+    """Return the evaluations of a run by key, if the states contain their fitted values."""
     variants = variants_of(index, info_of(index["facts"])).values()
     return {
         key: evaluation
@@ -40,10 +40,10 @@ def info_of(record: Mapping[str, Any]) -> DatasetInfo:
     """Return what was known of the data of a run, from what its states say."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
     if (video := fields.get("video")) is not None:
-        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in video.items()}
+        fields_of_video = {k: tuple(v) if isinstance(v, list) else v for k, v in video.items()}
         flows = video["flow_record"]
         fields["video"] = VideoInfo(
-            **plain | {"flow_record": lambda method: dict(flows.get(method, {}))}
+            **fields_of_video | {"flow_record": lambda method: dict(flows.get(method, {}))}
         )
     fields["sizes"] = tuple((h, w) for h, w in fields["sizes"])
     return DatasetInfo(**fields)

@@ -62,11 +62,11 @@ def batches(sequences: Sequence[str], count: int) -> tuple[str, ...]:
     while shares.sum() < count and (shares < lengths).any():
         longest = np.where(shares < lengths, lengths / shares, -1)
         shares[int(np.argmax(longest))] += 1
-    place = dict.fromkeys(names, 0)
-    found = []
+    position = dict.fromkeys(names, 0)
+    batch_names = []
     for sequence in sequences:
         number = names.index(sequence)
-        batch = place[sequence] * int(shares[number]) // int(lengths[number])
-        found.append(f"{number:04d}/{batch:04d}")
-        place[sequence] += 1
-    return tuple(found)
+        batch = position[sequence] * int(shares[number]) // int(lengths[number])
+        batch_names.append(f"{number:04d}/{batch:04d}")
+        position[sequence] += 1
+    return tuple(batch_names)

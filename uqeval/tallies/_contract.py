@@ -129,13 +129,13 @@ class Tally(ABC):
         They are the name of the tally's states in a file.
         """
         version = {} if self.version == 1 else {"version": self.version}
-        found = {"id": self.id, **version, **dataclasses.asdict(self)}
-        del found["view"]
+        record = {"id": self.id, **version, **dataclasses.asdict(self)}
+        del record["view"]
         if self.view.name:
-            found["view"] = self.view.name
-        if "sigma" in found:  # `sigma:NAME` is called NAME, as states were before
-            found["sigma"] = found["sigma"].removeprefix("sigma:")
-        return found
+            record["view"] = self.view.name
+        if "sigma" in record:  # `sigma:NAME` is called NAME, as states were before
+            record["sigma"] = record["sigma"].removeprefix("sigma:")
+        return record
 
     def empty(self) -> State:
         """Return the state of no items: the identity of `merge`."""

@@ -78,11 +78,11 @@ class CountedItems:
 def _joined(entries: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]) -> FieldOfItems:
     import numpy as np
 
-    places = [own for own, _ in entries if own is not None]
+    places = [indices for indices, _ in entries if indices is not None]
     if not places:
         return FieldOfItems(np.stack([values for _, values in entries]))
     first = np.zeros(len(entries) + 1, np.int64)
-    np.cumsum([own.size for own in places], out=first[1:])
+    np.cumsum([indices.size for indices in places], out=first[1:])
     if len(entries) == 1:
         return FieldOfItems(entries[0][1], places[0], first)
     return FieldOfItems(

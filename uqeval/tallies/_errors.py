@@ -57,7 +57,7 @@ class Error:
         """Return the dtype of sums: integers for numbers of wrong pixels."""
         return "int64" if self.name == "zero-one" else "float64"
 
-    def of(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> NDArray[Any]:
         """Return the errors as float32 [y, x], which are rank keys too; squares are left to who
         sums them."""
         import numpy as np

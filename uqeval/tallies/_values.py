@@ -27,7 +27,7 @@ class Uncertainty:
     name: str
     log_base: float = math.e
 
-    def of(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> NDArray[Any]:
         """Return the float32 uncertainties [y, x]; -0.0 is 0.0."""
         import numpy as np
 
@@ -45,7 +45,7 @@ class RawMap:
 
     name: str
 
-    def of(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> NDArray[Any]:
         """Return the values [y, x]."""
         return maps[self.name]
 

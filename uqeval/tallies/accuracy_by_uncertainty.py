@@ -45,6 +45,6 @@ class AccuracyByUncertainty(Tally):
         from uqeval.kernels.counting import count_by_uncertainty
 
         count_by_uncertainty(
-            self.uncertainty.of(maps), maps["label"], maps["prediction"], void_of(self.classes),
+            self.uncertainty.values(maps), maps["label"], maps["prediction"], void_of(self.classes),
             np.array(self.edges, np.float32), state["pixels"], state["correct"],
         )  # fmt: skip

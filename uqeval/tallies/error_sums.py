@@ -31,7 +31,7 @@ class Intervals:
     base: int
     count: int
 
-    def of(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> NDArray[Any]:
         """Return the interval [y, x] of each pixel, counted from `base`; -1 outside of all."""
         import numpy as np
 
@@ -56,7 +56,7 @@ def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
     import numpy as np
 
     if intervals is not None:
-        return intervals.of(maps)
+        return intervals.values(maps)
     return np.broadcast_to(np.int32(0), maps["label"].shape)
 
 
@@ -126,7 +126,7 @@ class ErrorSums(Tally):
         else:
             item_state["invalid"] += sum_errors(
                 maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
-                self.intervals.of(maps), item_state["count"], item_state["sums"],
+                self.intervals.values(maps), item_state["count"], item_state["sums"],
                 item_state["zero"],
                 item_state["least"], item_state["most"], item_state["within"], item_state["rest"],
             )  # fmt: skip

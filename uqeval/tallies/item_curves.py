@@ -113,7 +113,7 @@ class ItemCurves(Tally):
     def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
         import numpy as np
 
-        state, error = self.empty(), self.error.of(maps)
+        state, error = self.empty(), self.error.values(maps)
         ways: tuple[Uncertainty | Error, ...] = (self.score, self.error)
         for i, ranking in enumerate(ways):
             coarse = RankedErrors(ranking, self.error, self.classes).state_of(maps, states_of_item)
@@ -121,13 +121,13 @@ class ItemCurves(Tally):
                 break
             split_bins = partial(
                 ties,
-                error if ranking == self.error else ranking.of(maps),
+                error if ranking == self.error else ranking.values(maps),
                 error,
                 maps["label"],
                 void_of(self.classes),
                 squared=self.error.squared,
             )
-            _, pixels, errors = bins_with_ties(coarse, self._opened, split_bins)
+            _, pixels, errors = bins_with_ties(coarse, self._bins_to_sort, split_bins)
             cumulative, sums = np.cumsum(pixels), np.cumsum(errors)
             retained, cumulative_errors = self.cuts.sums(cumulative, sums)
             state[("kept", "kept_by_oracle")[i]] += retained
@@ -136,7 +136,7 @@ class ItemCurves(Tally):
                 state["areas"][i] += _area(cumulative, sums)
         return state
 
-    def _opened(self, cumulative: NDArray[Any]) -> NDArray[Any]:
+    def _bins_to_sort(self, cumulative: NDArray[Any]) -> NDArray[Any]:
         """Return the bins, of which each ends at so many pixels, whose order matters."""
         import numpy as np
 

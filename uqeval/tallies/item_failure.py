@@ -70,8 +70,8 @@ class ItemFailure(Tally):
         pixels = int(np.count_nonzero(maps["label"] != void))
         if not pixels:
             return
-        wrong = Error("zero-one").of(maps)
-        bins = ties(self.uncertainty.of(maps), wrong, maps["label"], void, pixels)
+        wrong = Error("zero-one").values(maps)
+        bins = ties(self.uncertainty.values(maps), wrong, maps["label"], void, pixels)
         assert bins is not None
         _, n, sums = bins
         e = sums.astype(np.int64)
@@ -92,7 +92,7 @@ class ItemFailure(Tally):
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import detect_failures_of_items
 
-        flat = [self.uncertainty.of(maps), Error("zero-one").of(maps), maps["label"]]
+        flat = [self.uncertainty.values(maps), Error("zero-one").values(maps), maps["label"]]
         detect_failures_of_items(
             first, *(values.reshape(-1) for values in flat), void_of(self.classes), *state.values()
         )

@@ -50,12 +50,12 @@ class Moments(Tally):
         from uqeval.kernels.counting import measure
 
         measure(
-            self.uncertainty.of(maps), maps["label"], void_of(self.classes),
+            self.uncertainty.values(maps), maps["label"], void_of(self.classes),
             state["count"], state["total"], state["least"], state["most"],
         )  # fmt: skip
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import measure_items
 
-        value, label = self.uncertainty.of(maps).reshape(-1), maps["label"].reshape(-1)
+        value, label = self.uncertainty.values(maps).reshape(-1), maps["label"].reshape(-1)
         measure_items(first, value, label, void_of(self.classes), *state.values())

@@ -79,7 +79,7 @@ class Patches:
         }
         if columns and shape[0]:
             patch_table(
-                self.uncertainty.of(maps), label, right.view(np.uint8), void_of(self.classes),
+                self.uncertainty.values(maps), label, right.view(np.uint8), void_of(self.classes),
                 self.void == "inaccurate", self.border == "pad", pads[0][0], pads[1][0],
                 np.array(padded), self.window, self.stride,
                 np.empty(width), np.empty((3, width), np.int64),
@@ -183,16 +183,16 @@ class ItemPatchCounts(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        return self._with(0.0, (0.0, 0.0)).fields | {"own": Field((3,), "float64", "max")}
+        return self._with_threshold(0.0, (0.0, 0.0)).fields | {"own": Field((3,), "float64", "max")}
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters; without `half_steps` if there are none, as in older states."""
         return {k: v for k, v in super().parameters().items() if k != "half_steps" or v}
 
     def flaw(self, state: State) -> str | None:
-        return self._with(0.0, (0.0, 0.0)).flaw(state)
+        return self._with_threshold(0.0, (0.0, 0.0)).flaw(state)
 
-    def _with(self, threshold: float, ends: tuple[float, float]) -> PatchCounts:
+    def _with_threshold(self, threshold: float, ends: tuple[float, float]) -> PatchCounts:
         return PatchCounts(
             self.patches, (threshold,), (ends,),
             self.accuracy_threshold, self.accuracy_op, self.uncertainty_op,
@@ -202,7 +202,7 @@ class ItemPatchCounts(Tally):
         import numpy as np
 
         is_labelled = maps["label"] != void_of(self.patches.classes)
-        pixels = self.patches.uncertainty.of(maps)[is_labelled].astype(np.float64)
+        pixels = self.patches.uncertainty.values(maps)[is_labelled].astype(np.float64)
         table = self.patches.table(maps)
         means = table["mean"][table["category"] >= 0].astype(np.float64)
         # Void pixels may count as wrong; without others there is nothing to fit a threshold on.
@@ -217,7 +217,7 @@ class ItemPatchCounts(Tally):
         elif self.rule == "range":
             threshold = low + self.value * (high - low)
         elif self.rule == "max-surplus":
-            first = self._with(low, (low, high)).state_of(maps)
+            first = self._with_threshold(low, (low, high)).state_of(maps)
             step = best_step(first["by_threshold"])
             threshold = math.nan if step is None else curve_thresholds(low, high)[step]
         else:
@@ -225,7 +225,7 @@ class ItemPatchCounts(Tally):
         limit = threshold
         if self.half_steps:
             limit = float16_end(threshold, self.half_steps, self.uncertainty_op == ">=")
-        found = self._with(limit, (low, high)).state_of(maps)
+        found = self._with_threshold(limit, (low, high)).state_of(maps)
         for name, values in found.items():
             state[name] += values
         np.maximum(state["own"], [threshold, low, high], out=state["own"])

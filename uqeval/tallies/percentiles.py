@@ -143,12 +143,12 @@ class RequiredPercentiles:
             raise DataError(f"{where}: changed while it was read. Start again.")
         keys = np.array(self._bin_of, np.int64) * fine.shape[1] + low
         statistic = dict(zip(self._ranks, values_of(keys).tolist(), strict=True))
-        found: dict[float, float | None] = {}
+        percentiles: dict[float, float | None] = {}
         for p in self.percentiles:
             ranks = ranks_of(self.n, p, self.rule)
-            found[p] = (
+            percentiles[p] = (
                 None
                 if ranks is None
                 else between(statistic[ranks[0]], statistic[ranks[1]], ranks[2])
             )
-        return found
+        return percentiles

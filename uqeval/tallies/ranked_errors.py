@@ -141,8 +141,8 @@ class RankedErrors(Tally):
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return scores and errors [y, x]."""
-        error = self.error.of(maps)
-        return error if self.score == self.error else self.score.of(maps), error
+        error = self.error.values(maps)
+        return error if self.score == self.error else self.score.values(maps), error
 
     def _update_all(self, state: State, maps: Maps) -> None:
         """Add all pixels as one group."""

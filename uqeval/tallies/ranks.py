@@ -154,7 +154,7 @@ class Ranks(CountsByRank):
 
         void = void_of(self.classes)
         if not isinstance(self.of, Patches):
-            return self.of.of(maps).reshape(-1), maps["label"].reshape(-1), void
+            return self.of.values(maps).reshape(-1), maps["label"].reshape(-1), void
         table = self.of.table(maps)
         category = table["category"]
         return table["mean"], np.where(category == void, self.classes, category), -1

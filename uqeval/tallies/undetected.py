@@ -51,7 +51,7 @@ class Undetected(Tally):
         from uqeval.kernels.ranked import count_undetected
 
         count_undetected(
-            self.uncertainty.of(maps),
+            self.uncertainty.values(maps),
             maps["prediction"],
             maps["label"],
             void_of(self.classes),
@@ -66,7 +66,7 @@ class Undetected(Tally):
 
         count_undetected_of_items(
             first,
-            self.uncertainty.of(maps).reshape(-1),
+            self.uncertainty.values(maps).reshape(-1),
             maps["prediction"].reshape(-1),
             maps["label"].reshape(-1),
             void_of(self.classes),

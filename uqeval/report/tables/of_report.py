@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.glossary import ARROWS, display_of, families, headings, headlines, label
 from uqeval.keys import family_of
-from uqeval.records.intervals import interval as interval_field_at
+from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
 from uqeval.report.tables.cells import about, interval_of
@@ -175,7 +175,7 @@ def headline_table(report: Report, title: str) -> Table:
                 description = about(report, key, name)
                 arrow = ARROWS.get(description.get("direction") or "", "")
                 interval = interval_of(report.intervals, key, [name])
-                held = interval_field_at(report.intervals, key, [name]) or {}
+                held = interval_at(report.intervals, key, [name]) or {}
                 score = f"{label(family, name)} {arrow}".strip()
                 value = format_number(record[name])
                 rows.append([key, score, value, interval, units_of(held)])

@@ -115,7 +115,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     """
     from uqeval.report.csv import to_csv
     from uqeval.report.page.html import to_html
-    from uqeval.statistics.items_behind_cell import behind
+    from uqeval.statistics.items_behind_cell import items_by_cell
 
     exhibits = _exhibits(task, report, run_settings)
     gallery = None
@@ -125,7 +125,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
         gallery = gallery_of(report, replace(task.inputs, source=task.source))
     written_paths = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
-    cell_items = behind(json, report) if report.states is not None else None
+    cell_items = items_by_cell(json, report) if report.states is not None else None
     try:
         html = to_html({task.name: report}, gallery, exhibits, cell_items)
         task.inputs.watch.check_all()
