@@ -1,4 +1,4 @@
-"""What verdicts hold: "n more would decide", models that differ, items that moved a score most."""
+"""How reliable verdicts are: "n more would decide", equal models, the most harmful items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uqeval.compare.holm import holm
 from uqeval.gate.more_units import more_units
 from uqeval.records.resampling import Interval, Units
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.from_states import moved
+from uqeval.statistics.from_states import harmful_units
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -269,7 +269,7 @@ def movers(items: int, address: str, tries: int) -> tuple[Share, Share]:
     for seed in range(tries):
         places = models_on(rng, items)[0]
         samples = Samples([scoring], [places], resampling_of(items, seed))
-        named = [int(own.name) for own in moved(samples, address, 5, 1)]
+        named = [int(own.name) for own in harmful_units(samples, address, 5, 1)]
         whole = scoring.whole(places)[family][field]
         without = np.array([
             scoring.whole([*places[:i], *places[i + 1 :]])[family][field] for i in range(items)

@@ -16,7 +16,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.report import Report
 from uqeval.statistics import resampler
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.from_states import paired
+from uqeval.statistics.from_states import common_items
 from uqeval.statistics.intervals import intervals
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -180,7 +180,7 @@ def test_changes_are_of_pairs(made: Path) -> None:
 def pair_of(made: Path, one: str, other: str, items: Any) -> Samples:
     path = made / one / "report.json"
     new, old = scoring(path), scoring(made / other / "report.json")
-    return paired(path, Report.load(path), new, old, items)
+    return common_items(path, Report.load(path), new, old, items)
 
 
 def test_changes_of_a_slice(made: Path) -> None:

@@ -17,21 +17,21 @@ MAPS = {
 
 
 def test_confidence_counts_as_its_complement() -> None:
-    found = Uncertainty("confidence").of(MAPS)
+    found = Uncertainty("confidence").values(MAPS)
     assert found.dtype == np.float32
     assert found.tolist() == [[1.0, 0.75, 0.0]]
 
 
 @pytest.mark.parametrize("name", ["std", "mine"])
 def test_other_maps_are_taken_as_they_are(name: str) -> None:
-    assert Uncertainty(name, 2.0).of(MAPS) is MAPS[name]
+    assert Uncertainty(name, 2.0).values(MAPS) is MAPS[name]
 
 
 @pytest.mark.parametrize("name", ["entropy", "mutual_information"])
 @pytest.mark.parametrize("base", [2.0, 19.0])
 def test_entropies_in_other_units(name: str, base: float) -> None:
     expected = [[np.float32(v / math.log(base)) for v in (0.0, 0.25, 1.0)]]
-    assert Uncertainty(name, base).of(MAPS).tolist() == expected
+    assert Uncertainty(name, base).values(MAPS).tolist() == expected
 
 
 @pytest.mark.parametrize(("stride", "before", "after"), [(4, 1, 2), (1, 1, 2), (3, 0, 1)])

@@ -36,8 +36,8 @@ def run(
 ) -> None:  # fmt: skip
     """Evaluate everything, with one read per store: reports, one page, and the gate's verdict.
 
-    With a file: evaluates its stores with the metrics under evaluate:. The rules under gate:
-    decide the exit status. Without a file: evaluates all metrics that fit the predictions.
+    With a file: evaluates its stores with the metrics under evaluate:. The exit status is that
+    of the rules under gate:. Without a file: evaluates all metrics that fit the predictions.
 
     Example: uqeval run preds.zarr labels/ -o report/
     """
