@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from command import run_uqeval
 
+import uqeval
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "parts_without_target_counts.zip"
 WHOLE = {"rmse": 0.5549557973076599, "nmse": 0.06272246874929144, "nll": 0.7523852046300005}
 AUSE = 0.37761354326056623
@@ -53,3 +55,14 @@ def test_compare_reads_them(folder: Path) -> None:
         (folder / "other" / name).write_bytes((folder / name).read_bytes())
     found = run_uqeval("compare", "part1.json", "other/part1.json", "-o", "c.json", cwd=folder)
     assert found.status == 0, found.stderr
+
+
+def test_states_of_schema_4_are_read() -> None:
+    """Small items in blocks, and an index that is not compressed: 12 items of one pixel."""
+    path = GOLDEN.with_name("schema4.states.zip")
+    with zipfile.ZipFile(path) as archive:
+        assert "index.json" in archive.namelist()
+    merged = uqeval.merge(path)
+    found = merged.results["segmentation"]
+    assert (found["pixel_accuracy"], found["miou"]) == (0.25, 0.14074074074074075)
+    assert [item["name"] for item in merged.items] == [f"i{k:02d}" for k in range(12)]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.entries import block_of, seal
+from uqeval.stores.states.entries import PLAIN, block_of, pack_text, seal, unpack_text
 from uqeval.tallies import Tally
 
 #: Words and marks in no order: no word repeats, and none is long.
@@ -27,15 +27,21 @@ def repeated(text: str) -> bool:
 
 
 def entries_of(path: Path) -> dict[str, bytes]:
-    """The entries of a states file, in their order."""
+    """The entries of a states file, in their order; compressed texts by their plain names."""
     with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    return {
+        PLAIN.get(name, name): unpack_text(data) if name in PLAIN else data
+        for name, data in entries.items()
+    }
 
 
 def write_entries(path: Path, entries: Mapping[str, bytes]) -> str:
     """Write a states file of these entries; return its digest."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in entries.items():
+            if name in PLAIN.values():
+                name, data = f"{name}.z", pack_text(data)
             archive.writestr(zipfile.ZipInfo(name), data)
     return reseal(path)
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import forged
 
+from uqeval.stores.states.entries import pack_text
+
 Mutate = Callable[[bytes, random.Random], bytes]
 
 #: What a value of a document is replaced by.
@@ -138,6 +140,8 @@ def of_states(path: Path, rng: random.Random) -> None:
         entries[name] = zlib.compress(raw)
     if rng.random() < 0.05:
         del entries[name]
+    if index and name in entries and rng.random() < 0.1:  # the compressed text itself
+        entries[f"{name}.z"] = of_bytes(pack_text(entries.pop(name)), rng)
     digest = forged.write_entries(path, entries)
     report = path.with_name(path.name.replace(".states.zip", ".json"))
     document = json.loads(report.read_bytes())

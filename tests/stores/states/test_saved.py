@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import struct
+import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 
+import forged
 import pytest
 
 from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.stores.states.blocks import PackedItems
+from uqeval.stores.states.entries import pack_text, unpack_text
 from uqeval.stores.states.saved import SCHEMA, SavedStates, tally_key
 from uqeval.stores.states.writer import StatesWriter, partial_path
 
@@ -224,6 +229,47 @@ def test_another_schema(tmp_path: Path, index: object) -> None:
             file.writestr("index.json", json.dumps(index))
     with pytest.raises(StoreError, match=r"schema|no states file"):
         SavedStates(path)
+
+
+def test_a_compressed_text_comes_back() -> None:
+    for text in (b"", b"{}", b"ab" * 10**5, bytes(10**6), bytes(range(256)) * 999):
+        packed = pack_text(text)
+        assert unpack_text(packed) == text and packed == pack_text(text)
+        assert len(text) <= 64 * len(packed) + 2**16
+
+
+@pytest.mark.parametrize(
+    ("size", "data"),
+    [
+        (10**8, zlib.compress(bytes(10**8), 1)),  # a bomb that tells its size
+        (100, zlib.compress(bytes(10**8), 1)),  # one that does not
+        (2**63, zlib.compress(b"{}")), (3, zlib.compress(b"{}")), (1, zlib.compress(b"{}")),
+        (2, zlib.compress(b"{}")[:-3]), (2, b"nonsense"), (0, b""),
+    ],
+)  # fmt: skip
+def test_a_damaged_text_is_refused(size: int, data: bytes, tmp_path: Path) -> None:
+    packed = struct.pack("<Q", size) + data
+    tracemalloc.start()
+    with pytest.raises(ValueError):
+        unpack_text(packed)
+    assert tracemalloc.get_traced_memory()[1] < 10**6
+    tracemalloc.stop()
+    with zipfile.ZipFile(tmp_path / "s.zip", "w") as file:
+        file.writestr("index.json.z", packed)
+    with pytest.raises(StoreError, match="is no states file"):
+        SavedStates(tmp_path / "s.zip")
+
+
+def test_an_index_that_is_not_compressed_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "s.zip")
+    expected = SavedStates(path).index
+    entries = forged.entries_of(path)
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in entries.items():
+            file.writestr(name, data)
+    forged.reseal(path)
+    saved = SavedStates(path)
+    assert saved.index == expected and list(saved.states({"id": "two"}, MOST)) == [b"two0", b"two1"]
 
 
 def test_a_state_that_is_not_there(tmp_path: Path) -> None:

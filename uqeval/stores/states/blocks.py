@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
-from uqeval.stores.states.entries import DAMAGED
+from uqeval.stores.states.entries import DAMAGED, decompressed
 
 #: Bytes to which the states of several items may unpack: a writer begins a new entry before.
 MOST_TOGETHER = 32 * 10**6
@@ -50,7 +50,7 @@ class PackedItems:
         Raises `ValueError` for damaged bytes, before it takes more memory than they may claim.
         """
         if self.items == 1:
-            return [_decompressed(self.data, most, exactly=False)]
+            return [decompressed(self.data, most, exactly=False)]
         head = 4 * self.items
         decompressor = zlib.decompressobj()
         try:
@@ -65,28 +65,12 @@ class PackedItems:
         total = head + sum(lengths)
         if total > max(MOST_TOGETHER, most) + head:
             raise ValueError(f"{self.items} states of {total} bytes together")
-        text = _decompressed(self.data, total, exactly=True)
+        text = decompressed(self.data, total, exactly=True)
         states, at = [], head
         for length in lengths:
             states.append(text[at : at + length])
             at += length
         return states
-
-
-def _decompressed(data: bytes, most: int, exactly: bool) -> bytes:
-    """Return decompressed bytes. Raises `ValueError` where there are others, or more than
-    `most`.
-    """
-    decompressor = zlib.decompressobj()
-    try:
-        text = decompressor.decompress(data, most + 1)
-    except zlib.error as error:
-        raise ValueError(f"no packed state: {error}") from None
-    if len(text) > most:
-        raise ValueError(f"more than the {most} bytes that it can have")
-    if not decompressor.eof or (exactly and len(text) != most):
-        raise ValueError("it is cut short")
-    return text
 
 
 @dataclass

@@ -19,12 +19,18 @@ from typing import BinaryIO
 from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, open_file
 from uqeval.errors import StoreError, cut
 
-INDEX = "index.json"
+#: Entries of compressed JSON: what was counted, and what it takes to score the states.
+RUN, INDEX = "run.json.z", "index.json.z"
+#: The same in files of earlier versions, which are not compressed.
+PLAIN = {RUN: "run.json", INDEX: "index.json"}
 #: A zip's local header: signature, three words, time and date, CRC, two sizes, two lengths.
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
 #: More than this no index and no state of one item can be.
 MOST = 1 << 30
 _BLOCK = 1 << 20
+#: Bytes to which a byte of compressed text may expand, and those that any text may have.
+_MOST_EXPANSION, _SMALL = 64, 1 << 16
+_SIZE = struct.Struct("<Q")
 #: What reading a damaged file raises, which any bytes may be.
 DAMAGED = (
     OSError, KeyError, ValueError, IndexError, struct.error, zipfile.BadZipFile, zlib.error,
@@ -85,11 +91,51 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
                 name = file.read(name_size).decode("utf-8", "replace")
                 file.seek(extra_size, os.SEEK_CUR)
                 data = file.read(size)
-                if len(data) < size or zlib.crc32(data) != crc or name == INDEX:
+                if len(data) < size or zlib.crc32(data) != crc or name in (INDEX, PLAIN[INDEX]):
                     return
                 yield name, data
     except OSError as error:
         raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
+
+
+def pack_text(text: bytes) -> bytes:
+    """Return a text compressed, after its size; the same for the same text."""
+    # A text that expands too much is stored as it is.
+    for level in (1, 0):
+        data = zlib.compress(text, level)
+        if len(text) <= _most_text(data):
+            break
+    return _SIZE.pack(len(text)) + data
+
+
+def unpack_text(packed: bytes) -> bytes:
+    """Undo `pack_text`. Raise `ValueError` before a damaged text takes much memory."""
+    if len(packed) < _SIZE.size:
+        raise ValueError("a compressed text that is cut short")
+    (size,), data = _SIZE.unpack_from(packed), packed[_SIZE.size :]
+    if size > min(_most_text(data), MOST):
+        raise ValueError(f"a text of {size} bytes, compressed to {len(data)}")
+    return decompressed(data, size, exactly=True)
+
+
+def _most_text(data: bytes) -> int:
+    return _SMALL + _MOST_EXPANSION * len(data)
+
+
+def decompressed(data: bytes, most: int, exactly: bool) -> bytes:
+    """Return decompressed bytes. Raises `ValueError` where there are others, or more than
+    `most`.
+    """
+    decompressor = zlib.decompressobj()
+    try:
+        text = decompressor.decompress(data, most + 1)
+    except zlib.error as error:
+        raise ValueError(f"no packed state: {error}") from None
+    if len(text) > most:
+        raise ValueError(f"more than the {most} bytes that it can have")
+    if not decompressor.eof or (exactly and len(text) != most):
+        raise ValueError("it is cut short")
+    return text
 
 
 def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:

@@ -28,19 +28,22 @@ from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
     DAMAGED,
     INDEX,
+    PLAIN,
     block_of,
     check_seal,
     read_entry,
+    unpack_text,
 )
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA = "uqeval.states/4"
-#: Schemas of earlier versions, whose states are read: in 3, each item has an entry of its own.
-_READ = ("uqeval.states/3", SCHEMA)
-_RUN = "run.json"
+SCHEMA = "uqeval.states/5"
+#: The schema that packs the states of items alike: they are used again.
+ITEMS_SCHEMA = "uqeval.states/4"
+#: Schemas that are read. In 4 the index is not compressed; in 3 also each item has an entry.
+_READ = ("uqeval.states/3", "uqeval.states/4", SCHEMA)
 _TOTALS = "totals"
 #: What an index holds, as JSON has it.
 _KINDS: dict[str, type] = {
@@ -74,7 +77,7 @@ class SavedStates:
             self._file = file.fileno()
             self.digest = check_seal(file, self.path)
             self._zip = zipfile.ZipFile(file)
-            index = json.loads(self._read(INDEX))
+            index = json.loads(self._text(INDEX))
         except FileNotFoundError as error:
             raise StoreError(
                 f"{cut(path)}: {error.strerror}; expected the states that a run leaves beside its "
@@ -162,6 +165,12 @@ class SavedStates:
     def parameters(self) -> list[dict[str, Any]]:
         """Return id and parameters of every tally that has states by item."""
         return list(self._known)
+
+    def _text(self, name: str) -> bytes:
+        """Return the text of an entry, which earlier versions did not compress."""
+        if name not in self._zip.NameToInfo:
+            return self._read(PLAIN[name])
+        return unpack_text(self._read(name))
 
     def _read(self, name: str) -> bytes:
         return read_entry(self._file, self._zip.getinfo(name))

@@ -16,22 +16,18 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.locks import clear, held_beside, hold, lock, own_name, release
 from uqeval.disk.publishing import mend_states, put_file
 from uqeval.errors import OutputError, UsageError, cut
-from uqeval.stores.states.blocks import (
-    Block,
-    Blocks,
-    ItemBlocks,
-    KnownStates,
-    Layer,
-    PackedItems,
-)
+from uqeval.stores.states.blocks import Block, Blocks, ItemBlocks, KnownStates, Layer, PackedItems
 from uqeval.stores.states.earlier import taken_over
 from uqeval.stores.states.entries import (
     INDEX,
     LOCAL,
+    RUN,
     block_name,
     block_of,
     entries_of,
+    pack_text,
     seal,
+    unpack_text,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
 
 from uqeval.stores.states.saved import SCHEMA, digest_of
 
-_RUN = "run.json"
 _TOTALS = "totals"
 
 
@@ -94,7 +89,7 @@ class StatesWriter:
         self._unstamped: frozenset[int] = frozenset()
         if resume and self.partial.exists():
             earlier = entries_of(self.partial)
-            head, self._unstamped = self._interrupted(*next(earlier, (_RUN, head)), head)
+            head, self._unstamped = self._interrupted(*next(earlier, (RUN, b"")), head)
         self._items = len(json.loads(head).get("items", ()))
         self.stamps: list[str | None] = json.loads(head).get("stamps", [])
         self._lock = lock(self.path)
@@ -103,9 +98,13 @@ class StatesWriter:
     def _interrupted(self, name: str, partial: bytes, head: bytes) -> tuple[bytes, frozenset[int]]:
         """Return `run.json` and the unstamped items of the run to resume; see `taken_over`.
 
-        `name` and `partial`: the first entry of its file. Raises `UsageError` for another run.
+        `name` and `partial`: the first entry of its file, if any. Raises `UsageError` for another
+        run.
         """
-        going = taken_over(partial, head) if name == _RUN else None
+        going = None if partial else (head, frozenset[int]())
+        with suppress(ValueError):
+            if name == RUN:
+                going = taken_over(unpack_text(partial), head)
         if going is None:
             raise UsageError(
                 f"--resume: {self.partial} is of another run: other stores, items, settings or "
@@ -124,7 +123,7 @@ class StatesWriter:
             self._file = lock_name.open("w+b")
             hold(self._file.fileno())
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
-            self._write(_RUN, head)
+            self._write(RUN, pack_text(head))
             self._take(earlier)
             for key, layer in (before.states() if before else {}).items():
                 self._known.setdefault(key, []).append(layer)
@@ -237,7 +236,7 @@ class StatesWriter:
         full_index = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
         text = json.dumps(full_index, allow_nan=False)
         with _writing(self.path):
-            self._write(INDEX, text.encode())
+            self._write(INDEX, pack_text(text.encode()))
             self._zip.close()
             return seal(self._file)
 
