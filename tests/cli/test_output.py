@@ -20,6 +20,7 @@ from command import EXECUTABLE, Outcome, environment, run_well
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_complete
 
 from uqeval.cli import COMMANDS, app
+from uqeval.cli.parsing import unwrap
 from uqeval.records.report import Report
 
 ESCAPE = "\x1b"
@@ -264,3 +265,9 @@ def test_the_short_help_leads_to_all_options() -> None:
     everything = run_well("pavpu", "--help-all").stdout
     assert "--top-k" in everything and "--help-all" not in everything
     assert run_well("gate", "--help-all").stdout == run_well("gate", "--help").stdout
+
+
+def test_the_terminal_wraps_the_paragraphs_of_the_help() -> None:
+    assert unwrap("Short.\n\nA paragraph\nof two lines.") == "Short.\n\nA paragraph of two lines."
+    lines = [line.strip() for line in run_well("compare", "--help").stdout.splitlines()]
+    assert "do not hide a" not in lines  # the end of a line of the docstring

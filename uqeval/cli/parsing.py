@@ -28,6 +28,11 @@ _COMMON = frozenset({
 })  # fmt: skip
 
 
+def unwrap(text: str) -> str:
+    """Return a text with one line per paragraph, so that the terminal can wrap it."""
+    return "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
+
+
 class Command(TyperCommand):
     """Typer command with the messages and the help of uqeval."""
 
@@ -35,6 +40,7 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help; without --help-all, leave out rare options."""
+        self.help = unwrap(self.help or "")
         rare = [] if self._shows_all else self._rare_options()
         for parameter in rare:
             parameter.hidden = True
