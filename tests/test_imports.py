@@ -28,6 +28,8 @@ HOMES = {
     "h5py": {"stores"},
     "numcodecs": {"stores"},
     "cv2": {"maps", "stores", "usecases.selftest", "usecases.verify"},
+    "dask": {"engine.dask_cluster"},
+    "distributed": {"engine.dask_cluster"},
     "typer": {"cli"},
     "matplotlib": {"report"},
     "jinja2": {"report"},

@@ -207,7 +207,7 @@ def test_paths_and_machines_tell_items_apart(
             save(tmp_path / folder / "s.zarr", held, {"names": names(ITEMS)})
             monkeypatch.chdir(tmp_path / folder)
             assert reused(same(cache, "s.zarr", {"pavpu": {}})) == 0
-    monkeypatch.setattr("uqeval.usecases.saved_states._exponential", lambda: "another")
+    monkeypatch.setattr("uqeval.engine.reuse._exponential", lambda: "another")
     assert reused(same(cache, given, {"pavpu": {}})) == 0
 
 

@@ -28,12 +28,12 @@ from small_videos import numbered, save_flows, save_folder, save_store, video
 
 import uqeval
 import uqeval.maps
+from uqeval.engine.reuse import stamps_of
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.states import blocks
 from uqeval.stores.states.writer import partial_path
 from uqeval.stores.watch import file_stamp
 from uqeval.tallies import ClassCounts, TrackCounts
-from uqeval.usecases.saved_states import stamps_of
 
 #: What needs nothing that is fitted on the whole set.
 SKIPS: dict[str, tuple[str, dict[str, Any]]] = {

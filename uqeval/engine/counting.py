@@ -41,8 +41,8 @@ class Counting:
 
     Packs the states of `retained` tallies, and uses the `cached` states of an earlier run. Tallies
     that do not depend on the order of items and are not retained are counted `together`, in one
-    state per worker. The tallies `apart` have one state per item; the caller takes care of their
-    order.
+    state per worker, unless `all_apart`. The tallies `apart` have one state per item; the caller
+    takes care of their order.
     """
 
     def __init__(
@@ -50,15 +50,23 @@ class Counting:
         tallies: Sequence[Tally],
         retained: Collection[Tally],
         cached: Mapping[Tally, KnownStates],
+        all_apart: bool = False,
     ) -> None:
+        self.tallies = tuple(tallies)
         self._retained, self._known = set(retained), cached
-        self.apart = [t for t in tallies if t in self._retained or not t.any_order]
+        self.apart = [t for t in tallies if all_apart or t in self._retained or not t.any_order]
         apart = set(self.apart)
         self._together = [t for t in tallies if t not in apart]
         self._views = list(dict.fromkeys(tally.view for tally in (*self._together, *self.apart)))
         self._plain = [tally.in_view(WHOLE) for tally in self.apart]
         self._own = threading.local()
         self._parts: list[list[State]] = []
+
+    def received(self, tally: Tally, packed: PackedItems) -> Counted:
+        """Return states that another process has counted. Raises `ValueError` for bytes that are
+        none."""
+        states = [tally.thin(tally.load(data)) for data in packed.states(tally.most_bytes)]
+        return Counted(CountedItems.of(states), packed if tally in self._retained else None)
 
     def is_cached(self, items: range) -> bool:
         """Return whether the states of some items are cached, damaged or not."""

@@ -12,6 +12,9 @@ from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, documented, shared_option
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from uqeval.inputs import Inputs
     from uqeval.statistics.options import CutOptions
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -61,6 +64,18 @@ class Silent:
     def end(self) -> None: ...
 
 
+class Cluster(Protocol):
+    """Processes that count the items of runs; `workers` of them."""
+
+    @property
+    def workers(self) -> int:
+        """Return the number of workers now."""
+
+    def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> Any:
+        """Return what counts the items of a run that reads these maps, an
+        `engine.passes.ClusterExecutor`. Raises `UsageError`."""
+
+
 @documented
 @dataclass(frozen=True)
 class MachineOptions(Settings):
@@ -72,6 +87,10 @@ class MachineOptions(Settings):
     memory: int | str = shared_option(
         "512MB", "Memory for tiles and maps, such as 512MB or 2GiB.", metavar="SIZE", panel=_RUN,
         common=True)
+    dask: str | None = shared_option(
+        None, "Count on the workers of a Dask cluster: the address of its scheduler, such as "
+        "tcp://host:8786; scheduler-file:PATH; or local:N for N worker processes here. --workers "
+        "and --memory are then those of each worker.", metavar="ADDRESS", panel=_RUN)
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -109,6 +128,7 @@ class RunOptions:
     progress: Progress = field(default_factory=Silent)
     resume: bool = False
     cut: CutOptions | None = None
+    cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for a number of workers that is not allowed."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from uqeval.engine.counting import Counted, Counting
 from uqeval.engine.options import shown_size
@@ -97,6 +98,50 @@ def in_order(
                 future.cancel()
 
 
+#: The number of the first of some items in a row, and their states by tally.
+Items = tuple[int, list[Counted]]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one read of a source counts: tallies, and where the maps of its items are kept.
+
+    `workers` threads take `memory` bytes together.
+    """
+
+    source: MapSource
+    scratch: Scratch
+    counting: Counting
+    workers: int
+    memory: int
+    progress: Progress
+
+    @property
+    def names(self) -> set[str]:
+        """Return the maps that its tallies read."""
+        return {name for tally in self.counting.tallies for name in tally.reads}
+
+    @cached_property
+    def blocks(self) -> ItemBlocks:
+        """Return the blocks of items that are counted and saved together."""
+        source = self.source
+        return ItemBlocks(map(source.size, range(source.items)), source.classes)
+
+
+#: Counts the items of a turn: yields their states in order, by `counting.apart`.
+Executor = Callable[[Turn], Generator[Items, None, None]]
+
+
+class ClusterExecutor(Protocol):
+    """Counts the items of one run on a cluster."""
+
+    def count(self, turn: Turn) -> Generator[Items, None, None]:
+        """Yield the states of the items of a turn, in order."""
+
+    def end(self) -> None:
+        """Let the workers drop what they keep of the run."""
+
+
 def run_pass(
     source: MapSource,
     scratch: Scratch,
@@ -107,41 +152,54 @@ def run_pass(
     retained: Collection[Tally] | None = None,
     cached: Mapping[Tally, KnownStates] | None = None,
     memory: int = 0,
+    executor: Executor | None = None,
 ) -> dict[Tally, State]:
     """Count `tallies` over all items; return their totals.
 
     `keep` gets packed states, and the number of the first item; only of the `retained` tallies if
     given. `cached`: states of an earlier run. Does not read a batch with all states cached. If the
     state of an item depends on the items before, uses the cache for all batches or none. Batches
-    of small items are read together within `memory` bytes of all workers.
+    of small items are read together within `memory` bytes of all workers. `executor`: who counts,
+    by default threads of this process.
     """
     retained = tallies if retained is None else retained
     cached = {} if cached is None else cached
-
-    #: Keeps a frame of a video until both of its pairs have used it.
-    skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
-
-    names = {name for tally in tallies for name in tally.reads}
-    if scratch.reads_again(source):
-        source.need(names)
-
-    blocks = ItemBlocks(map(source.size, range(source.items)), source.classes)
-    counting = Counting(tallies, retained, cached)
+    apart = executor is not None
+    counting = Counting(tallies, retained, cached, apart)
     carries_on = any(tally.carries_on for tally in tallies)
     if carries_on and any(counting.known_of(batch) is None for batch in source.batches()):
-        counting = Counting(tallies, retained, {})
+        counting = Counting(tallies, retained, {}, apart)
+    turn = Turn(source, scratch, counting, workers, memory, progress)
+    totals = {tally: tally.empty() for tally in counting.apart}
+    with closing((executor or count_in_threads)(turn)) as results:
+        for first, counted in results:
+            for tally, (states, packed) in zip(counting.apart, counted, strict=True):
+                tally.fold_items(totals[tally], states)
+                if packed is not None:
+                    keep(first, tally, packed)
+    return totals | counting.together()
+
+
+def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
+    """Count the items of a turn in threads of this process."""
+    source, scratch, counting, names = turn.source, turn.scratch, turn.counting, turn.names
+    blocks = turn.blocks
+    #: Keeps a frame of a video until both of its pairs have used it.
+    skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
+    if scratch.reads_again(source):
+        source.need(names)
 
     def may_be_known(batch: range) -> bool:
         return scratch.has_cache or counting.is_cached(batch)
 
-    def work(batches: Sequence[range], check: Callable[[], None]) -> list[_Items]:
+    def work(batches: Sequence[range], check: Callable[[], None]) -> list[Items]:
         def heartbeat(nbytes: int) -> None:
             check()
-            progress(nbytes, 0)
+            turn.progress(nbytes, 0)
 
-        results: list[_Items] = []
+        results: list[Items] = []
         waiting = _Waiting(counting, blocks, results)
-        for batch in _joined(batches, source, memory // workers, may_be_known):
+        for batch in _joined(batches, source, turn.memory // turn.workers, may_be_known):
             known = [(i[0], counting.known_of(i)) for i in blocks.split(batch)]
             states = [(first, counted) for first, counted in known if counted is not None]
             if len(states) == len(known):
@@ -153,28 +211,18 @@ def run_pass(
                 maps_of_batch = scratch.read(source, batch, heartbeat, names)
                 for item, maps in zip(batch, maps_of_batch, strict=True):
                     waiting.add(item, maps)
-            progress(0, len(batch))
+            turn.progress(0, len(batch))
         waiting.count()
         return results
 
-    totals = {tally: tally.empty() for tally in counting.apart}
-    with closing(in_order(_jobs(source.batches(), blocks), work, workers)) as results:
-        for first, counted in chain.from_iterable(result for _, result in results):
-            for tally, (states, packed) in zip(counting.apart, counted, strict=True):
-                tally.fold_items(totals[tally], states)
-                if packed is not None:
-                    keep(first, tally, packed)
-    return totals | counting.together()
-
-
-#: The number of the first of some items in a row, and their states by tally.
-_Items = tuple[int, list[Counted]]
+    with closing(in_order(_jobs(source.batches(), blocks), work, turn.workers)) as results:
+        yield from chain.from_iterable(result for _, result in results)
 
 
 class _Waiting:
     """Items of one block that are read and wait to be counted together."""
 
-    def __init__(self, counting: Counting, blocks: ItemBlocks, results: list[_Items]) -> None:
+    def __init__(self, counting: Counting, blocks: ItemBlocks, results: list[Items]) -> None:
         self._counting, self._blocks, self._results = counting, blocks, results
         self._block = range(0)
         self._first = 0

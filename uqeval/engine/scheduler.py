@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
+    from uqeval.engine.passes import ClusterExecutor
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.maps.views import View
@@ -39,7 +40,9 @@ class Scheduler:
         options: RunOptions,
         states: StatesWriter | None = None,
         cache: MapCache | None = None,
+        maps: Collection[str] = (),
     ) -> None:
+        """`maps`: names of all maps that the run reads, for workers of a cluster."""
         self.inputs = inputs
         self.options = options
         self.states = states
@@ -47,6 +50,9 @@ class Scheduler:
         self.bytes_read = 0
         self.passes = 0
         self.workers = 0
+        self._executor: ClusterExecutor | None = (
+            None if options.cluster is None else options.cluster.executor(inputs, options, maps)
+        )
         self._states = 0
         self._read_items: set[int] = set()
         self._lock = threading.Lock()
@@ -66,6 +72,8 @@ class Scheduler:
 
         running = Running(passes)
         with ExitStack() as stack:
+            if self._executor is not None:
+                stack.callback(self._executor.end)
             memory, keeps_maps = self.options.memory // 4, self.inputs.keeps_maps
             watch = self.inputs.watch
             scratch = stack.enter_context(
@@ -200,7 +208,7 @@ class Scheduler:
             retained = [t for t in missing if t.keeps_items or (states is not None and t.saved)]
             totals |= run_pass(
                 source, scratch, missing, workers, advance, keep, retained, cached,
-                self.options.memory,
+                self.options.memory, None if self._executor is None else self._executor.count,
             )  # fmt: skip
         finally:
             progress.end()

@@ -45,7 +45,7 @@ class Scratch:
         self._memory = self._free = memory if enabled else 0
         self._enabled = enabled
         self._cache = cache
-        self._reads = reads
+        self.reads = reads
         self._watch = watch or Watch((), ())
         #: Whether a later pass needs the maps that are read now.
         self.keeping = True
@@ -68,6 +68,11 @@ class Scratch:
         if self._folder is not None:
             os.close(self._owner)
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def used(self) -> int:
+        """Return bytes of the maps in memory."""
+        return self._memory - self._free
 
     def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
         """Return whether each pass reads the source, and so may leave out maps."""
@@ -108,7 +113,7 @@ class Scratch:
             if None not in cached:
                 heartbeat(0)
                 return cast("list[Maps]", cached)
-        self._reads(batch)
+        self.reads(batch)
         with self._watch.reading(batch):
             maps = source.read(batch, heartbeat)
         if self._enabled and not self.reads_again(source):

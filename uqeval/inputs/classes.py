@@ -41,7 +41,7 @@ def open_classes(opened: PredictionStores, labels: Given | None, options: InputO
     kind = _kind(stores)
     label_store, label_parts = _labels(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
-    item_range, evaluated = chosen_items(options.part, options.limit, count)
+    item_range, evaluated = chosen_items(options, count)
     restricted = [store_of(store, item_range) for store in stores]
     stack = Stack(restricted, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from uqeval.errors import UsageError
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.inputs.options import InputOptions
     from uqeval.maps.contract import MapSource
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.stores.array import Store
@@ -22,6 +26,61 @@ if TYPE_CHECKING:
 #: Accepted as a store: a path, a URL, an opened store, an array in memory, or a mapping
 #: of arrays by name.
 Given: TypeAlias = "str | Path | Contents | NDArray[Any] | Mapping[str, Any]"
+
+
+#: Options that name a path.
+_PATHS = (
+    "names", "video", "pseudo_labels", "flow_path", "flow_forward_path", "flow_cache", "map_cache",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The arguments that inputs were opened with.
+
+    `subsets`: those of the samples that a sweep draws.
+    """
+
+    predictions: Any
+    truth: Any
+    options: InputOptions
+    reference: Any = None
+    subsets: tuple[tuple[int, ...], ...] | None = None
+
+    def with_absolute_paths(self) -> Recipe:
+        """Return the same with absolute paths.
+
+        Raises `UsageError` for arrays in memory, which another process cannot open.
+        """
+        options: dict[str, Any] = {
+            name: _absolute(value) for name in _PATHS
+            if isinstance(value := getattr(self.options, name), str | os.PathLike)
+        }  # fmt: skip
+        return Recipe(
+            [_absolute(given) for given in self.stores()] or None,
+            None if self.truth is None else _absolute(self.truth),
+            dataclasses.replace(self.options, **options),
+            None if self.reference is None else _absolute(self.reference),
+            self.subsets,
+        )
+
+    def stores(self) -> list[Any]:
+        """Return the stores of predictions."""
+        if self.predictions is None:
+            return []
+        given = self.predictions
+        return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _absolute(given: Given | os.PathLike[str]) -> str:
+    """Return the absolute path of a store; a URL as it is. Raises `UsageError` for an array."""
+    if isinstance(given, Mapping) or not isinstance(given, str | os.PathLike):
+        raise UsageError(
+            "an array in memory cannot be read by the workers of a cluster; save it, and give its "
+            "path."
+        )
+    path = os.fspath(given)
+    return path if "://" in path else str(Path(path).absolute())
 
 
 @dataclass(frozen=True)
@@ -55,6 +114,8 @@ class Inputs:
     watch: Watch = field(default_factory=lambda: Watch((), ()))
     #: Whether the user, or the target's array, declares invalid targets.
     invalid: bool = False
+    #: How to open them again in another process.
+    recipe: Recipe | None = None
 
     def info(self) -> DatasetInfo:
         """Return the properties of the data that are known before reading them."""

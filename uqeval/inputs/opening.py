@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.inputs.opened import Given, Inputs
+from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
+
+if TYPE_CHECKING:
+    from uqeval.stores.contents import Contents
 
 
 def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
@@ -38,9 +41,37 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
         record=record, reference=True,
         warnings=[*inputs.warnings, *reference_inputs.warnings],
         watch=inputs.watch.and_of(reference_inputs.watch),
+        recipe=inputs.recipe and dataclasses.replace(inputs.recipe, reference=reference),
     )  # fmt: skip
     refuse_without_effect(class_options, combined)
     return combined
+
+
+def open_again(recipe: Recipe, items: range, contents: dict[str, Contents]) -> Inputs:
+    """Open a range of the items of a recipe with absolute paths.
+
+    `contents`: of paths that are open already; others are added. Raises `UqevalError`.
+    """
+    from uqeval.maps.subsets import subsets_of
+    from uqeval.stores.store import contents_of
+
+    def opened(path: str) -> Contents:
+        if path not in contents:
+            contents[path] = contents_of(path)
+        return contents[path]
+
+    options = dataclasses.replace(recipe.options, items=(items.start, items.stop))
+    inputs = open_inputs(
+        [opened(path) for path in recipe.stores()] or None,
+        None if recipe.truth is None else opened(recipe.truth),
+        options,
+        reference_follows=True,
+    )
+    if recipe.subsets is not None:
+        inputs = dataclasses.replace(inputs, source=subsets_of(inputs.source, recipe.subsets))
+    if recipe.reference is not None:
+        inputs = beside_reference(inputs, opened(recipe.reference), options)
+    return inputs
 
 
 def open_inputs(
@@ -56,7 +87,7 @@ def open_inputs(
     inputs = _open(predictions, truth, options)
     if not reference_follows:
         refuse_without_effect(options, inputs)
-    return inputs
+    return dataclasses.replace(inputs, recipe=Recipe(predictions, truth, options))
 
 
 def _open(

@@ -52,18 +52,19 @@ class Part:
 
 
 def chosen_items(
-    text: str | None, limit: int | None, count: int, ends: Sequence[int] | None = None
+    options: InputOptions, count: int, ends: Sequence[int] | None = None
 ) -> tuple[range, dict[str, Any]]:
     """Return the indices of the items to evaluate, and the record of the choice.
 
-    `text`: the shard, such as "2/3"; `limit`: the largest number of items. Raises `UsageError` for
-    a shard without items.
+    `part`: the shard, such as "2/3"; `limit`: the largest number of items; `items`: a range of the
+    items that these leave. Raises `UsageError` for a shard without items.
     """
-    if text is None:
-        item_range = range(min(limit or count, count))
+    first, stop = options.items or (0, count)
+    if options.part is None:
+        item_range = range(min(options.limit or count, count))[first:stop]
         return item_range, {"items": count, "evaluated": len(item_range)}
-    shard = Part.parse(text)
-    item_range = shard.of_items(count, ends)
+    shard = Part.parse(options.part)
+    item_range = shard.of_items(count, ends)[first:stop]
     record = {} if shard.of == 1 else {"part": shard.record(item_range)}
     return item_range, {"items": count, "evaluated": len(item_range), **record}
 
@@ -122,6 +123,8 @@ class InputOptions(Settings):
         metavar="REGION", panel=_IN, list_by="repeat", data="classes")
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
+    #: Of the items that --part or --limit leave, those in this range only: from, up to.
+    items: tuple[int, int] | None = None
     video: str | Path | None = shared_option(
         None, "Frames: a folder, a store or a video file.", metavar="VIDEO", panel=_IN, path=True,
         data="video")
@@ -229,7 +232,7 @@ class InputOptions(Settings):
 
         Options of videos are included only for a video.
         """
-        hidden = {"names", "whole_sequences", "map_cache"}
+        hidden = {"names", "whole_sequences", "map_cache", "items"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
         hidden |= set() if self.region else {"region"}
         record = {

@@ -42,7 +42,7 @@ def open_regression(
     stores, where = opened.stores, opened.where
     kinds = _parts(stores)
     count = len(stores[0].arrays[kinds[0]])
-    item_range, evaluated = chosen_items(options.part, options.limit, count)
+    item_range, evaluated = chosen_items(options, count)
     own_stores = [store_of(store, item_range) for store in stores]
     stacks = {name: Stack(own_stores, name) for name in kinds}
     _check_shapes(stacks, where)

@@ -110,7 +110,7 @@ def _pair_range(sequences: Sequences, options: InputOptions) -> tuple[range, dic
     """Return the range of evaluated pairs, and its record in a report."""
     ends = [i + 1 for i, pair in enumerate(sequences.pairs) if pair.last]
     borders = ends if options.whole_sequences else None
-    return chosen_items(options.part, options.limit, len(sequences.pairs), borders)
+    return chosen_items(options, len(sequences.pairs), borders)
 
 
 def _refuse_missing(video_inputs: VideoInputs, options: InputOptions) -> None:

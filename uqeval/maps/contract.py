@@ -44,6 +44,9 @@ class MapSource(Protocol):
     def joins(self, batches: range) -> bool:
         """Return whether several whole batches are read faster in one call of `read`."""
 
+    def chain_ends(self) -> list[int]:
+        """Return the numbers of items after which no state depends on the items before."""
+
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes."""
 

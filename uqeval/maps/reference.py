@@ -83,6 +83,10 @@ class WithReference:
         edges = [0, *sorted(stops | {self.items})]
         return [range(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
+    def chain_ends(self) -> list[int]:
+        """Return the end of each item: none depends on another."""
+        return list(range(1, self.items + 1))
+
     def joins(self, batches: range) -> bool:
         """Return False: each batch is read by itself."""
         return False

@@ -160,6 +160,10 @@ class RegressionSource:
             if batch.start < self.items
         ]
 
+    def chain_ends(self) -> list[int]:
+        """Return the end of each item: none depends on another."""
+        return list(range(1, self.items + 1))
+
     def joins(self, batches: range) -> bool:
         """Return False: each batch is read by itself."""
         return False

@@ -134,6 +134,10 @@ class Source(StackMaps):
             ]
         return [range(i, i + 1) for i in range(self.items)]
 
+    def chain_ends(self) -> list[int]:
+        """Return the end of each item: none depends on another."""
+        return list(range(1, self.items + 1))
+
     def joins(self, batches: range) -> bool:
         """Return whether whole batches are read faster in one call: those of small items."""
         if self.stack is None:

@@ -135,6 +135,10 @@ class VideoSource:
         """Return pairs one by one: their frames are shared."""
         return [range(i, i + 1) for i in range(self.items)]
 
+    def chain_ends(self) -> list[int]:
+        """Return where sequences end: states of tracks depend on the pairs before, up to there."""
+        return [i + 1 for i, pair in enumerate(self.pairs) if pair.last]
+
     def joins(self, batches: range) -> bool:
         """Return False: each batch is read by itself."""
         return False

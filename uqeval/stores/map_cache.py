@@ -113,7 +113,7 @@ Form: TypeAlias = "Callable[[str, int], tuple[tuple[int, ...], str]]"
 class MapCache:
     """Maps of items, a file each, by what they depend on.
 
-    `stamps` change when an item's maps do (`usecases.saved_states.stamps_of`); maps of items
+    `stamps` change when an item's maps do (`engine.reuse.stamps_of`); maps of items
     without a stamp are not cached. Runs of other metrics, and of other stores, may share the
     folder; `uqeval` never removes a file. Raises `OutputError` if the folder cannot be written.
     """

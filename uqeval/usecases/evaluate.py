@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.locks import temporary
+from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
+from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.inputs.opening import refuse_flow_without_effect
 from uqeval.records.report import Report
@@ -18,7 +20,7 @@ from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
 from uqeval.usecases.report_of_run import collect, report_of
-from uqeval.usecases.saved_states import map_cache_of, stamps_of, states_index, states_of_run
+from uqeval.usecases.saved_states import states_index, states_of_run
 
 
 @takes(InputOptions, CutOptions, ResumableOptions)
@@ -30,6 +32,7 @@ def evaluate(
     states: str | Path | None = None,
     progress: Progress | None = None,
     reference: Given | None = None,
+    executor: Any = None,
     **options: Any,
 ) -> Report:
     """Evaluate saved predictions, and return the report that the commands write.
@@ -45,7 +48,8 @@ def evaluate(
     a list (variants): `{"pavpu": {"window": [4, 8]}}`; or "all" that apply to the data.
 
     `states`: file for the tallies of each item; `progress`: listener to the progress of the run;
-    `reference`: a store to compare with, for "divergence".
+    `reference`: a store to compare with, for "divergence". `executor`: a `distributed.Client`
+    whose workers read and count the items; by default threads of this process (or `dask`).
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
@@ -61,10 +65,12 @@ def evaluate(
     if metrics == "all":
         families, told = everything(opened)
         opened = dataclasses.replace(opened, warnings=[*opened.warnings, *told])
-    run_options = machine.run(
-        states=states, progress=progress or Silent(), cut=cut if cut.wanted else None
-    )
-    return run(opened, families, run_options)
+    with cluster_of(machine, executor) as cluster:
+        run_options = machine.run(
+            states=states, progress=progress or Silent(), cut=cut if cut.wanted else None,
+            cluster=cluster,
+        )  # fmt: skip
+        return run(opened, families, run_options)
 
 
 def _check_states(
@@ -111,7 +117,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             states = stack.enter_context(
                 states_of_run(inputs, families, options.states, options.resume, stamps)
             )
-        scheduler = Scheduler(inputs, options, states, cache)
+        scheduler = Scheduler(inputs, options, states, cache, map_names)
         stack.enter_context(inputs.session())
         groups = groups_of(evaluations)
         results = scheduler.run({next(iter(group)): drive(group) for group in groups})

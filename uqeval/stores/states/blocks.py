@@ -270,6 +270,10 @@ class ItemBlocks:
         end = self._firsts[at] if at < len(self._firsts) else self.items
         return range(self._firsts[at - 1], end)
 
+    def stops(self) -> list[int]:
+        """Return where the blocks end."""
+        return [*self._firsts[1:], self.items]
+
     def split(self, items: range) -> Iterator[range]:
         """Yield some items in a row, block by block."""
         start = items.start

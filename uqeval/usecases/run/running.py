@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import FILE, Config, Store, load_config, load_rules
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
+from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError, cut
 from uqeval.settings import options_of
@@ -36,6 +37,7 @@ from uqeval.usecases.run.reports import of_families, with_sweep, without_sweep
 from uqeval.usecases.run.tasks import open_task, with_cuts
 
 if TYPE_CHECKING:
+    from uqeval.engine.options import RunOptions
     from uqeval.gate import FailedStore
     from uqeval.records.report import Report
     from uqeval.settings import Settings
@@ -73,7 +75,6 @@ def run_stores(
     cut_settings = _cut_options(config, run_settings)
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
     machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
-    options = machine.run(progress=run_settings.progress, resume=run_settings.resume)
     rules = load_rules(file) if file is not None and run_settings.gate and config.gate else []
     if run_settings.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
@@ -97,19 +98,16 @@ def run_stores(
                 tasks.append(open_task(config, name, run_settings, opened or {}))
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
         tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
-        for name in names:
-            put_aside(outcome.folder, name)
-        while tasks:
-            task = tasks.pop(0)  # what it holds goes with it
-            with Failures(task.name, outcome, run_settings):
-                report = of_families(task, outcome.folder, options)
-                try:
-                    complete_report = with_sweep(task, report, options)
-                except BaseException as error:  # an interrupt, too: what was done is kept
-                    if report is not None:
-                        _keep(task, without_sweep(report, error), outcome, run_settings)
-                    raise
-                _keep(task, complete_report, outcome, run_settings)
+        with cluster_of(machine) as cluster:
+            for name in names:
+                put_aside(outcome.folder, name)
+            options = machine.run(
+                progress=run_settings.progress, resume=run_settings.resume, cluster=cluster
+            )
+            while tasks:
+                task = tasks.pop(0)  # what it holds goes with it
+                with Failures(task.name, outcome, run_settings):
+                    _evaluate(task, outcome, run_settings, options)
         if rules and outcome.reports:
             judge_all(outcome, gate, before, file, run_settings, _failed(config, outcome))
         if outcome.reports:
@@ -131,6 +129,18 @@ def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
             reason, frozenset({"sweep"}) if name in outcome.reports else metrics
         )
     return failures
+
+
+def _evaluate(task: Task, outcome: Outcome, run_settings: RunSettings, options: RunOptions) -> None:
+    """Evaluate the families of a store, then its sweep, and write its files."""
+    report = of_families(task, outcome.folder, options)
+    try:
+        complete_report = with_sweep(task, report, options)
+    except BaseException as error:  # an interrupt, too: what was done is kept
+        if report is not None:
+            _keep(task, without_sweep(report, error), outcome, run_settings)
+        raise
+    _keep(task, complete_report, outcome, run_settings)
 
 
 def _keep(task: Task, report: Report, outcome: Outcome, run_settings: RunSettings) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import MachineOptions, Progress, RunOptions, Silent
 from uqeval.errors import UsageError, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
@@ -51,6 +52,7 @@ def sweep(
     clip: float | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Progress | None = None,
+    executor: Any = None,
     **options: Any,
 ) -> Report:
     """Evaluate families on subsets of the samples; the report's `results` have one key, `sweep`.
@@ -69,7 +71,8 @@ def sweep(
         predictions, labels, metrics, reference, samples, repeats, seed, error, clip, settings,
         input_options,
     )  # fmt: skip
-    return run_sweep(planned, machine.run(progress=progress or Silent()))
+    with cluster_of(machine, executor) as cluster:
+        return run_sweep(planned, machine.run(progress=progress or Silent(), cluster=cluster))
 
 
 def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:
@@ -78,7 +81,7 @@ def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:
 
     began = time.perf_counter()
     inputs, families, ms = planned.inputs, planned.families, planned.ms
-    scheduler = Scheduler(inputs, options)
+    scheduler = Scheduler(inputs, options, maps=planned.maps)
     sections = scheduler.run(planned.passes)
     place = itertools.count()
     groups = [[next(place) for _ in group] for group in planned.drawn]
@@ -109,6 +112,7 @@ class PlannedSweep:
     drawn: list[list[tuple[int, ...]]]
     seed: int
     passes: dict[str, Passes]
+    maps: set[str]
     settings: dict[str, Any]
     families: list[Family]
 
@@ -149,13 +153,15 @@ def plan_sweep(
     total = inputs.source.samples or 1
     ms = checked_samples(samples, total, inputs.source.where)
     subsets = draw(total, ms, checked_repeats(repeats, len(ms)), seed)
-    source = subsets_of(inputs.source, [subset for group in subsets for subset in group])
-    inputs = dataclasses.replace(inputs, source=source)
+    all_subsets = tuple(subset for group in subsets for subset in group)
+    source = subsets_of(inputs.source, all_subsets)
+    recipe = inputs.recipe and dataclasses.replace(inputs.recipe, subsets=all_subsets)
+    inputs = dataclasses.replace(inputs, source=source, recipe=recipe)
     if reference is not None:
         inputs = beside_reference(inputs, reference, input_options)
     passes, map_names, settings_by_key, used = _passes(inputs, families, source)
     inputs.source.want(sorted(map_names))
-    return PlannedSweep(inputs, ms, subsets, seed, passes, settings_by_key, used)
+    return PlannedSweep(inputs, ms, subsets, seed, passes, map_names, settings_by_key, used)
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:

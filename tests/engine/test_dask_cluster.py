@@ -1,0 +1,254 @@
+"""Counting on a Dask cluster: the same bits as threads, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinned
+import pytest
+from command import run_uqeval
+from scenes import zarr_group
+
+import uqeval
+from uqeval.engine import dask_cluster, remote
+from uqeval.engine.dask_cluster import DaskCluster
+from uqeval.errors import ChangedError, DataError, UsageError
+from uqeval.inputs import InputOptions, open_inputs
+from uqeval.tallies import ClassCounts
+
+distributed = pytest.importorskip("distributed")
+
+CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "members", "n-mercis",
+         "divergence", "video", "tracks")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stores")
+    pinned.stores(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A cluster of two workers in this process."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, memory_limit=0,
+            dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def given(name: str) -> dict[str, Any]:
+    """The arguments of a pinned case, without intervals, which workers do not compute."""
+    case = {k: v for k, v in pinned.CASES[name].items() if k not in pinned.CUT}
+    return {"predictions": None, "labels": None, **case}
+
+
+def without_times(report: Any) -> dict[str, Any]:
+    """A report without what depends on the machine and on paths."""
+    left_out = {"timing", "states", "states_digest"}
+    return {k: v for k, v in report.model_dump(mode="json").items() if k not in left_out}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_bits_as_threads(folder: Path, client: Any, name: str) -> None:
+    with chdir(folder):
+        reports, states = [], []
+        for executor in (None, client):
+            reports.append(uqeval.evaluate(**given(name), states="own.zip", executor=executor))
+            states.append(Path("own.zip").read_bytes())
+            Path("own.zip").unlink()
+    assert without_times(reports[0]) == without_times(reports[1])
+    assert states[0] == states[1]
+
+
+def test_a_sweep_has_the_same_bits(folder: Path, client: Any) -> None:
+    own = {"metrics": ["pavpu", "failure"], "samples": [1, 2, 4], "repeats": 2}
+    with chdir(folder):
+        threads, cluster = (
+            uqeval.sweep("p.zarr", None, **own, executor=executor) for executor in (None, client)
+        )
+    assert without_times(threads) == without_times(cluster)
+
+
+class Killer:
+    """Progress that kills a worker at the first sign of life of each pass."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.killed, self._due = client, 0, False
+
+    def begin(self, activity: str, items: int) -> None:
+        self._due = True
+
+    def advance(self, nbytes: int, items: int) -> None:
+        if self._due:
+            self._due = False
+            self.killed += 1
+            pid = next(iter(self.client.run(os.getpid).values()))
+            os.kill(pid, signal.SIGKILL)
+
+    def end(self) -> None: ...
+
+
+def test_processes_that_are_killed_change_nothing(folder: Path) -> None:
+    own = {"predictions": "p.zarr", "labels": None, "metrics": {"pavpu": {}}}
+    with chdir(folder), DaskCluster("local:2") as own_cluster:
+        killer = Killer(own_cluster.client)
+        threads = uqeval.evaluate(**own)
+        cluster = uqeval.evaluate(**own, executor=own_cluster.client, progress=killer)
+    assert killer.killed == cluster.timing["passes"] >= 2
+    assert without_times(threads) == without_times(cluster)
+
+
+def test_states_of_an_earlier_run_are_reused(folder: Path, client: Any, tmp_path: Path) -> None:
+    states = tmp_path / "own.zip"
+    with chdir(folder):
+        first, again = (
+            uqeval.evaluate("p.zarr", None, "pavpu", states=states, executor=client)
+            for _ in range(2)
+        )
+    assert first.timing["items_reused"] == 0
+    assert again.timing["items_reused"] == first.inputs["items"]
+    assert without_times(first) == without_times(again)
+
+
+# What goes wrong
+
+
+def test_an_error_names_the_worker(tmp_path: Path, client: Any) -> None:
+    probs = np.full((6, 2, 2, 4, 4), 0.5, np.float32)
+    probs[4, 0, 0, 0, 0] = np.nan
+    path = zarr_group(tmp_path / "p", {"probs": (probs, {"chunks": (1, 2, 2, 4, 4)}),
+                                       "labels": np.zeros((6, 4, 4), np.uint8)})  # fmt: skip
+    with pytest.raises(DataError, match=r"^worker inproc://[^ ]+: .*item 4: 1 of 64"):
+        uqeval.evaluate(path, None, "segmentation", executor=client)
+
+
+def test_arrays_in_memory_are_refused(client: Any) -> None:
+    probs = np.full((2, 1, 2, 4, 4), 0.5, np.float32)
+    with pytest.raises(UsageError, match="an array in memory cannot be read by the workers"):
+        uqeval.evaluate(probs, np.zeros((2, 4, 4), int), "segmentation", executor=client)
+
+
+def test_other_versions_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = remote.versions()
+    monkeypatch.setattr(dask_cluster, "versions", lambda: own | {"numpy": "0.1"})
+    with (
+        pytest.raises(UsageError, match=rf"[12] Dask workers .*numpy 0\.1.*numpy {own['numpy']}"),
+        DaskCluster(client),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("local:0", "expected the address of a scheduler"),
+        ("here", "expected the address of a scheduler"),
+        ("scheduler-file:missing.json", "there is no such file"),
+        ("tcp://127.0.0.1:1", "no scheduler answers there"),
+    ],
+)
+def test_no_cluster(address: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_cluster, "_PATIENCE", 0.2)
+    with pytest.raises(UsageError, match=message), DaskCluster(address):
+        pass
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
+
+def test_dask_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(UsageError, match=r"pip install 'uqeval\[dask\]'"), DaskCluster("local:1"):
+        pass
+
+
+class Future:
+    """A future of a worker that counts here, or dies if its items hold `bad`."""
+
+    def __init__(self, job: remote.Job, bad: int) -> None:
+        self.job, self.bad = job, bad
+
+    def result(self, timeout: float) -> Any:
+        if self.bad in self.job.items:
+            raise distributed.scheduler.KilledWorker("task", "worker", 3)
+        return remote.count(self.job), "tcp://here"
+
+
+class Deadly:
+    """A client whose workers die with item 3."""
+
+    def submit(self, _: Any, job: remote.Job, **options: Any) -> Future:
+        return Future(job, 3)
+
+    def scheduler_info(self, **_: Any) -> dict[str, Any]:
+        return {"workers": {"tcp://here": {}}}
+
+    def cancel(self, futures: list[Any]) -> None: ...
+
+    def run(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {}
+
+
+def test_the_item_that_kills_workers_is_named(folder: Path) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.evaluate import run as evaluate
+
+    cluster = DaskCluster("tcp://here")
+    cluster.client = Deadly()
+    inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
+    name = inputs.source.names[3]
+    with pytest.raises(UsageError, match=f"the workers that counted item {name} died each time"):
+        evaluate(inputs, {"segmentation": {}}, RunOptions(cluster=cluster))
+
+
+def job_of(folder: Path, **other: Any) -> remote.Job:
+    """A job of the first two items of a store."""
+    inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
+    assert inputs.recipe is not None
+    run_ = remote.Run("own", inputs.recipe.with_absolute_paths(), ("label", "prediction"), 1,
+                      10**8, inputs.fingerprint, remote.versions())  # fmt: skip
+    return remote.Job(replace(run_, **other), (ClassCounts(pinned.C),), range(2), False)
+
+
+def test_a_worker_that_sees_another_store(folder: Path) -> None:
+    failed = remote.count(job_of(folder, id="other", fingerprint="0"))
+    assert isinstance(failed, remote.Failed)
+    error = failed.error("worker w")
+    assert isinstance(error, ChangedError)
+    assert "worker w: " in str(error) and "differs from what the client has opened" in str(error)
+
+
+def test_a_worker_that_came_later_with_other_versions(folder: Path) -> None:
+    failed = remote.count(job_of(folder, versions=remote.versions() | {"numba": "0.1"}))
+    assert isinstance(failed, remote.Failed)
+    assert "the client has 0.1" in failed.message
+
+
+def test_a_worker_drops_what_it_keeps(folder: Path) -> None:
+    assert isinstance(remote.count(job_of(folder)), remote.Done)
+    assert "own" in remote._runs
+    remote.forget("own")
+    assert "own" not in remote._runs
+
+
+def test_the_command(folder: Path, tmp_path: Path) -> None:
+    paths = [str(folder / "p.zarr"), "-q"]
+    for options in ([], ["--dask", "local:1"]):
+        ended = run_uqeval("pavpu", *paths, "-o", str(tmp_path / f"{len(options)}.json"), *options)
+        assert ended.status == 0, ended.stderr
+        assert ended.stderr == ""
+    texts = [(tmp_path / f"{n}.json").read_text() for n in (0, 2)]
+    one, other = (uqeval.Report.model_validate_json(text) for text in texts)
+    assert without_times(one) == without_times(other)

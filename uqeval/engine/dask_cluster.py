@@ -1,0 +1,302 @@
+"""Count the items of a run on the workers of a Dask cluster. Only this module imports Dask.
+
+The client keeps the plan of the run: it hands out jobs of some items, and merges their states in
+the order of items, so the results have the same bits as those of threads. Dask runs a job again
+elsewhere when its worker dies.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections import deque
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.engine import remote
+from uqeval.engine.options import usable_cpus
+from uqeval.engine.remote import Done, Failed, Job, Run, count, forget, versions
+from uqeval.errors import UqevalError, UsageError, cut, quoted
+
+if TYPE_CHECKING:
+    from uqeval.engine.options import RunOptions
+    from uqeval.engine.passes import Items, Turn
+    from uqeval.inputs import Inputs
+
+#: Seconds to wait for a scheduler, and for its first worker.
+_PATIENCE = 30.0
+#: Seconds after which it is looked whether a job waits for a worker that is dead.
+_PATIENCE_FOR_HOME = 2.0
+#: Jobs that wait at each worker, so that none is idle while results travel.
+_QUEUED = 2
+#: Jobs of a worker in a pass, at least, so that all end at about the same time; and bytes that a
+#: job reads at most, if it is of several items.
+_JOBS_A_WORKER, _MOST_BYTES = 8, 256 * 10**6
+
+
+class DaskCluster:
+    """The cluster at an address: tcp://…, scheduler-file:PATH, local:N, or that of a client.
+
+    Raises `UsageError` where Dask is not installed, no scheduler answers, there are no workers, or
+    their versions differ from those of this process.
+    """
+
+    def __init__(self, address: Any) -> None:
+        self._address = address
+        self._open = ExitStack()
+        self.client: Any = None
+
+    def __enter__(self) -> DaskCluster:
+        try:
+            import distributed
+        except ImportError:
+            raise UsageError(
+                "counting on a Dask cluster needs the package `distributed`: "
+                "pip install 'uqeval[dask]'."
+            ) from None
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are told below
+        try:
+            if isinstance(self._address, distributed.Client):
+                self.client = self._address
+            else:
+                self.client = self._open.enter_context(self._connected(str(self._address)))
+            self._check_workers()
+        except BaseException:
+            self._open.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def _connected(self, address: str) -> Any:
+        import dask
+        from distributed import Client, LocalCluster
+
+        if match := re.fullmatch(r"local:([1-9][0-9]{0,3})", address):
+            workers = int(match[1])
+            self._open.enter_context(dask.config.set({"logging.distributed": "critical"}))
+            cluster = self._open.enter_context(
+                LocalCluster(
+                    n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0,
+                    host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
+            )  # fmt: skip
+            return Client(cluster)
+        arguments: dict[str, Any] = {"address": address}
+        if address.startswith("scheduler-file:"):
+            path = Path(address.removeprefix("scheduler-file:"))
+            if not path.is_file():
+                raise UsageError(
+                    f"--dask {cut(address)}: there is no such file. Start `dask scheduler "
+                    f"--scheduler-file {path}` first, or give the address of a scheduler."
+                )
+            arguments = {"scheduler_file": str(path)}
+        elif not re.fullmatch(r"[a-z]+://.+", address):
+            raise UsageError(
+                f"--dask {quoted(address)}; expected the address of a scheduler, such as "
+                "tcp://host:8786, scheduler-file:PATH, or local:N."
+            )
+        try:
+            return Client(**arguments, timeout=_PATIENCE, set_as_default=False)
+        # Dask raises OSError, TimeoutError, ValueError and errors of its own.
+        except Exception as error:
+            raise UsageError(
+                f"--dask {cut(address)}: no scheduler answers there ({type(error).__name__}: "
+                f"{cut(error)}). Start one with `dask scheduler` and workers with `dask worker "
+                "ADDRESS --nthreads 1`, or use --dask local:N."
+            ) from None
+
+    def _check_workers(self) -> None:
+        try:
+            self.client.wait_for_workers(1, timeout=_PATIENCE)
+        except Exception:  # of the version of Dask
+            raise UsageError(
+                f"--dask {cut(self._address)}: the scheduler has no workers. Start some with "
+                "`dask worker ADDRESS --nthreads 1`."
+            ) from None
+        own = versions()
+        problems = [
+            f"{self._named(address)}: " + ", ".join(
+                f"{name} {found.get(name)}" for name in own if found.get(name) != own[name]
+            )
+            for address, found in self.client.run(remote.versions).items() if found != own
+        ]  # fmt: skip
+        if problems:
+            shown = "; ".join(problems[:5])
+            raise UsageError(
+                f"{len(problems)} Dask workers have other versions than this process "
+                f"({', '.join(f'{name} {text}' for name, text in own.items())}): {shown}. Results "
+                "could differ; install the same versions everywhere."
+            )
+
+    @property
+    def workers(self) -> int:
+        """Return the number of workers now."""
+        return len(self.addresses())
+
+    def addresses(self) -> Mapping[str, Any]:
+        """Return what the scheduler knows of its workers, by address."""
+        workers: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return workers
+
+    def _named(self, address: str) -> str:
+        """Return a worker as messages call it: its address, and the name of its host."""
+        host = self.addresses().get(address, {}).get("host", "")
+        return f"worker {address}" + (f" on {host}" if host and host not in address else "")
+
+    def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> DaskExecutor:
+        """Return what counts the items of a run that reads these maps.
+
+        Raises `UsageError` for arrays in memory.
+        """
+        assert inputs.recipe is not None
+        threads = options.workers
+        if threads is None and str(self._address).startswith("local:"):
+            threads = max(usable_cpus() // max(self.workers, 1), 1)
+        run = Run(
+            uuid.uuid4().hex, inputs.recipe.with_absolute_paths(), tuple(sorted(maps)), threads,
+            options.memory, inputs.fingerprint, versions(),
+        )  # fmt: skip
+        return DaskExecutor(self, run)
+
+
+class DaskExecutor:
+    """Counts the items of one run; see `engine.passes.Executor`."""
+
+    def __init__(self, cluster: DaskCluster, run: Run) -> None:
+        self._cluster, self._run = cluster, run
+        #: The worker that has the maps of some items.
+        self._homes: dict[range, str] = {}
+
+    def count(self, turn: Turn) -> Generator[Items, None, None]:
+        """Yield the states of the items of a turn, in order.
+
+        Raises the errors of workers, with their name; `UsageError` for items whose workers died
+        again and again, and for a scheduler that is gone.
+        """
+        from distributed import CancelledError
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        client = self._cluster.client
+        waiting: deque[tuple[range, Any]] = deque()
+        jobs = iter(self._jobs(turn))
+        try:
+            while True:
+                limit = _QUEUED * max(self._cluster.workers, 1)
+                while len(waiting) < limit and (items := next(jobs, None)) is not None:
+                    known = _known(turn, items)
+                    waiting.append((items, self._submit(turn, items) if known is None else known))
+                if not waiting:
+                    return
+                items, future = waiting.popleft()
+                if isinstance(future, list):
+                    yield from future
+                    turn.progress(0, len(items))
+                    continue
+                try:
+                    done, home = self._result(turn, items, future)
+                except KilledWorker:
+                    if len(items) == 1:
+                        raise _killed(turn, items[0]) from None
+                    for item in reversed(items):  # one of them is to blame
+                        one = range(item, item + 1)
+                        waiting.appendleft((one, self._submit(turn, one)))
+                    continue
+                if isinstance(done, Failed):
+                    raise done.error(self._cluster._named(home))
+                self._homes[items] = home
+                yield from self._received(turn, items, done)
+        except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
+            raise UsageError(
+                f"the Dask scheduler is gone ({type(error).__name__}). What has been counted is "
+                "kept if the report has a file (-o); start the cluster, and run the same command "
+                "with --resume."
+            ) from None
+        finally:
+            client.cancel([future for _, future in waiting if not isinstance(future, list)])
+
+    def _result(self, turn: Turn, items: range, future: Any) -> tuple[Done | Failed, str]:
+        """Return what a job gives, and its worker.
+
+        Dask may leave a job without a worker that preferred one which has died: it is sent again.
+        """
+        while True:
+            try:
+                result: tuple[Done | Failed, str] = future.result(timeout=_PATIENCE_FOR_HOME)
+                return result
+            except TimeoutError:
+                home = self._homes.get(items)
+                if home is not None and home not in self._cluster.addresses():
+                    del self._homes[items]
+                    future.cancel()
+                    future = self._submit(turn, items)
+
+    def end(self) -> None:
+        """Let the workers drop what they keep of the run."""
+        try:
+            self._cluster.client.run(forget, self._run.id, on_error="ignore")
+        except Exception:  # the scheduler is gone, and so are the workers
+            logging.getLogger(__name__).debug("workers could not be told", exc_info=True)
+
+    def _submit(self, turn: Turn, items: range) -> Any:
+        job = Job(self._run, turn.counting.tallies, items, turn.scratch.keeping)
+        home = self._homes.get(items)
+        return self._cluster.client.submit(
+            _count_on_worker, job, pure=False, key=f"uqeval-{uuid.uuid4().hex}",
+            workers=None if home is None else [home], allow_other_workers=home is not None,
+        )  # fmt: skip
+
+    def _jobs(self, turn: Turn) -> Iterator[range]:
+        """Yield the items of each job: whole batches and blocks, in order."""
+        source = turn.source
+        if any(tally.carries_on for tally in turn.counting.tallies):
+            ends = {batch.stop for batch in source.batches()} & set(source.chain_ends())
+        else:
+            ends = {batch.stop for batch in source.batches()} & set(turn.blocks.stops())
+        most = -(-source.items // (_JOBS_A_WORKER * max(self._cluster.workers, 1)))
+        start = last = 0
+        for stop in sorted({*ends, source.items}):
+            is_full = stop - start > most or source.batch_bytes(range(start, stop)) > _MOST_BYTES
+            if is_full and last > start:
+                yield range(start, last)
+                start = last
+            last = stop
+        if last > start:
+            yield range(start, last)
+
+    def _received(self, turn: Turn, items: range, done: Done) -> Iterator[Items]:
+        turn.scratch.reads(items) if done.is_read else None
+        turn.progress(done.nbytes, len(items))
+        counting = turn.counting
+        for first, packed in done.states:
+            packed_of = dict(zip(counting.tallies, packed, strict=True))
+            yield first, [counting.received(tally, packed_of[tally]) for tally in counting.apart]
+
+
+def _known(turn: Turn, items: range) -> list[Items] | None:
+    """Return states of an earlier run, if all items have some."""
+    known = [(block[0], turn.counting.known_of(block)) for block in turn.blocks.split(items)]
+    found = [(first, states) for first, states in known if states is not None]
+    return found if len(found) == len(known) else None
+
+
+def _count_on_worker(job: Job) -> tuple[Done | Failed, str]:
+    """Count a job; return what it gives, and the address of this worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    return count(job, worker.state.nthreads), worker.address
+
+
+def _killed(turn: Turn, item: int) -> UqevalError:
+    return UsageError(
+        f"{turn.source.where}: the workers that counted item {cut(turn.source.names[item])} died "
+        "each time. Most often the memory of the worker does not hold it: give a smaller --memory, "
+        "or workers with more, and look at their logs."
+    )
