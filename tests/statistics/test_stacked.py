@@ -165,7 +165,7 @@ def test_tiles_are_sums_of_all_bins(occupied: int) -> None:
     whole = found["pixels"][:, 0]
     np.testing.assert_array_equal(whole, (weights @ pixels)[:, pixels.any(axis=0)])
     for tile, span in enumerate(found.tiles.spans):
-        own = found.tiles.upto("pixels", tile)[:, 0]
+        own = found.tiles.upto("pixels", tile, 0)
         np.testing.assert_array_equal(own, whole[:, span].cumsum(axis=1))
         np.testing.assert_array_equal(found.tiles.totals("pixels")[:, 0, tile], own[:, -1])
     upto = whole.cumsum(axis=1)

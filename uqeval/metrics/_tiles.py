@@ -29,9 +29,9 @@ class Tiles(Protocol):
         `factor` [bin]: by what the field is multiplied first.
         """
 
-    def upto(self, name: str, tile: int) -> NDArray[Any]:
-        """Return the sums of a field from the first bin of a tile to each of its bins,
-        [set, row, bin]."""
+    def upto(self, name: str, tile: int, row: int) -> NDArray[Any]:
+        """Return the sums of a row of a field from the first bin of a tile to each of its bins,
+        [set, bin]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Cumulated:
     @classmethod
     def from_tiles(cls, tiles: Tiles, name: str, row: int = 0) -> Cumulated:
         """Return a row of a field of `tiles`."""
-        return cls(tiles.totals(name)[:, row], lambda tile: tiles.upto(name, tile)[:, row])
+        return cls(tiles.totals(name)[:, row], lambda tile: tiles.upto(name, tile, row))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def at_ranks(tiles: Tiles, ranks: NDArray[Any], *fields: Cumulated) -> AtRanks:
     ends = [field.totals.cumsum(axis=1) for field in fields]
     set_indices = np.repeat(np.arange(len(ranks)), ranks.shape[1])
     tile_of = _first_reaching(ends[0], set_indices, ranks.reshape(-1)).reshape(ranks.shape)
-    for tile in np.unique(tile_of).tolist():
+    for tile in np.flatnonzero(np.bincount(tile_of.reshape(-1))).tolist():
         in_tile = tile_of == tile
         sets = np.nonzero(in_tile)[0]
         base = [end[sets, tile - 1] if tile else np.zeros(len(sets)) for end in ends]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.nmerci_scores as ns
@@ -79,9 +80,12 @@ def _located(
 
     finite = np.where(np.isinf(value), 0.0, value)
 
+    @lru_cache(1)  # both fields of a tile are read one after the other
+    def cumulative_counts(tile: int) -> NDArray[Any]:
+        return tiles.upto("coarse", tile, row)
+
     def sums(tile: int) -> NDArray[Any]:
-        cumulative = tiles.upto("coarse", tile)[:, row]
-        counts = np.diff(cumulative, prepend=0.0, axis=1)
+        counts = np.diff(cumulative_counts(tile), prepend=0.0, axis=1)
         return np.asarray((counts * finite[tiles.spans[tile]]).cumsum(axis=1))
 
     required = np.array(
@@ -90,8 +94,9 @@ def _located(
             for rank_pair in ranks
         ]
     )
+    of_counts = Cumulated(tiles.totals("coarse")[:, row], cumulative_counts)
     of_values = Cumulated(tiles.totals("coarse", finite)[:, row], sums)
-    return at_ranks(tiles, required, Cumulated.from_tiles(tiles, "coarse", row), of_values)
+    return at_ranks(tiles, required, of_counts, of_values)
 
 
 def _percentile(at_ranks: AtRanks, i: int, ranks: Ranks, value: NDArray[Any]) -> float | None:

@@ -226,10 +226,10 @@ class _Folded:
         sums = self.fold(make, (name, "totals", factor is None))
         return sums.reshape(self.sets, -1, len(self.spans))
 
-    def upto(self, name: str, tile: int) -> NDArray[Any]:
+    def upto(self, name: str, tile: int, row: int) -> NDArray[Any]:
         sums = self.items.folded(name, tile, self.fold, True)
         rows = len(self.items.fields[name])
-        return sums.astype(np.float64, copy=False).reshape(self.sets, rows, -1)
+        return sums.astype(np.float64, copy=False).reshape(self.sets, rows, -1)[:, row]
 
 
 def weighted_by(sets: ItemSets) -> Fold:
