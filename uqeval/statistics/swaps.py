@@ -69,39 +69,59 @@ def swap_tests(
     addresses = [address for address in addresses if pair.has(address)]
     if not addresses:
         return {}
-    scores = pair.scores(np.ones((1, resampling.items), np.int64), addresses)[:, 0]
-    observed = np.abs(scores[0] - scores[1])
-    hits = dict.fromkeys(
-        (address for address, value in zip(addresses, observed, strict=True) if np.isfinite(value)),
-        0,
-    )
-    # Sums in another order may differ in the last places.
-    rounding = 1e-12 * np.abs(scores).max(axis=0)
-    threshold = dict(zip(addresses, observed - rounding, strict=True))
-    exact = 2**resampling.units <= EVERY
-    swap_counts = dict.fromkeys(hits, 0)
-    active = list(hits)
-    for blocks in _growing(resampling.swapped(EVERY if exact else MOST, resampling.seed)):
+    is_exact = 2**resampling.units <= EVERY
+    counts = _counts(pair, resampling.items, addresses, is_exact)
+    active = list(counts)
+    for blocks in _growing(resampling.swapped(EVERY if is_exact else MOST, resampling.seed)):
         if not active:
             break
         differences = np.abs(pair.differences(np.concatenate(blocks), active))
         ends = np.cumsum([len(block) for block in blocks])[:-1]
-        for column, address in enumerate(active):
-            for values in np.split(differences[:, column], ends):
-                if not exact and hits[address] >= ENOUGH:
-                    break
-                hits[address] += int((values[np.isfinite(values)] >= threshold[address]).sum())
-                swap_counts[address] += len(values)
-        active = [address for address in active if exact or hits[address] < ENOUGH]
-    extra = 0 if exact else 1  # of all swaps the observed order is one already
+        for address, column in zip(active, differences.T, strict=True):
+            for values in np.split(column, ends):
+                counts[address].add(values)
+        active = [address for address in active if not counts[address].is_decided]
     least = least_p(resampling.units)
+    return {address: count.test(least) for address, count in counts.items()}
+
+
+@dataclass
+class _Count:
+    """How many of the swaps so far have a difference of at least `threshold`."""
+
+    threshold: float
+    is_exact: bool
+    hits: int = 0
+    swaps: int = 0
+
+    @property
+    def is_decided(self) -> bool:
+        """Return whether no more swaps are needed."""
+        return not self.is_exact and self.hits >= ENOUGH
+
+    def add(self, differences: NDArray[np.float64]) -> None:
+        """Count the differences [swap] of a block of swaps."""
+        if not self.is_decided:
+            self.hits += int((differences[np.isfinite(differences)] >= self.threshold).sum())
+            self.swaps += len(differences)
+
+    def test(self, least: float) -> SwapTest:
+        """Return the test; of random swaps the observed order counts as one."""
+        extra = 0 if self.is_exact else 1
+        p = min(1.0, (self.hits + extra) / (self.swaps + extra))
+        return SwapTest(p, least, self.swaps)
+
+
+def _counts(pair: _Pair, items: int, addresses: Sequence[str], is_exact: bool) -> dict[str, _Count]:
+    """Return a count for each score whose observed difference is defined."""
+    scores = pair.scores(np.ones((1, items), np.int64), addresses)[:, 0]
+    observed = np.abs(scores[0] - scores[1])
+    # Sums in another order may differ in the last places.
+    thresholds = observed - 1e-12 * np.abs(scores).max(axis=0)
     return {
-        address: SwapTest(
-            min(1.0, (hits[address] + extra) / (swap_counts[address] + extra)),
-            least,
-            swap_counts[address],
-        )
-        for address in hits
+        address: _Count(float(threshold), is_exact)
+        for address, value, threshold in zip(addresses, observed, thresholds, strict=True)
+        if np.isfinite(value)
     }
 
 
