@@ -135,7 +135,9 @@ class ItemColumns:
             item = np.repeat(np.arange(counted.items), np.diff(entries.first))
             split[name] = row, item * width + column
         keys = [key for _, key in split.values()]
-        entry_keys = np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
+        # Each field's keys ascend within an item, so that a stable sort only merges them.
+        entry_keys = np.sort(np.concatenate([np.empty(0, np.int64), *keys]), kind="stable")
+        entry_keys = entry_keys[np.flatnonzero(np.diff(entry_keys, prepend=-1))]
         values: State = {}
         for name, (field, entries) in large.items():
             rows = math.prod(field.shape[:-1])
