@@ -14,10 +14,11 @@ from uqeval.errors import DataError, UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
+from uqeval.metrics._items import together
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
-from uqeval.metrics.calibration_records import results_of, scores_of
+from uqeval.metrics.calibration_records import results_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.calibration_tables import DISPLAY
 from uqeval.metrics.smooth_ece import SmoothEce
@@ -134,11 +135,13 @@ class Calibration(Evaluation[CalibrationSettings]):
         )
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        tallies, items = (*self._bins, self._items), []
-        for packed in zip(*(results[tally].items for tally in tallies), strict=True):
-            *unpacked, massed = (t.unpack(data) for t, data in zip(tallies, packed, strict=True))
-            items.append(scores_of(self.settings, unpacked, cs.Binned.from_state(massed)))
-        return items
+        tallies = (*self._bins, self._items)
+        blocks = together(tallies, [results[tally].items for tally in tallies])
+        return [
+            record
+            for states in blocks
+            for record in calibration_columns.records_of_items(self.settings, states)
+        ]
 
     def numerics(self, run: Run) -> dict[str, int]:
         top, _, scores = self._bins

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_estimators as estimators
-from uqeval.metrics._columns import of_rows, over
-from uqeval.metrics.calibration_records import ADAPTIVE, ESTIMATOR
+from uqeval.metrics._columns import SetStates, of_rows, over
+from uqeval.metrics._items import exact_sums
+from uqeval.metrics.calibration_records import ADAPTIVE, ESTIMATOR, scores_of
 from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.metrics.calibration_settings import CalibrationSettings
+    from uqeval.tallies._fields import State
 
 
 @dataclass(frozen=True)
@@ -126,3 +128,41 @@ def of_temperature(
         for name, value in record.items() if isinstance(value, int | float)
     }  # fmt: skip
     return fitted | {("ece",): binned.ece(pixels), ("mce",): binned.mce(), ("nll",): nll}
+
+
+def records_of_items(
+    settings: CalibrationSettings, states: Sequence[State]
+) -> Iterator[dict[str, Any]]:
+    """Yield what `scores_of` returns for each of several items, to the bit.
+
+    `states`: those of `scores_of` and of `ItemAdaptive`, with the items as the first axis.
+    """
+    import numpy as np
+
+    top, per_class, scores, adaptive = states
+    pixels = top["count"].sum(axis=-1)
+    classes = SetBins.from_states(SetStates(per_class), settings.at_one)
+    count = classes.count.shape[1]
+    is_positive = settings.is_positive(count)
+    binned = classes.row(1) if is_positive else SetBins.from_states(SetStates(top), settings.at_one)
+    massed = SetBins.from_states(SetStates(adaptive))
+    # 0/0 is undefined: NaN, which no score of probabilities is.
+    with np.errstate(all="ignore"):
+        of_classes = [exact_sums(abs(classes.row(c).signed)) / pixels for c in range(count)]
+        nll, brier = scores["sums"].T
+        values = {
+            "ece": exact_sums(abs(binned.signed)) / pixels,
+            "mce": binned.mce(),
+            "adaptive_ece": exact_sums(abs(massed.signed)) / pixels,
+            "classwise_ece": exact_sums(np.stack(of_classes, axis=1)) / count,
+            "brier": brier / pixels,
+            "nll": nll / pixels,
+        }
+    rows = zip(*(column.tolist() for column in values.values()), strict=True)
+    is_defined = np.isfinite(np.stack(list(values.values()))).all(axis=0)
+    for item, (row, defined) in enumerate(zip(rows, is_defined.tolist(), strict=True)):
+        if defined:
+            yield dict(zip(values, row, strict=True))
+        else:
+            own = [{name: field[item] for name, field in state.items()} for state in states]
+            yield scores_of(settings, own[:3], Binned.from_state(own[3]))

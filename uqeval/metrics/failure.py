@@ -20,6 +20,7 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants
+from uqeval.metrics._items import once_for_equal_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_ranks import rank_pixels
@@ -155,16 +156,12 @@ class Failure(Evaluation[FailureSettings]):
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         items, undetected = self._items, self._undetected
         assert undetected is not None
-        pairs = zip(results[items].items, results[undetected].items, strict=True)
-        return [
-            _item(
-                items,
-                data,
-                undetected.unpack(low)["counts"].sum(axis=0),
-                self._reason_without_threshold,
-            )
-            for data, low in pairs
-        ]
+        reason = self._reason_without_threshold
+
+        def score(data: bytes, low: bytes) -> dict[str, Any]:
+            return _item(items, data, undetected.unpack(low)["counts"].sum(axis=0), reason)
+
+        return once_for_equal_states(score, results[items].items, results[undetected].items)
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"ties_at_cuts": failure_cuts.cut_ties(run.exact[None])}

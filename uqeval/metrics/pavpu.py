@@ -11,6 +11,7 @@ import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import UsageError
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
+from uqeval.metrics._items import each
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
@@ -110,7 +111,7 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         (tally,), fitted = self.tallies(), self._thresholds
-        states = map(tally.unpack, results[tally].items)
+        states = each(tally, results[tally].items)
         return [item_of(self.settings, fitted, state, self.info.class_names) for state in states]
 
     def numerics(self, run: Run) -> dict[str, int]:

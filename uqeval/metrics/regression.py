@@ -15,6 +15,7 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
+from uqeval.metrics._items import each
 from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.regression_tables import DISPLAY
 
@@ -75,10 +76,8 @@ class Regression(Evaluation[RegressionSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tallies, items = self.tallies(), []
-        for packed in zip(*(results[tally].items for tally in tallies), strict=True):
-            sums, scores, *interval_columns = (
-                tally.unpack(data) for tally, data in zip(tallies, packed, strict=True)
-            )
+        states = [each(tally, results[tally].items) for tally in tallies]
+        for sums, scores, *interval_columns in zip(*states, strict=True):
             record = _record(
                 self.settings, sums, scores, interval_columns, float(sums["within"][0])
             )

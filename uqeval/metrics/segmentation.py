@@ -16,6 +16,7 @@ from uqeval.metrics._contract import ClassBars, Display, Metric, Panel, ScoreTab
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
+from uqeval.metrics._items import once_for_equal_states
 from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tally = self._counts
-        return [scores(tally.unpack(data)) for data in results[tally].items]
+        return once_for_equal_states(lambda data: scores(tally.unpack(data)), results[tally].items)
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}

@@ -7,6 +7,7 @@ fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows wit
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -257,6 +258,27 @@ class Tally(ABC):
             state.values(), self.packing.unpack(data), strict=True
         ):
             target.reshape(-1)[slice(None) if indices is None else indices] = values
+        return state
+
+    def unpack_items(self, states: Sequence[bytes]) -> State:
+        """Return the states of several items, with the items as the first axis of each field.
+
+        Raises `ValueError` as `unpack` does.
+        """
+        import numpy as np
+
+        counted = self.packing.unpack_items(states)
+        state: State = {}
+        for (name, field), own in zip(self.packing.fields.items(), counted.fields, strict=True):
+            if own.places is None or own.first is None:
+                rows = own.values
+            else:
+                shape = (counted.items, math.prod(field.shape))
+                rows = np.full(shape, identity(field), field.dtype)
+                rows[np.repeat(np.arange(counted.items), np.diff(own.first)), own.places] = (
+                    own.values
+                )
+            state[name] = rows.reshape(counted.items, *field.shape)
         return state
 
     def load_items(self, states: Sequence[bytes]) -> LoadedItems:

@@ -1,0 +1,81 @@
+"""Records of single items, made for many items at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies import Tally
+    from uqeval.tallies._fields import State
+
+Record = dict[str, Any]
+
+#: Items whose states are unpacked together, and the numbers of these at most.
+_MOST_ITEMS, _MOST_NUMBERS = 1024, 1 << 22
+#: Records that are kept for items with the same states, and bytes of such states at most.
+_MOST_RECORDS, _MOST_BYTES = 1 << 14, 1 << 10
+
+
+def once_for_equal_states(score: Callable[..., Record], *items: Iterable[bytes]) -> list[Record]:
+    """Return `score` of the packed states of each item, of one or several tallies.
+
+    Items of equal states share a record: of items of one pixel most have the state of another.
+    """
+    known: dict[tuple[bytes, ...], Record] = {}
+    records = []
+    for states in zip(*items, strict=True):
+        record = known.get(states)
+        if record is None:
+            record = score(*states)
+            if len(known) < _MOST_RECORDS and sum(map(len, states)) <= _MOST_BYTES:
+                known[states] = record
+        records.append(record)
+    return records
+
+
+def together(tallies: Sequence[Tally], items: Sequence[Iterable[bytes]]) -> Iterator[list[State]]:
+    """Yield the states of each tally for some items in a row, with the items as the first axis.
+
+    `items`: the packed states of the items, of each tally.
+    """
+    size = sum(math.prod(field.shape) for tally in tallies for field in tally.fields.values())
+    step = max(min(_MOST_ITEMS, _MOST_NUMBERS // max(size, 1)), 1)
+    streams = [iter(own) for own in items]
+    while any(blocks := [list(islice(stream, step)) for stream in streams]):
+        yield [tally.unpack_items(own) for tally, own in zip(tallies, blocks, strict=True)]
+
+
+def each(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:
+    """Yield the state of each item, as `Tally.unpack` does."""
+    for (states,) in together([tally], [items]):
+        for item in range(len(next(iter(states.values())))):
+            yield {name: values[item] for name, values in states.items()}
+
+
+def exact_sums(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums of rows [item, number], rounded once: the bits of `math.fsum`."""
+    import numpy as np
+
+    total, rest = np.zeros((2, len(values)))
+    is_rounded = np.zeros(len(values), bool)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for column in values.T:
+            total, lost = _two_sum(total, column)
+            rest, lost = _two_sum(rest, lost)
+            is_rounded |= lost != 0
+        sums: NDArray[Any] = total + rest
+    for item in np.flatnonzero(is_rounded):
+        sums[item] = math.fsum(values[item].tolist())
+    return sums
+
+
+def _two_sum(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return a + b, rounded, and what the rounding lost (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
