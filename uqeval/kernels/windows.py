@@ -61,6 +61,7 @@ def patch_table(
     `line_*` [2, …] prefix and suffix, `sum_*` [columns] one row of patches.
     """
     height, width = label.shape
+    planes = counts.shape[0]  # 3; loops over them are compiled once, not written out three times
     sliding = stride % window != 0
     for v in range(padded[0]):
         j = v % window
@@ -69,7 +70,7 @@ def patch_table(
                 for k in range(window - 2, -1, -1):
                     for x in range(padded[1]):
                         rows_real[k, x] += rows_real[k + 1, x]
-                    for q in range(3):
+                    for q in range(planes):
                         for x in range(padded[1]):
                             rows_count[q, k, x] += rows_count[q, k + 1, x]
             for x in range(padded[1]):
@@ -114,7 +115,7 @@ def patch_table(
         for x in range(padded[1]):
             line_real[2, x] = reals[x] if aligned else rows_real[j + 1, x] + reals[x]
         _slide(line_real[2], padded[1], window, stride, line_real[0], line_real[1], sum_real)
-        for q in range(3):
+        for q in range(planes):
             for x in range(padded[1]):
                 line_count[2, x] = (
                     counts[q, x] if aligned else rows_count[q, j + 1, x] + counts[q, x]
