@@ -106,7 +106,9 @@ def _first_reaching(
 
     most = int(cumulative[:, -1].max(initial=0)) + 1
     above = np.arange(len(cumulative), dtype=np.int64) * most
-    concatenated = (cumulative.astype(np.int64) + above[:, None]).reshape(-1)
-    indices: NDArray[Any] = np.searchsorted(concatenated, ranks.astype(np.int64) + above[sets])
+    stacked = cumulative.astype(np.int64)
+    stacked += above[:, None]
+    wanted = ranks.astype(np.int64) + above[sets]
+    indices: NDArray[Any] = np.searchsorted(stacked.reshape(-1), wanted)
     indices -= sets * cumulative.shape[1]
     return indices
