@@ -25,24 +25,39 @@ def of_set(
     """Return the gaps of ECE, MCE, adaptive and class-wise ECE, and of the ECE of each class."""
     gaps = of_bins(top, at_one)
     for tally in massed:
-        gaps["adaptive_ece",] = _gaps(tally, "own", pixels_of=top)
-    gaps["classwise_ece",] = _gaps(per_class, at_one, pixels_of=top, over=classes)
+        gaps["adaptive_ece",] = _gaps(_BinsOf(tally, "own"), pixels_of=top)
+    of_classes = _BinsOf(per_class, at_one)
+    gaps["classwise_ece",] = _gaps(of_classes, pixels_of=top, over=classes)
     for c in range(classes):
-        gaps["per_class", c, "ece"] = _gaps(per_class, at_one, pixels_of=top, row=c)
+        gaps["per_class", c, "ece"] = _gaps(of_classes, pixels_of=top, row=c)
     return gaps
 
 
 def of_bins(tally: Tally, at_one: str) -> dict[tuple[Any, ...], Gaps]:
     """Return the gaps of the ECE and of the MCE of a tally of confidence bins."""
+    bins = _BinsOf(tally, at_one)
     return {
-        ("ece",): _gaps(tally, at_one, pixels_of=tally),
-        ("mce",): _gaps(tally, at_one, pixels_of=tally, largest=True),
+        ("ece",): _gaps(bins, pixels_of=tally),
+        ("mce",): _gaps(bins, pixels_of=tally, largest=True),
     }
 
 
+class _BinsOf:
+    """The bins of the states of a tally; those of the last states are kept for other scores."""
+
+    def __init__(self, tally: Tally, at_one: str) -> None:
+        self._tally, self._at_one = tally, at_one
+        self._last: tuple[SetStates, SetBins] | None = None
+
+    def __call__(self, states: Mapping[Tally, SetStates]) -> SetBins:
+        own, last = states[self._tally], self._last
+        if last is None or last[0] is not own:
+            self._last = last = own, SetBins.from_states(own, self._at_one)
+        return last[1]
+
+
 def _gaps(
-    tally: Tally,
-    at_one: str,
+    bins_of: _BinsOf,
     *,
     pixels_of: Tally,
     over: int = 1,
@@ -52,7 +67,7 @@ def _gaps(
     import numpy as np
 
     def binned(states: Mapping[Tally, SetStates]) -> SetBins:
-        bins = SetBins.from_states(states[tally], at_one)
+        bins = bins_of(states)
         return bins if row is None else bins.row(row)
 
     def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:

@@ -55,6 +55,13 @@ def bandwidths(gaps: NDArray[Any], *, coarse: bool = False) -> NDArray[Any]:
     import numpy as np
 
     widths, most = np.zeros(len(gaps)), gaps.shape[1] - 1
+    if coarse:
+        # Smoothing does not change the integral of gaps of one sign, such as those of one pixel.
+        is_mixed = (gaps > 0).any(axis=1) & (gaps < 0).any(axis=1)
+        if not is_mixed.all():
+            widths[~is_mixed] = np.abs(gaps[~is_mixed].sum(axis=1))
+            widths[is_mixed] = bandwidths(gaps[is_mixed], coarse=True) if is_mixed.any() else 0
+            return widths
     levels = _COARSE if coarse else _LEVELS
     for first in range(0, len(gaps), _SETS):
         block = gaps[first : first + _SETS]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 #: Fields of more bytes are kept by their entries, where these are less than a quarter.
 _DENSE_BYTES = 64 << 20
 _SPARSE = 0.25
-#: Fields of fewer numbers than this are not worth two products.
-_WIDE = 1000
+#: Fields of fewer numbers, of an item and of all items, are not worth two products.
+_WIDE, _MANY = 1000, 1 << 20
 
 
 class Gathered:
@@ -99,7 +99,7 @@ class Columns:
         if isinstance(values, SparseValues):
             return cls(values.width, [(slice(None), values.summable())])
         width = values.shape[1]
-        if values.dtype.kind != "i" or width < _WIDE:
+        if values.dtype.kind != "i" or (width < _WIDE and values.size < _MANY):
             return cls(width, [(slice(None), _summable(values))])
         light = values.sum(axis=0, dtype=np.float64) * LIGHT_WEIGHT < 2**24
         if light.all():

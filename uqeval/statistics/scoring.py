@@ -89,6 +89,7 @@ class Scoring:
             ) from None
         self._stacks: dict[Tally, Stacked] = {}
         self._read: dict[tuple[str, str], NDArray[np.float64]] = {}
+        self._gaps: dict[str, Mapping[tuple[Any, ...], Gaps]] = {}
         self._addresses: dict[str, dict[str, tuple[Any, ...]]] = {}
 
     @property
@@ -209,7 +210,9 @@ class Scoring:
         place = self.path_in_results(address)
         assert place is not None
         key, below = self._evaluation_at(place)
-        gaps = self.evaluations[key].gaps().get(below)
+        if key not in self._gaps:
+            self._gaps[key] = self.evaluations[key].gaps()
+        gaps = self._gaps[key].get(below)
         return None if gaps is None else (key, gaps)
 
     def _evaluation_at(self, place: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
