@@ -112,6 +112,10 @@ class OutputError(UqevalError):
     """Output that cannot be written."""
 
 
+class ClusterError(UqevalError):
+    """Cluster whose scheduler is gone, or whose workers die. What they have counted is kept."""
+
+
 def listed(names: Iterable[object], most: int = 5) -> str:
     """Return the first few of `names` for a message, and the number of the others."""
     texts = [str(name) for name in names]

@@ -20,7 +20,7 @@ from scenes import zarr_group
 import uqeval
 from uqeval.engine import dask_cluster, remote
 from uqeval.engine.dask_cluster import DaskCluster
-from uqeval.errors import ChangedError, DataError, UsageError
+from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.tallies import ClassCounts
 
@@ -209,8 +209,42 @@ def test_the_item_that_kills_workers_is_named(folder: Path) -> None:
     cluster.client = Deadly()
     inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
     name = inputs.source.names[3]
-    with pytest.raises(UsageError, match=f"the workers that counted item {name} died each time"):
+    with pytest.raises(ClusterError, match=f"the workers that counted item {name} died each time"):
         evaluate(inputs, {"segmentation": {}}, RunOptions(cluster=cluster))
+
+
+class Leaving(Deadly):
+    """A client whose scheduler is gone after the first jobs."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+
+    def submit(self, _: Any, job: remote.Job, **options: Any) -> Future:
+        self.jobs += 1
+        return Future(job, -1)
+
+    def scheduler_info(self, **_: Any) -> dict[str, Any]:
+        return super().scheduler_info() if self.jobs < 3 else {}
+
+
+def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.evaluate import run as evaluate
+
+    cluster = DaskCluster("tcp://here")
+    cluster.client = Leaving()
+    probs = np.full((600, 1, 2, 1, 1), 0.5, np.float32)
+    path = zarr_group(tmp_path / "p", {"probs": (probs, {"chunks": (256, 1, 2, 1, 1)}),
+                                       "labels": np.zeros((600, 1, 1), np.uint8)})  # fmt: skip
+    inputs = open_inputs(str(path), None, InputOptions())
+    states = tmp_path / "own.states.zip"
+    own = RunOptions(cluster=cluster, states=states)
+    with pytest.raises(ClusterError, match=r"scheduler is gone .* with --resume") as caught:
+        evaluate(inputs, {"segmentation": {}}, own)
+    assert "--resume goes on from it" in caught.value.__notes__[0]
+    report = evaluate(inputs, {"segmentation": {}}, RunOptions(states=states, resume=True))
+    assert report.timing["items_reused"] > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [states.name, path.name]
 
 
 def job_of(folder: Path, **other: Any) -> remote.Job:

@@ -220,7 +220,7 @@ def _run() -> None:
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)
     except UqevalError as error:
-        tell(f"uqeval: {error}")
+        tell(f"uqeval: {error}{_notes(error)}")
         sys.exit(2)
     except RecursionError:  # only what is read can be nested
         tell("uqeval: an input file is nested too deeply; check whether it is damaged.")

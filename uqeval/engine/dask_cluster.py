@@ -12,14 +12,14 @@ import re
 import uuid
 from collections import deque
 from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine import remote
 from uqeval.engine.options import usable_cpus
 from uqeval.engine.remote import Done, Failed, Job, Run, count, forget, versions
-from uqeval.errors import UqevalError, UsageError, cut, quoted
+from uqeval.errors import ClusterError, UqevalError, UsageError, cut, quoted
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
@@ -141,7 +141,10 @@ class DaskCluster:
 
     def addresses(self) -> Mapping[str, Any]:
         """Return what the scheduler knows of its workers, by address."""
-        workers: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        known: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)
+        if "workers" not in known:
+            raise _gone("no answer")
+        workers: Mapping[str, Any] = known["workers"]
         return workers
 
     def _named(self, address: str) -> str:
@@ -176,14 +179,13 @@ class DaskExecutor:
     def count(self, turn: Turn) -> Generator[Items, None, None]:
         """Yield the states of the items of a turn, in order.
 
-        Raises the errors of workers, with their name; `UsageError` for items whose workers died
+        Raises the errors of workers, with their name; `ClusterError` for items whose workers died
         again and again, and for a scheduler that is gone.
         """
         from distributed import CancelledError
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        client = self._cluster.client
         waiting: deque[tuple[range, Any]] = deque()
         jobs = iter(self._jobs(turn))
         try:
@@ -213,13 +215,9 @@ class DaskExecutor:
                 self._homes[items] = home
                 yield from self._received(turn, items, done)
         except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
-            raise UsageError(
-                f"the Dask scheduler is gone ({type(error).__name__}). What has been counted is "
-                "kept if the report has a file (-o); start the cluster, and run the same command "
-                "with --resume."
-            ) from None
+            raise _gone(type(error).__name__) from None
         finally:
-            client.cancel([future for _, future in waiting if not isinstance(future, list)])
+            self._cancel([future for _, future in waiting if not isinstance(future, list)])
 
     def _result(self, turn: Turn, items: range, future: Any) -> tuple[Done | Failed, str]:
         """Return what a job gives, and its worker.
@@ -239,10 +237,12 @@ class DaskExecutor:
 
     def end(self) -> None:
         """Let the workers drop what they keep of the run."""
-        try:
+        with suppress(Exception):  # the scheduler is gone, and its workers with it
             self._cluster.client.run(forget, self._run.id, on_error="ignore")
-        except Exception:  # the scheduler is gone, and so are the workers
-            logging.getLogger(__name__).debug("workers could not be told", exc_info=True)
+
+    def _cancel(self, futures: list[Any]) -> None:
+        with suppress(Exception):  # the client is closed, and its futures with it
+            self._cluster.client.cancel(futures)
 
     def _submit(self, turn: Turn, items: range) -> Any:
         job = Job(self._run, turn.counting.tallies, items, turn.scratch.keeping)
@@ -294,8 +294,15 @@ def _count_on_worker(job: Job) -> tuple[Done | Failed, str]:
     return count(job, worker.state.nthreads), worker.address
 
 
+def _gone(reason: str) -> ClusterError:
+    return ClusterError(
+        f"the Dask scheduler is gone ({reason}). Start the cluster again, and run the same command "
+        "with --resume."
+    )
+
+
 def _killed(turn: Turn, item: int) -> UqevalError:
-    return UsageError(
+    return ClusterError(
         f"{turn.source.where}: the workers that counted item {cut(turn.source.names[item])} died "
         "each time. Most often the memory of the worker does not hold it: give a smaller --memory, "
         "or workers with more, and look at their logs."

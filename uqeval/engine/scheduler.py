@@ -166,7 +166,9 @@ class Scheduler:
         largest = max(turns, key=need)
         workers_within(largest[0], resources, largest[1])
         worker_counts = [workers_within(source, resources, scratch) for source, scratch in turns]
-        self.workers = self.workers or worker_counts[0]  # of the first pass, which reads the store
+        cluster = self.options.cluster
+        if not self.workers:  # of the first pass, which reads the store
+            self.workers = worker_counts[0] if cluster is None else cluster.workers
         return worker_counts
 
     def _reads(self, batch: range) -> None:

@@ -102,6 +102,7 @@ def report_of(
                 "passes": scheduler.passes,
                 "items_reused": scheduler.items_reused,
                 "workers": scheduler.workers,
+                "executor": "threads" if scheduler.options.cluster is None else "dask",
                 **inputs.timing(),
             },
         }

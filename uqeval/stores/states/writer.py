@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.locks import clear, held_beside, hold, lock, own_name, release
 from uqeval.disk.publishing import mend_states, put_file
-from uqeval.errors import OutputError, UsageError, cut
+from uqeval.errors import ClusterError, OutputError, UsageError, cut
 from uqeval.stores.states.blocks import Block, Blocks, ItemBlocks, KnownStates, Layer, PackedItems
 from uqeval.stores.states.earlier import taken_over
 from uqeval.stores.states.entries import (
@@ -258,7 +258,9 @@ class StatesWriter:
         trace: TracebackType | None,
     ) -> None:
         is_mine = self._is_mine()
-        interrupted = error is not None and not isinstance(error, Exception)
+        interrupted = isinstance(error, ClusterError) or (
+            error is not None and not isinstance(error, Exception)
+        )
         if interrupted and self._resumable and is_mine:
             with suppress(OSError, ValueError):
                 for number, block in list(self._waiting):
