@@ -41,7 +41,7 @@ def write_entries(path: Path, entries: Mapping[str, bytes]) -> str:
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in entries.items():
             if name in PLAIN.values():
-                name, data = f"{name}.z", pack_text(data)
+                name, data = f"{name}.z", pack_text(lambda text=data: [text])
             archive.writestr(zipfile.ZipInfo(name), data)
     return reseal(path)
 

@@ -263,6 +263,7 @@ def states_loaded_together_are_the_states(tally: Tally) -> None:
     is_small = sum(values.size for values in states_for(tally)[0].values()) < 10**5
     states = [*states_for(tally)[: 5 if is_small else 1], tally.empty()]
     loaded = tally.load_items([tally.pack(state) for state in states])
+    assert tally.packing.pack_items(loaded.counted) == [tally.pack(state) for state in states]
     for i, state in enumerate(states):
         found = tally.empty()
         tally.fold(found, loaded.counted.thin(i))

@@ -22,6 +22,8 @@ _OPTIONS = (
 
 #: Computing stamps waits until the disk has written new files; several stamps share one wait.
 _SYNCS = 8
+#: Items whose stamps a thread computes before it takes others, at most.
+_TOGETHER = 256
 
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
@@ -66,9 +68,14 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     def stamp(parts: Sequence[Watched]) -> str | None:
         return combined_stamp([item_array.stamp() for item_array in parts], context_text)
 
+    def stamps(first: int) -> list[str | None]:
+        return [stamp(parts) for parts in all_parts[first : first + step]]
+
+    all_parts = inputs.watch.parts
+    step = max(min(len(all_parts) // (4 * _SYNCS), _TOGETHER), 1)
     with ThreadPoolExecutor(_SYNCS) as threads:
-        stamps = list(threads.map(stamp, inputs.watch.parts))
-    return stamps or [None] * inputs.source.items
+        blocks = list(threads.map(stamps, range(0, len(all_parts), step)))
+    return [own for block in blocks for own in block] or [None] * inputs.source.items
 
 
 def _exponential() -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.tallies._fields import Field, identity, is_large, most_bytes
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Thin
 
@@ -53,7 +55,7 @@ class Packing:
         import numpy as np
 
         if any(entries.places is not None for entries in counted.fields):
-            return [self.pack(counted.thin(item)) for item in range(counted.items)]
+            return self._pack_entries(counted)
         mark = np.frombuffer(self._mark, np.uint8)
         columns = [np.broadcast_to(mark, (counted.items, mark.size))]
         for entries, dtype in zip(counted.fields, self._dtypes, strict=True):
@@ -62,6 +64,44 @@ class Packing:
         text = np.concatenate(columns, axis=1).tobytes()
         size = len(text) // counted.items
         return [text[at : at + size] for at in range(0, len(text), size)]
+
+    def _pack_entries(self, counted: CountedItems) -> list[bytes]:
+        """Return the state of each item, where items have different numbers of entries."""
+        import numpy as np
+
+        lengths = np.full(counted.items, _MARK_BYTES)
+        for entries, dtype in zip(counted.fields, self._dtypes, strict=True):
+            if entries.first is None:
+                lengths += entries.values[0].size * dtype.itemsize
+            else:
+                lengths += 8 + np.diff(entries.first) * (4 + dtype.itemsize)
+        ends = np.cumsum(lengths)
+        out, at = np.empty(ends[-1], np.uint8), ends - lengths
+
+        def put(places: NDArray[Any], rows: NDArray[Any]) -> None:
+            size = rows.shape[1] * rows.itemsize
+            own = np.ascontiguousarray(rows).view(np.uint8).reshape(len(places), size)
+            out[places[:, None] + np.arange(size)] = own
+
+        put(at, np.broadcast_to(np.frombuffer(self._mark, np.uint8), (counted.items, _MARK_BYTES)))
+        at = at + _MARK_BYTES
+        for entries, dtype in zip(counted.fields, self._dtypes, strict=True):
+            if entries.first is None or entries.places is None:
+                put(at, entries.values.astype(dtype, copy=False))
+                at = at + entries.values[0].size * dtype.itemsize
+                continue
+            counts, first = np.diff(entries.first), entries.first[:-1]
+            put(at, counts.astype("<i8")[:, None])
+            at = at + 8
+            steps = np.diff(entries.places, prepend=0)
+            begins = first[counts > 0]
+            steps[begins] = entries.places[begins]
+            for numbers in (steps.astype("<i4"), entries.values.astype(dtype, copy=False)):
+                within = np.arange(numbers.size) - np.repeat(first, counts)
+                put(np.repeat(at, counts) + within * numbers.itemsize, numbers[:, None])
+                at = at + counts * numbers.itemsize
+        text = out.tobytes()
+        return [text[a:b] for a, b in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
 
     def unpack(self, data: bytes) -> Thin:
         """Return the state that `pack` was given. Raises `ValueError` for bytes of another tally.

@@ -51,8 +51,10 @@ def states_index(
     report: Report, info: DatasetInfo, fitted: Mapping[str, Any], fingerprint: str
 ) -> dict[str, Any]:
     """Return the index of a states file: all that scoring the states again requires."""
-    info_record = dataclasses.asdict(dataclasses.replace(info, video=None))
+    # Not `asdict`, which copies the names and sizes of all items one by one.
+    info_record = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     del info_record["command"]  # of the run's messages only
+    info_record["video"] = None
     if info.video is not None:
         video = dataclasses.replace(info.video, flow_record=lambda method: {})
         flows = [record["flow"] for record in report.results.values() if record.get("flow")]

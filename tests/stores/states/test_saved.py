@@ -14,7 +14,7 @@ import pytest
 
 from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.entries import pack_text, unpack_text
+from uqeval.stores.states.entries import json_pieces, pack_text, unpack_text
 from uqeval.stores.states.saved import SCHEMA, SavedStates, tally_key
 from uqeval.stores.states.writer import StatesWriter, partial_path
 
@@ -233,9 +233,17 @@ def test_another_schema(tmp_path: Path, index: object) -> None:
 
 def test_a_compressed_text_comes_back() -> None:
     for text in (b"", b"{}", b"ab" * 10**5, bytes(10**6), bytes(range(256)) * 999):
-        packed = pack_text(text)
-        assert unpack_text(packed) == text and packed == pack_text(text)
+        packed = pack_text(lambda text=text: [text])
+        assert unpack_text(packed) == text and packed == pack_text(lambda text=text: [text])
         assert len(text) <= 64 * len(packed) + 2**16
+
+
+def test_json_in_pieces_is_json() -> None:
+    many = [{"a": None, "é": [1.5, "x, y"]}] * 3000
+    for record in ({}, {"a": []}, {"a": [], "b": {"c": [1]}, "d": many, "e": many[:1024], "f": 1}):
+        assert b"".join(json_pieces(record)).decode() == json.dumps(record)
+    with pytest.raises(ValueError):
+        list(json_pieces({"a": [float("nan")]}))
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ holds it. A report names the digest of its states, so that no other states pass 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, open_file
 from uqeval.errors import StoreError, cut
@@ -30,6 +31,8 @@ MOST = 1 << 30
 _BLOCK = 1 << 20
 #: Bytes to which a byte of compressed text may expand, and those that any text may have.
 _MOST_EXPANSION, _SMALL = 64, 1 << 16
+#: Entries of a list that are written together.
+_TOGETHER = 1024
 _SIZE = struct.Struct("<Q")
 #: What reading a damaged file raises, which any bytes may be.
 DAMAGED = (
@@ -98,14 +101,34 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
         raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
 
 
-def pack_text(text: bytes) -> bytes:
-    """Return a text compressed, after its size; the same for the same text."""
+def pack_text(pieces: Callable[[], Iterable[bytes]]) -> bytes:
+    """Return a text compressed, after its size; the same for the same pieces."""
     # A text that expands too much is stored as it is.
     for level in (1, 0):
-        data = zlib.compress(text, level)
-        if len(text) <= _most_text(data):
+        compressor, parts, size = zlib.compressobj(level), list[bytes](), 0
+        for piece in pieces():
+            parts.append(compressor.compress(piece))
+            size += len(piece)
+        data = b"".join((*parts, compressor.flush()))
+        if size <= _most_text(data):
             break
-    return _SIZE.pack(len(text)) + data
+    return _SIZE.pack(size) + data
+
+
+def json_pieces(record: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield `json.dumps(record)` piece by piece: the text of many items is not held at once."""
+    before = "{"
+    for key, value in record.items():
+        yield f"{before}{json.dumps(key)}: ".encode()
+        if isinstance(value, list) and value:
+            for first in range(0, len(value), _TOGETHER):
+                text = json.dumps(value[first : first + _TOGETHER], allow_nan=False)
+                yield f"{', ' if first else '['}{text[1:-1]}".encode()
+            yield b"]"
+        else:
+            yield json.dumps(value, allow_nan=False).encode()
+        before = ", "
+    yield b"}" if record else b"{}"
 
 
 def unpack_text(packed: bytes) -> bytes:

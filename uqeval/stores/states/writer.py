@@ -25,6 +25,7 @@ from uqeval.stores.states.entries import (
     block_name,
     block_of,
     entries_of,
+    json_pieces,
     pack_text,
     seal,
     unpack_text,
@@ -123,7 +124,7 @@ class StatesWriter:
             self._file = lock_name.open("w+b")
             hold(self._file.fileno())
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
-            self._write(RUN, pack_text(head))
+            self._write(RUN, pack_text(lambda: [head]))
             self._take(earlier)
             for key, layer in (before.states() if before else {}).items():
                 self._known.setdefault(key, []).append(layer)
@@ -234,9 +235,9 @@ class StatesWriter:
     def seal(self, index: Mapping[str, Any]) -> str:
         """Write the index, with which `partial` is a whole states file; return its digest."""
         full_index = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
-        text = json.dumps(full_index, allow_nan=False)
+        text = pack_text(lambda: json_pieces(full_index))
         with _writing(self.path):
-            self._write(INDEX, pack_text(text.encode()))
+            self._write(INDEX, text)
             self._zip.close()
             return seal(self._file)
 
