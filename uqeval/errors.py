@@ -20,8 +20,23 @@ _CONTROLS = re.compile(
 )
 
 
+#: Users with passwords, and queries (signatures) in URLs. Azure writes container@account.
+_USER = re.compile(
+    r"(?<=://)[^/\s:@]*:[^/\s@]*@|(?<=https://)[^/\s@]*@|(?<=http://)[^/\s@]*@|(?<=s3://)[^/\s@]*@"
+)
+_QUERY = re.compile(r"(?<=://)([^\s?'\"]+\?)[^\s'\"]+")
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without passwords and queries in its URLs."""
+    if "://" not in text:
+        return text
+    return _QUERY.sub(r"\1…", _USER.sub("…@", text))
+
+
 def printable(text: str) -> str:
-    """Return a text on one line, with its control characters escaped."""
+    """Return a text on one line, without secrets of URLs, with its control characters escaped."""
+    text = without_secrets(text)
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import ChangedError, StoreError, cut
+from uqeval.stores.zarr.object_access import (
+    FIRST,
+    LATER,
+    client_options,
+    failure,
+    is_no_bucket,
+    refuse_secrets,
+)
 from uqeval.stores.zarr.source import Buffer, Entry, Source, clip
+
+Answer = TypeVar("Answer")
 
 
 class Marks:
@@ -46,6 +56,13 @@ class Marks:
         for key, mark in before.items():
             if current.get(key) != mark:
                 self._refuse(key)
+
+    def note_absent(self, key: str) -> None:
+        """Raise `ChangedError` if an object that is not there was read or listed before."""
+        with self._lock:
+            known = key in self._read or any(key in listed for listed in self._listed.values())
+        if known:
+            self._refuse(key)
 
     def was_listed(self, prefix: str) -> bool:
         """Return whether there is a list to compare with."""
@@ -96,6 +113,7 @@ class ObjectSource(Source):
     local = False
 
     def __init__(self, path: str) -> None:
+        refuse_secrets(path)
         self.path = path
         self._marks = Marks(path)
         try:
@@ -107,49 +125,64 @@ class ObjectSource(Source):
             ) from error
         self._obstore: Any = obstore
         self.listable = not path.lower().startswith(("http://", "https://"))
-        options: Any = {"client_options": {"allow_http": True}} if "http://" in path[:7] else {}
+        options = client_options(path)
         try:
-            self._store: Any = obstore.store.from_url(path, **options)
-        except Exception as error:  # see `_fail`
-            raise StoreError(
-                f"{cut(path)}: cannot be opened: {_reason(error)}. Check it."
-            ) from error
+            self._first, self._later = (
+                obstore.store.from_url(path, client_options=options, retry_config=retries)
+                for retries in (FIRST, LATER)
+            )
+        except Exception as error:  # see `_ask`
+            raise failure(path, "be opened", error) from error
+        self._answered = False
 
-    def _fail(self, action: str, error: Exception) -> StoreError:
+    def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer:
+        """Return the answer to a request. Raises `FileNotFoundError`, and `StoreError`.
+
+        The server's first answer is waited for less long than others.
+        """
+        try:
+            answer = ask(self._later if self._answered else self._first)
+        except StoreError:
+            raise
+        except FileNotFoundError as error:
+            if is_no_bucket(error):
+                raise failure(self.path, action, error) from error
+            self._answered = True
+            raise
         # Of any `Exception` that obstore raises: its errors share no base class across versions.
-        return StoreError(
-            f"{cut(self.path)}: cannot {action}: {_reason(error)}. "
-            "Check the URL, the network and the credentials in the environment."
-        )
+        except Exception as error:
+            raise failure(self.path, action, error) from error
+        self._answered = True
+        return answer
 
     def get(
         self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
     ) -> Buffer | None:
-        try:
-            if start < 0:
-                options: Any = {"range": {"suffix": -start}}
-            elif length is not None:
-                options = {"range": (start, start + length)}
-            else:
-                options = {"range": {"offset": start}} if start else {}
-            response = self._obstore.get(self._store, key, options=options)
+        if start < 0:
+            options: Any = {"range": {"suffix": -start}}
+        elif length is not None:
+            options = {"range": (start, start + length)}
+        else:
+            options = {"range": {"offset": start}} if start else {}
+
+        def fetch(store: Any) -> memoryview:
+            response = self._obstore.get(store, key, options=options)
             self._marks.note(key, response.meta)
             begin, end = response.range
             clip(end - begin, 0, None, most, key)  # as the server says, before it is fetched
-            data = memoryview(response.bytes())
-            return data if length is None else data[:length]
+            return memoryview(response.bytes())
+
+        try:
+            data = self._ask(f"read {cut(key)}", fetch)
         except FileNotFoundError:
+            self._marks.note_absent(key)
             return None
-        except StoreError:
-            raise
-        except Exception as error:  # see `_fail`
-            raise self._fail(f"read {key}", error) from error
+        return data if length is None else data[:length]
 
     def children(self, prefix: str) -> list[str]:
-        try:
-            listed = self._obstore.list_with_delimiter(self._store, prefix or None)
-        except Exception as error:  # see `_fail`
-            raise self._fail("list what is stored there", error) from error
+        listed = self._listed(
+            lambda store: self._obstore.list_with_delimiter(store, prefix or None)
+        )
         return sorted(
             str(name).rstrip("/").rsplit("/", 1)[-1] for name in listed["common_prefixes"]
         )
@@ -158,15 +191,21 @@ class ObjectSource(Source):
         start = f"{prefix}/" if prefix else ""
         if not self.listable:
             return {}
-        try:
-            metas = [m for batch in self._obstore.list(self._store, prefix or None) for m in batch]
-        except Exception as error:  # see `_fail`
-            raise self._fail("list what is stored there", error) from error
+        metas = self._listed(
+            lambda store: [m for batch in self._obstore.list(store, prefix or None) for m in batch]
+        )
         self._marks.note_list(prefix, metas)
         return {
             str(meta["path"])[len(start) :]: Entry(int(meta["size"]), str(meta["e_tag"] or ""))
             for meta in metas
         }
+
+    def _listed(self, ask: Callable[[Any], Answer]) -> Answer:
+        action = "list what is stored there"
+        try:
+            return self._ask(action, ask)
+        except FileNotFoundError as error:
+            raise failure(self.path, action, error) from error
 
     def stamp(self, key: str, entry: Entry) -> str | None:
         weak = not entry.tag or entry.tag.startswith("W/")
@@ -180,16 +219,12 @@ class ObjectSource(Source):
                 list(threads.map(self._recheck, self._marks.keys(prefix)))
 
     def _recheck(self, key: str) -> None:
+        action = f"find {cut(key)} again"
         try:
-            meta = self._obstore.head(self._store, key)
-        except Exception as error:  # see `_fail`
-            raise self._fail(f"find {key} again", error) from error
+            meta = self._ask(action, lambda store: self._obstore.head(store, key))
+        except FileNotFoundError as error:
+            raise failure(self.path, action, error) from error
         self._marks.note(key, meta)
 
     def warnings(self) -> list[str]:
         return self._marks.warnings()
-
-
-def _reason(error: Exception) -> str:
-    # obstore's messages go on with the whole of the server's answer.
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

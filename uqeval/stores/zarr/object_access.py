@@ -1,0 +1,143 @@
+"""Access to object stores: settings from the environment, and the words for what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from uqeval.errors import StoreError, UsageError, cut, printable
+
+#: The prefix of each scheme's environment variables.
+_PREFIXES = {
+    "s3": "AWS", "s3a": "AWS", "gs": "GOOGLE", "az": "AZURE", "adl": "AZURE", "azure": "AZURE",
+    "abfs": "AZURE", "abfss": "AZURE",
+}  # fmt: skip
+#: Where a client finds credentials, and how it reads without any; by prefix.
+_CREDENTIALS = {
+    "AWS": "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN if they are "
+    "temporary), or AWS_SKIP_SIGNATURE=true for a public bucket.",
+    "GOOGLE": "Set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, or "
+    "GOOGLE_SKIP_SIGNATURE=true for a public bucket.",
+    "AZURE": "Set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or "
+    "AZURE_SKIP_SIGNATURE=true for a public container.",
+    "": "Check the URL; a store behind a password cannot be read.",
+}
+_CHECK = "Check the URL, the network and the credentials in the environment."
+
+#: Time limits: of a connection, of a silence amid an answer, of a whole answer. `AWS_TIMEOUT`,
+#: `GOOGLE_READ_TIMEOUT` and so on in the environment set others.
+_LIMITS = {"connect_timeout": "4s", "read_timeout": "20s", "timeout": "300s"}
+_FROM_ENVIRONMENT = (*_LIMITS, "allow_http", "allow_invalid_certificates", "proxy_url")
+
+#: Retries of the first request: a wrong address should be reported in seconds.
+FIRST: dict[str, Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=8)}
+#: Retries of all others: the server has answered before, and a run is worth waiting for.
+LATER: dict[str, Any] = {
+    "max_retries": 40,
+    "retry_timeout": timedelta(seconds=90),
+    "backoff": {"max_backoff": timedelta(seconds=5)},
+}
+
+
+def prefix_of(url: str) -> str:
+    """Return the prefix of the environment variables for a URL; empty for a web server."""
+    return _PREFIXES.get(url.partition("://")[0].lower(), "")
+
+
+def client_options(url: str) -> dict[str, Any]:
+    """Return the settings of the HTTP client: time limits, and what the environment says.
+
+    obstore ignores the environment's if it is given any.
+    """
+    prefix = prefix_of(url)
+    names = {key: os.environ.get(f"{prefix}_{key.upper()}") for key in _FROM_ENVIRONMENT}
+    options: dict[str, Any] = _LIMITS | {k: value for k, value in names.items() if prefix and value}
+    for key in ("allow_http", "allow_invalid_certificates"):
+        if key in options:
+            options[key] = str(options[key]).strip().lower() in ("true", "1", "yes", "y", "on")
+    endpoints = (url, *(os.environ.get(f"{prefix}_{name}", "") for name in _ENDPOINTS if prefix))
+    if any(endpoint.lower().startswith("http://") for endpoint in endpoints):
+        options.setdefault("allow_http", True)
+    return options
+
+
+_ENDPOINTS = ("ENDPOINT", "ENDPOINT_URL", "ENDPOINT_URL_S3", "STORAGE_ENDPOINT")
+
+
+def refuse_secrets(url: str) -> None:
+    """Raise `UsageError` for a URL with a password or a query: it would stand in the report."""
+    try:
+        parts = urlsplit(url)
+        secret = parts.password is not None
+    except ValueError as error:
+        raise StoreError(f"{cut(url)}: is not a valid URL ({error}). Check it.") from error
+    if prefix_of(url) != "AZURE":  # abfss://container@account…
+        secret = secret or parts.username is not None
+    if secret:
+        raise UsageError(
+            f"{cut(url)}: contains credentials, which would stand in reports and logs. Leave them "
+            f"out of the URL. {_CREDENTIALS[prefix_of(url)]}"
+        )
+    if parts.query or parts.fragment:
+        raise UsageError(
+            f"{cut(url.partition('?')[0].partition('#')[0])}: the URL has a query or a fragment "
+            "(a signature?), which names one object and no store. Give the URL without it. "
+            f"{_CREDENTIALS[prefix_of(url)]}"
+        )
+
+
+#: Names for a bucket that does not exist, in the answers of servers.
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|specified bucket does not exist", re.I)
+_STATUS = re.compile(r"status code: (\d{3}(?: [A-Z][A-Za-z-]*)*)")
+_CODE = re.compile(r"<Code>(\w{1,80})</Code>")
+_TRIES = re.compile(r" in ([\d.]+m?s), after (\d+) retries")
+
+
+def is_no_bucket(error: Exception) -> bool:
+    """Return whether an answer says that there is no such bucket."""
+    return _NO_BUCKET.search(str(error)) is not None
+
+
+def failure(url: str, action: str, error: Exception) -> StoreError:
+    """Return the error to raise where obstore raised `error` instead of an `action`.
+
+    Its message has neither the server's whole answer, which may repeat keys, nor queries of URLs.
+    """
+    text = str(error)
+    line = (text.strip().splitlines() or [type(error).__name__])[0]
+    status = _STATUS.search(line)
+    code = _CODE.search(text)
+    answer = ", ".join(m[1] for m in (status, code) if m)
+    prefix = prefix_of(url)
+    if is_no_bucket(error):
+        what, advice = "there is no such bucket", "Check its name, and the endpoint."
+    elif isinstance(error, FileNotFoundError):
+        what, advice = "it is not there", "Run again when no process writes to the store."
+    elif "169.254.169.254" in line or "token request" in line or "MissingAccount" in text:
+        what, advice = "the environment has no credentials", _CREDENTIALS[prefix]
+    elif status and status[1][:3] in ("401", "403"):
+        what, advice = f"the server refuses access ({answer})", _CREDENTIALS[prefix]
+    elif status:
+        what, advice = f"the server answers {answer}{_retries(line)}", "Try again later."
+    elif "body error" in line:
+        what = f"the answer was cut short or stalled{_retries(line)}"
+        advice = "Check the network and the server, and run again."
+    elif "error sending request" in line:
+        what = f"the server does not answer{_retries(line)}"
+        endpoint = f"{prefix}_ENDPOINT" if prefix == "AWS" else "the host of the URL"
+        advice = f"Check the network and {endpoint}."
+    else:
+        what, advice = cut(printable(line).split("<", 1)[0]).rstrip(". "), _CHECK
+    return StoreError(f"{cut(url)}: cannot {action}: {what}. {advice}")
+
+
+def _retries(line: str) -> str:
+    tries = _TRIES.search(line)
+    return f" after {tries[2]} retries in {float(_seconds(tries[1])):.1f} s" if tries else ""
+
+
+def _seconds(text: str) -> float:
+    return float(text[:-2]) / 1000 if text.endswith("ms") else float(text[:-1])
