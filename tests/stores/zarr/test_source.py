@@ -137,7 +137,10 @@ def test_web_servers_are_not_asked_for_lists(
     assert len(read.arrays["probs"].fingerprint()) == 64
     assert np.array_equal(read.arrays["probs"].read(EVERYTHING), values())
     del bucket.objects["probs/c/0/0/0"]
-    read_refused(read.arrays["probs"], "c/0/0/0", "not stored")
+    read_refused(read.arrays["probs"], "c/0/0/0", "changed after")
+    again = open_zarr("http://host/preds")
+    assert isinstance(again, ZarrGroup)
+    read_refused(again.arrays["probs"], "c/0/0/0", "not stored")
 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")

@@ -10,22 +10,23 @@ import hashlib
 import itertools
 import math
 import threading
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, cut
+from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
 from uqeval.stores.watch import combined_stamp
 from uqeval.stores.zarr.codecs import checked_crc32c
 from uqeval.stores.zarr.decompress import DamagedChunk
-from uqeval.stores.zarr.metadata import Layout, Shards
+from uqeval.stores.zarr.metadata import Layout
+from uqeval.stores.zarr.read_ahead import ReadAhead
 from uqeval.stores.zarr.shard_index import ShardIndices
-from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong
+from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong, array_place
 
 Position = tuple[int, ...]
 
@@ -56,6 +57,13 @@ class ZarrArray(StoredArray):
         self._lock = threading.Lock()
         self._listed: dict[Position, Entry] | None = None
         self._indices = ShardIndices(source) if layout.shards is not None else None
+
+    @cached_property
+    def _take(self) -> Callable[[Position], Buffer | None]:
+        """Return what fetches a stored chunk; from a server also the next ones."""
+        if self._source.local:
+            return self._stored
+        return ReadAhead(self._stored, self.chunk_bytes, self._grid(self.chunks), self.axes).take
 
     @property
     def text(self) -> bool:
@@ -187,8 +195,7 @@ class ZarrArray(StoredArray):
                     if start + length > entry.size:
                         raise DamagedChunk(f"has {entry.size} bytes, expected {start + length}")
                     head = partial(self._source.get, self._path(key), start)
-                    local = self._source.local
-                    self._layout.codec.check_length(length, head if local else None)
+                    self._layout.codec.check_length(length, head if self._source.local else None)
                 except DamagedChunk as damage:
                     messages.append(f"{key} {damage}")
                     break
@@ -238,11 +245,10 @@ class ZarrArray(StoredArray):
 
     def states(self, index: int | None) -> dict[str, str]:
         """Return the state of each file that holds chunks of the item, by path."""
-        key = self._layout.key
         states_by_key: dict[str, str] = {}
         if self._source.local:
             for at in self._files_of(index):
-                states_by_key |= self._source.states(self._path(key(at)))
+                states_by_key |= self._source.states(self._path(self._layout.key(at)))
         return states_by_key
 
     def recheck(self) -> None:
@@ -259,9 +265,7 @@ class ZarrArray(StoredArray):
         return itertools.product(*grid)
 
     def _grid(self, unit: Position) -> Position:
-        return tuple(
-            -(-size // chunk_size) for size, chunk_size in zip(self.shape, unit, strict=True)
-        )
+        return tuple(-(-size // step) for size, step in zip(self.shape, unit, strict=True))
 
     def _path(self, key: str) -> str:
         return f"{self._name}/{key}" if self._name else key
@@ -283,12 +287,9 @@ class ZarrArray(StoredArray):
         shards = self._layout.shards
         key = self._layout.key(position)
         try:
-            if shards is None:
-                data = self._fetch(key)
-            else:
-                shard = tuple(map(int.__floordiv__, position, shards.per_shard))
-                key = f"{list(position)} in shard {self._layout.key(shard)}"
-                data = self._fetch_inner(position, shard, shards)
+            if shards is not None:
+                key = f"{list(position)} in shard {self._layout.key(shards.holding(position))}"
+            data = self._take(position)
             if data is None:
                 return self._absent(key)
             values = self._layout.codec.decode(data)
@@ -314,7 +315,12 @@ class ZarrArray(StoredArray):
             raise DamagedChunk("cut short: 0 bytes")
         return data
 
-    def _fetch_inner(self, position: Position, shard: Position, shards: Shards) -> Buffer | None:
+    def _stored(self, position: Position) -> Buffer | None:
+        """Return a chunk as it is stored; None if it is not there."""
+        shards = self._layout.shards
+        if shards is None:
+            return self._fetch(self._layout.key(position))
+        shard = shards.holding(position)
         index = self._index(shard)
         if index is None:
             return None
@@ -341,8 +347,3 @@ class ZarrArray(StoredArray):
                 "out because all its values are the fill value, say --missing-chunks fill."
             )
         return np.full(self.chunks, self._layout.fill_value, self.dtype)
-
-
-def array_place(source: Source, name: str) -> str:
-    """Return the name of an array or group `name` in `source` for messages."""
-    return cut(f"{source.path.rstrip('/')}/{name}" if name else source.path)

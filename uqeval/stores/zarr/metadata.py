@@ -50,6 +50,10 @@ class Shards:
         """Return the size of the index: offset and size of every chunk, and perhaps a checksum."""
         return 16 * math.prod(self.per_shard) + 4 * self.index_checked
 
+    def holding(self, position: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the grid position of the shard that holds a chunk."""
+        return tuple(map(int.__floordiv__, position, self.per_shard))
+
 
 @dataclass(frozen=True)
 class Layout:

@@ -47,6 +47,11 @@ class Entry:
     tag: str = ""
 
 
+def array_place(source: Source, name: str) -> str:
+    """Return the name of an array or group `name` in `source` for messages."""
+    return cut(f"{source.path.rstrip('/')}/{name}" if name else source.path)
+
+
 class TooLong(StoreError):
     """An object is longer than what is stored there can be."""
 

@@ -21,9 +21,9 @@ from uqeval.stores.contents import (
 )
 from uqeval.stores.kinds import KNOWN, Declared, resolve
 from uqeval.stores.names import checked_names
-from uqeval.stores.zarr.array import ZarrArray, array_place
+from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import Document, load_json, load_layout, load_node
-from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, is_url
+from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
 from uqeval.stores.zarr.writer import item_folder
 
 

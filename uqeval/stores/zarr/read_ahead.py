@@ -1,0 +1,119 @@
+"""Fetch chunks of an array at a server before they are read, several at a time."""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+
+from uqeval.stores.zarr.source import Buffer
+
+Position = tuple[int, ...]
+
+#: Most chunks of an array that are fetched or wait to be read; also the number of threads.
+_MOST = 16
+#: Bytes of chunks (decoded, which is more) that may wait: of all arrays of this process.
+_MOST_BYTES = 64 << 20
+#: An array of more chunks is not fetched ahead.
+_MOST_CHUNKS = 20_000_000
+
+_all: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MOST, thread_name_prefix="uqeval-ahead")
+
+
+class ReadAhead:
+    """The next chunks of an array, in the order of items; used by several threads.
+
+    `fetch` returns a chunk as it is stored, `nbytes` are its bytes when it is decoded. `grid` is
+    the number of chunks on each of the `axes`. What is fetched ahead grows from one chunk with
+    each read, so that a single read costs little more. A chunk that is read a second time begins a
+    new pass.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[Position], Buffer | None],
+        nbytes: int,
+        grid: Position,
+        axes: Sequence[str],
+    ) -> None:
+        self._fetch, self._nbytes = fetch, nbytes
+        along = axes.index("item") if "item" in axes else 0
+        order = [along, *(axis for axis in range(len(grid)) if axis != along)]
+        self._order = order
+        self._grid = [grid[axis] for axis in order]
+        self._count = math.prod(grid) if math.prod(grid) <= _MOST_CHUNKS else 0
+        #: A chunk that is not read within so many reads is dropped: its item is skipped.
+        self._patience = 4 * (_MOST + math.prod(self._grid[1:]))
+        self._restart()
+        _all.add(self)
+
+    def _restart(self) -> None:
+        self._is_read = bytearray(self._count)
+        self._waiting: dict[int, tuple[Future[Buffer | None], int]] = {}
+        self._next = self._reads = 0
+        self._window = 1
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Return the bytes at most that are fetched or wait to be read."""
+        return len(self._waiting) * self._nbytes
+
+    @property
+    def waiting(self) -> list[int]:
+        """Return the numbers of these chunks, in the order of items."""
+        return sorted(self._waiting)
+
+    def take(self, position: Position) -> Buffer | None:
+        """Return a chunk as it is stored; None if it is not there. Start to fetch the next."""
+        if not self._count:
+            return self._fetch(position)
+        index = self._index(position)
+        with _lock:
+            if self._is_read[index]:
+                self._restart()
+            self._is_read[index] = 1
+            self._reads += 1
+            waiting = self._waiting.pop(index, None)
+            self._next = max(self._next, index + 1)
+            self._drop()
+            self._start()
+        return waiting[0].result() if waiting else self._fetch(position)
+
+    def _drop(self) -> None:
+        """Drop chunks that nobody has read for long."""
+        old = self._reads - self._patience
+        for index in [i for i, (_, begun) in self._waiting.items() if begun < old]:
+            self._waiting.pop(index)[0].cancel()
+
+    def _start(self) -> None:
+        """Start to fetch the chunks that follow, within the limits."""
+        room = _MOST_BYTES - sum(ahead.waiting_bytes for ahead in _all)
+        while len(self._waiting) < self._window and self._next < self._count:
+            room -= self._nbytes
+            if room < 0:
+                break
+            future = _threads().submit(self._fetch, self._position(self._next))
+            self._waiting[self._next] = future, self._reads
+            self._next += 1
+        self._window = min(2 * self._window, _MOST)
+
+    def _index(self, position: Position) -> int:
+        index = 0
+        for axis, count in zip(self._order, self._grid, strict=True):
+            index = index * count + position[axis]
+        return index
+
+    def _position(self, index: int) -> Position:
+        position = [0] * len(self._grid)
+        for axis, count in zip(reversed(self._order), reversed(self._grid), strict=True):
+            index, position[axis] = divmod(index, count)
+        return tuple(position)
