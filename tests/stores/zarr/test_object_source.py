@@ -229,10 +229,19 @@ def test_chunks_of_skipped_items_are_dropped(monkeypatch: pytest.MonkeyPatch) ->
     for i in range(6):
         assert ahead.take((0, i)) == bytes((0, i))
     assert ahead.waiting_bytes == 40  # four chunks of ten bytes
-    for i in range(20, 120):  # 6 to 9 are skipped
+    for i in range(20, 200):  # 6 to 9 are skipped
         assert ahead.take((0, i)) == bytes((0, i))
     assert not set(range(6, 10)) & set(ahead.waiting)
     assert ahead.waiting_bytes == 40
     assert len(fetched) == len(set(fetched))
     assert ahead.take((0, 3)) == bytes((0, 3))  # a new pass
     assert ahead.waiting == [4]
+
+
+def test_two_readers_far_from_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "_all", weakref.WeakSet())
+    ahead = read_ahead.ReadAhead(bytes, 1, (200,), ("item",))
+    for i in range(10):
+        for at in (i, 100 + i):
+            ahead.take((at,))
+    assert ahead.waiting == [*range(10, 26), *range(110, 126)]

@@ -13,8 +13,11 @@ from uqeval.stores.zarr.source import Buffer
 
 Position = tuple[int, ...]
 
-#: Most chunks of an array that are fetched or wait to be read; also the number of threads.
+#: Most chunks after one that is read that are fetched ahead; also the number of threads.
 _MOST = 16
+#: Most chunks of an array that are fetched or wait to be read: several threads read far from each
+#: other, each in order.
+_MOST_WAITING = 4 * _MOST
 #: Bytes of chunks (decoded, which is more) that may wait: of all arrays of this process.
 _MOST_BYTES = 64 << 20
 #: An array of more chunks is not fetched ahead.
@@ -52,14 +55,14 @@ class ReadAhead:
         self._grid = [grid[axis] for axis in order]
         self._count = math.prod(grid) if math.prod(grid) <= _MOST_CHUNKS else 0
         #: A chunk that is not read within so many reads is dropped: its item is skipped.
-        self._patience = 4 * (_MOST + math.prod(self._grid[1:]))
+        self._patience = 2 * (_MOST_WAITING + math.prod(self._grid[1:]))
         self._restart()
         _all.add(self)
 
     def _restart(self) -> None:
         self._is_read = bytearray(self._count)
         self._waiting: dict[int, tuple[Future[Buffer | None], int]] = {}
-        self._next = self._reads = 0
+        self._reads = 0
         self._window = 1
 
     @property
@@ -83,9 +86,8 @@ class ReadAhead:
             self._is_read[index] = 1
             self._reads += 1
             waiting = self._waiting.pop(index, None)
-            self._next = max(self._next, index + 1)
             self._drop()
-            self._start()
+            self._start(index + 1)
         return waiting[0].result() if waiting else self._fetch(position)
 
     def _drop(self) -> None:
@@ -94,16 +96,17 @@ class ReadAhead:
         for index in [i for i, (_, begun) in self._waiting.items() if begun < old]:
             self._waiting.pop(index)[0].cancel()
 
-    def _start(self) -> None:
-        """Start to fetch the chunks that follow, within the limits."""
+    def _start(self, first: int) -> None:
+        """Start to fetch the chunks from `first` on, within the limits."""
         room = _MOST_BYTES - sum(ahead.waiting_bytes for ahead in _all)
-        while len(self._waiting) < self._window and self._next < self._count:
+        for index in range(first, min(first + self._window, self._count)):
+            if self._is_read[index] or index in self._waiting:
+                continue
             room -= self._nbytes
-            if room < 0:
+            if room < 0 or len(self._waiting) >= _MOST_WAITING:
                 break
-            future = _threads().submit(self._fetch, self._position(self._next))
-            self._waiting[self._next] = future, self._reads
-            self._next += 1
+            future = _threads().submit(self._fetch, self._position(index))
+            self._waiting[index] = future, self._reads
         self._window = min(2 * self._window, _MOST)
 
     def _index(self, position: Position) -> int:
