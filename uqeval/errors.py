@@ -20,18 +20,17 @@ _CONTROLS = re.compile(
 )
 
 
-#: Users with passwords, and queries (signatures) in URLs. Azure writes container@account.
-_USER = re.compile(
-    r"(?<=://)[^/\s:@]*:[^/\s@]*@|(?<=https://)[^/\s@]*@|(?<=http://)[^/\s@]*@|(?<=s3://)[^/\s@]*@"
-)
-_QUERY = re.compile(r"(?<=://)([^\s?'\"]+\?)[^\s'\"]+")
+#: Users with passwords, and queries (signatures) in URLs. Azure writes container@account. Paths
+#: have one slash of two.
+_USER = re.compile(r"(\w:/{1,2})[^/\s:@]*:[^/\s@]*@|((?:https?|s3):/{1,2})[^/\s@]*@")
+_QUERY = re.compile(r"(\w:/{1,2}[^\s?'\"]+\?)[^\s'\"]+")
 
 
 def without_secrets(text: str) -> str:
     """Return a text without passwords and queries in its URLs."""
-    if "://" not in text:
+    if ":/" not in text:
         return text
-    return _QUERY.sub(r"\1…", _USER.sub("…@", text))
+    return _QUERY.sub(r"\1…", _USER.sub(r"\1\2…@", text))
 
 
 def printable(text: str) -> str:

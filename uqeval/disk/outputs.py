@@ -7,6 +7,7 @@ those inside an input's folder, and a file is compared by its inode, so that har
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -166,6 +167,8 @@ def check_writable(path: str | Path) -> None:
     target = Path(path)
     if not str(path):
         raise OutputError("an output file is given as ''; give the name of a file.")
+    if re.match(r"[a-z0-9+.-]+:/", str(path), re.IGNORECASE) and not target.parent.is_dir():
+        raise OutputError(f"{cut(path)}: is a URL; give a local path, and copy the file there.")
     if (stream := stream_of(path)) is not None:
         try:
             os.fstat(stream)

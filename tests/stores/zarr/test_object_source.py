@@ -17,6 +17,7 @@ from object_server import SECRET, Fault, ObjectServer
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save
 
 import uqeval
+from uqeval.disk.outputs import check_writable
 from uqeval.errors import ChangedError, StoreError, UsageError
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr import object_access, object_source, read_ahead
@@ -206,7 +207,9 @@ def test_a_command_tells_no_secrets(server: ObjectServer, tmp_path: Path) -> Non
 def test_a_url_with_a_secret_is_refused(url: str) -> None:
     message = refused(lambda: read(url), "URL", error=UsageError)
     assert SECRET not in message
-    assert SECRET not in str(StoreError(f"cannot read {url.partition('#')[0]}: no"))
+    for text in (url.partition("#")[0], str(Path(url.partition("#")[0]))):
+        assert SECRET not in str(StoreError(f"cannot read {text}: no"))
+    refused(lambda: check_writable(URL), "s3://bucket/preds: is a URL; give a local path")
 
 
 def test_containers_of_azure_are_no_secrets() -> None:
