@@ -120,7 +120,7 @@ def test_faults_that_stay(fault: Fault, words: str, server: ObjectServer) -> Non
 
 
 def test_a_server_that_stalls(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_READ_TIMEOUT", "100ms")
+    monkeypatch.setitem(object_access._LIMITS, "read_timeout", "100ms")
     monkeypatch.setattr(object_source, "LATER", {"max_retries": 0})
     server.fault = lambda key, number: Fault(hangs=True, lost=9, delay=1) if "c/1" in key else None
     refused(lambda: read(URL), "probs/c/1/", "cut short or stalled", error=StoreError)
@@ -179,6 +179,8 @@ def test_the_environment_sets_the_client(monkeypatch: pytest.MonkeyPatch) -> Non
     assert object_access.client_options(URL)["allow_http"] is True
     monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
     assert object_access.client_options(URL)["allow_http"] is False
+    monkeypatch.setenv("AWS_READ_TIMEOUT", "6s")
+    assert object_access.client_options(URL)["read_timeout"] == "6s"
     monkeypatch.setenv("AZURE_TIMEOUT", "7s")
     assert object_access.client_options("az://box/preds")["timeout"] == "7s"
     assert object_access.client_options("http://host/preds")["allow_http"] is True
