@@ -27,7 +27,8 @@ STDOUT, LEVEL, TABLE = "a free stdout", "--ci", "--slices"
 #: Of all commands that have an option of the name, unless `OF_COMMAND` says otherwise.
 EFFECT = {
     # Outputs and the machine.
-    "output": ANY, "csv": ANY, "quiet": ANY, "workers": ANY, "memory": ANY, "format": STDOUT,
+    "output": ANY, "csv": ANY, "quiet": ANY, "workers": ANY, "memory": ANY, "dask": ANY,
+    "format": STDOUT,
     "states": "-o FILE", "resume": "-o FILE", "overwrite": PERMISSION,
     # Inputs.
     "store": "uqeval.yaml", "ignore_index": "labels, or the void of a video",

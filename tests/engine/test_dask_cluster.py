@@ -170,7 +170,7 @@ def test_no_cluster(address: str, message: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_dask_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"pip install 'uqeval\[dask\]'"), DaskCluster("local:1"):
+    with pytest.raises(UsageError, match="pip install distributed"), DaskCluster("local:1"):
         pass
 
 

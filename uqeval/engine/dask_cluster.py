@@ -55,7 +55,7 @@ class DaskCluster:
         except ImportError:
             raise UsageError(
                 "counting on a Dask cluster needs the package `distributed`: "
-                "pip install 'uqeval[dask]'."
+                "pip install distributed."
             ) from None
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are told below
         try:
