@@ -122,8 +122,10 @@ def test_faults_that_stay(fault: Fault, words: str, server: ObjectServer) -> Non
 def test_a_server_that_stalls(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(object_access._LIMITS, "read_timeout", "100ms")
     monkeypatch.setattr(object_source, "LATER", {"max_retries": 0})
-    server.fault = lambda key, number: Fault(hangs=True, lost=9, delay=1) if "c/1" in key else None
+    server.fault = lambda key, number: Fault(hangs=True, lost=9, delay=5) if "c/1" in key else None
+    begun = time.monotonic()
     refused(lambda: read(URL), "probs/c/1/", "cut short or stalled", error=StoreError)
+    assert time.monotonic() - begun < 4
 
 
 @pytest.mark.parametrize("fill_missing", [False, True])
