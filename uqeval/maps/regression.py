@@ -131,8 +131,11 @@ class RegressionSource:
 
     def maps_bytes(self) -> int:
         """Return bytes of the wanted maps of all items."""
-        pixels = sum(height * width for height, width in map(self.size, range(self.items)))
-        return pixels * self._pixel_bytes()
+        return self._all_pixels * self._pixel_bytes()
+
+    @cached_property
+    def _all_pixels(self) -> int:
+        return sum(height * width for height, width in map(self.size, range(self.items)))
 
     def _pixel_bytes(self) -> int:
         """Return the bytes of a pixel of the wanted maps."""
