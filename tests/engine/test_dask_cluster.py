@@ -213,6 +213,41 @@ def test_the_item_that_kills_workers_is_named(folder: Path) -> None:
         evaluate(inputs, {"segmentation": {}}, RunOptions(cluster=cluster))
 
 
+def test_a_sequence_whose_tracks_kill_workers_is_never_split(folder: Path) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.evaluate import run as evaluate
+
+    cluster = DaskCluster("tcp://here")
+    cluster.client = Deadly()
+    options = InputOptions(video=str(folder / "v.zarr"), whole_sequences=True)
+    inputs = open_inputs(None, None, options)
+    first, last = inputs.source.names[0], "north_015"
+    with pytest.raises(ClusterError, match=f"that counted items {first} to {last} died each time"):
+        evaluate(
+            inputs, {"tc": pinned.CASES["tracks"]["metrics"]["tc"]}, RunOptions(cluster=cluster)
+        )
+
+
+def test_a_full_disk_of_a_worker_is_no_dead_scheduler(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(remote, "_part", full)
+    failed = remote.count(job_of(folder, id="full"))
+    assert isinstance(failed, remote.Failed)
+    assert "No space left on device" in str(failed.error("worker w"))
+
+
+def test_the_log_level_of_a_program_is_restored(client: Any) -> None:
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    with DaskCluster(client):
+        pass
+    assert logger.level == level
+
+
 class Leaving(Deadly):
     """A client whose scheduler is gone after the first jobs."""
 

@@ -57,7 +57,10 @@ class DaskCluster:
                 "counting on a Dask cluster needs the package `distributed`: "
                 "pip install distributed."
             ) from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are told below
+        # This class raises the errors that Dask would print, too.
+        logger = logging.getLogger("distributed")
+        self._open.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)
         try:
             if isinstance(self._address, distributed.Client):
                 self.client = self._address
@@ -86,7 +89,7 @@ class DaskCluster:
                     silence_logs=logging.CRITICAL,
                 )
             )  # fmt: skip
-            return Client(cluster)
+            return Client(cluster, set_as_default=False)
         arguments: dict[str, Any] = {"address": address}
         if address.startswith("scheduler-file:"):
             path = Path(address.removeprefix("scheduler-file:"))
@@ -204,8 +207,8 @@ class DaskExecutor:
                 try:
                     done, home = self._result(turn, items, future)
                 except KilledWorker:
-                    if len(items) == 1:
-                        raise _killed(turn, items[0]) from None
+                    if len(items) == 1 or _carries_on(turn):
+                        raise _killed(turn, items) from None
                     for item in reversed(items):  # one of them is to blame
                         one = range(item, item + 1)
                         waiting.appendleft((one, self._submit(turn, one)))
@@ -236,7 +239,7 @@ class DaskExecutor:
                     future = self._submit(turn, items)
 
     def end(self) -> None:
-        """Let the workers drop what they keep of the run."""
+        """Let the workers close the stores of the run, and delete its maps."""
         with suppress(Exception):  # the scheduler is gone, and its workers with it
             self._cluster.client.run(forget, self._run.id, on_error="ignore")
 
@@ -255,7 +258,7 @@ class DaskExecutor:
     def _jobs(self, turn: Turn) -> Iterator[range]:
         """Yield the items of each job: whole batches and blocks, in order."""
         source = turn.source
-        if any(tally.carries_on for tally in turn.counting.tallies):
+        if _carries_on(turn):
             ends = {batch.stop for batch in source.batches()} & set(source.chain_ends())
         else:
             ends = {batch.stop for batch in source.batches()} & set(turn.blocks.stops())
@@ -301,9 +304,18 @@ def _gone(reason: str) -> ClusterError:
     )
 
 
-def _killed(turn: Turn, item: int) -> UqevalError:
+def _carries_on(turn: Turn) -> bool:
+    """Return whether states depend on the items before: a job of them cannot be split."""
+    return any(tally.carries_on for tally in turn.counting.tallies)
+
+
+def _killed(turn: Turn, items: range) -> UqevalError:
+    names = turn.source.names
+    shown = f"item {cut(names[items[0]])}"
+    if len(items) > 1:
+        shown = f"items {cut(names[items[0]])} to {cut(names[items[-1]])}"
     return ClusterError(
-        f"{turn.source.where}: the workers that counted item {cut(turn.source.names[item])} died "
-        "each time. Most often the memory of the worker does not hold it: give a smaller --memory, "
-        "or workers with more, and look at their logs."
+        f"{turn.source.where}: the workers that counted {shown} died each time. Most often the "
+        "memory of the worker does not hold it: give a smaller --memory, or workers with more, and "
+        "look at their logs."
     )

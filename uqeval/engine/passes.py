@@ -139,7 +139,7 @@ class ClusterExecutor(Protocol):
         """Yield the states of the items of a turn, in order."""
 
     def end(self) -> None:
-        """Let the workers drop what they keep of the run."""
+        """Let the workers close the stores of the run, and delete its maps."""
 
 
 def run_pass(

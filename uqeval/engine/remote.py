@@ -20,7 +20,7 @@ from uqeval.engine.counting import Counting
 from uqeval.engine.passes import Resources, Turn, count_in_threads, workers_within
 from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.engine.scratch import Scratch
-from uqeval.errors import ChangedError, UqevalError, UsageError
+from uqeval.errors import ChangedError, UqevalError, UsageError, cut
 from uqeval.inputs.opening import open_again
 from uqeval.stores.states.blocks import PackedItems
 
@@ -90,13 +90,13 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """An error that the user can mend: the name of its class, and its text."""
+    """An error that ended a job: the name of its class, and its message."""
 
     kind: str
     message: str
 
     def error(self, where: str) -> UqevalError:
-        """Return it as an error of the client, `where` it happened first."""
+        """Return the error for the client; its message starts with `where`."""
         kind = getattr(errors, self.kind, UqevalError)
         is_ours = isinstance(kind, type) and issubclass(kind, UqevalError)
         return (kind if is_ours else UqevalError)(f"{where}: {self.message}")
@@ -126,10 +126,12 @@ def count(job: Job, threads: int = 1) -> Done | Failed:
             return _count(job, threads)
         except UqevalError as error:
             return Failed(type(error).__name__, str(error))
+        except (OSError, MemoryError) as error:  # the disk or the memory of this machine
+            return Failed("ClusterError", f"{type(error).__name__}: {cut(error)}")
 
 
 def forget(run: str) -> None:
-    """Drop what is kept of a run."""
+    """Close the stores of a run, and delete its maps."""
     with _busy:
         if (opened := _runs.pop(run, None)) is not None:
             opened.close()

@@ -146,9 +146,7 @@ class RegressionSource:
 
     @cached_property
     def float32(self) -> frozenset[str]:
-        """Return the maps that are float32, as they are stored: float64 would hold the same
-        numbers.
-        """
+        """Return the maps that are stored so that float32 holds their numbers exactly."""
         stored = self.extra | ({"target": self.target} if self.target else {})
         exact = {
             n for n, planes in stored.items() if all(fits_float32(a.dtype) for a in planes.arrays)

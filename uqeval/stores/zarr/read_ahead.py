@@ -91,7 +91,7 @@ class ReadAhead:
         return waiting[0].result() if waiting else self._fetch(position)
 
     def _drop(self) -> None:
-        """Drop chunks that nobody has read for long."""
+        """Delete chunks that were not read within the last `_patience` reads."""
         old = self._reads - self._patience
         for index in [i for i, (_, begun) in self._waiting.items() if begun < old]:
             self._waiting.pop(index)[0].cancel()
