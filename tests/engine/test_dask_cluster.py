@@ -112,6 +112,59 @@ def test_processes_that_are_killed_change_nothing(folder: Path) -> None:
     assert without_times(threads) == without_times(cluster)
 
 
+@pytest.mark.parametrize("is_dense", [True, False])
+def test_workers_write_the_maps_of_their_items(tmp_path: Path, client: Any, is_dense: bool) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.reduce import reduce
+
+    path = tmp_path / "p.zarr"
+    generator = np.random.default_rng(0)
+    names = [f"i{item}" for item in range(9)]
+    size = (6, 5) if is_dense else None
+    with uqeval.PredictionWriter(path, names=names, samples=2, classes=3, size=size) as writer:
+        for item, name in enumerate(names):
+            own = (6, 5 if is_dense or item % 2 else 4)
+            probs = generator.dirichlet(np.ones(3), (2, *own)).transpose(0, 3, 1, 2)
+            writer.add(name, probs.astype(np.float32))
+            writer.add_labels(name, np.zeros(own, np.uint8))
+    stores = []
+    for target in (tmp_path / "threads", tmp_path / "dask"):
+        with DaskCluster(client) as cluster:
+            options = RunOptions(cluster=cluster if target.name == "dask" else None)
+            reduce(open_inputs(str(path), None, InputOptions()), target, options=options)
+        files = sorted(file for file in target.rglob("*") if file.is_file())
+        stores.append({str(file.relative_to(target)): file.read_bytes() for file in files})
+    assert stores[0] == stores[1]
+    assert len(stores[0]) > 9
+
+
+def test_maps_are_written_where_all_workers_see_them(folder: Path) -> None:
+    from uqeval.usecases.reduce import _Writing
+
+    writing = _Writing(str(folder / "not-there"), 2, True, ("entropy",), None)
+    failed = remote.do(replace(job_of(folder, id="writes", maps=("entropy",)), work=writing))
+    assert isinstance(failed, remote.Failed)
+    assert "the worker does not see the new store" in failed.message
+
+
+def test_workers_check_all_values(tmp_path: Path, client: Any) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.inspect import inspect
+
+    probs = np.full((6, 2, 2, 4, 4), 0.5, np.float32)
+    probs[4, 0, 0, 0, 0] = np.nan
+    path = zarr_group(tmp_path / "p", {"probs": (probs, {"chunks": (1, 2, 2, 4, 4)}),
+                                       "labels": np.zeros((6, 4, 4), np.uint8)})  # fmt: skip
+    with DaskCluster(client) as cluster:
+        threads, dask = (
+            inspect(str(path), full=True, machine=RunOptions(1, cluster=c)) for c in (None, cluster)
+        )
+    assert len(threads.problems) == 1 and "item 4" in threads.problems[0]
+    assert dask.problems == threads.problems
+    assert dask.values == threads.values
+    assert dask.values["items_checked"] == 6
+
+
 def test_states_of_an_earlier_run_are_reused(folder: Path, client: Any, tmp_path: Path) -> None:
     states = tmp_path / "own.zip"
     with chdir(folder):
@@ -183,7 +236,7 @@ class Future:
     def result(self, timeout: float) -> Any:
         if self.bad in self.job.items:
             raise distributed.scheduler.KilledWorker("task", "worker", 3)
-        return remote.count(self.job), "tcp://here"
+        return remote.do(self.job), "tcp://here"
 
 
 class Deadly:
@@ -209,7 +262,7 @@ def test_the_item_that_kills_workers_is_named(folder: Path) -> None:
     cluster.client = Deadly()
     inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
     name = inputs.source.names[3]
-    with pytest.raises(ClusterError, match=f"the workers that counted item {name} died each time"):
+    with pytest.raises(ClusterError, match=f"the workers that read item {name} died each time"):
         evaluate(inputs, {"segmentation": {}}, RunOptions(cluster=cluster))
 
 
@@ -222,7 +275,7 @@ def test_a_sequence_whose_tracks_kill_workers_is_never_split(folder: Path) -> No
     options = InputOptions(video=str(folder / "v.zarr"), whole_sequences=True)
     inputs = open_inputs(None, None, options)
     first, last = inputs.source.names[0], "north_015"
-    with pytest.raises(ClusterError, match=f"that counted items {first} to {last} died each time"):
+    with pytest.raises(ClusterError, match=f"that read items {first} to {last} died each time"):
         evaluate(
             inputs, {"tc": pinned.CASES["tracks"]["metrics"]["tc"]}, RunOptions(cluster=cluster)
         )
@@ -235,7 +288,7 @@ def test_a_full_disk_of_a_worker_is_no_dead_scheduler(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(remote, "_part", full)
-    failed = remote.count(job_of(folder, id="full"))
+    failed = remote.do(job_of(folder, id="full"))
     assert isinstance(failed, remote.Failed)
     assert "No space left on device" in str(failed.error("worker w"))
 
@@ -274,7 +327,9 @@ def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> 
     inputs = open_inputs(str(path), None, InputOptions())
     states = tmp_path / "own.states.zip"
     own = RunOptions(cluster=cluster, states=states)
-    with pytest.raises(ClusterError, match=r"scheduler is gone .* with --resume") as caught:
+    with pytest.raises(
+        ClusterError, match=r"scheduler is gone .* --resume, that goes on"
+    ) as caught:
         evaluate(inputs, {"segmentation": {}}, own)
     assert "--resume goes on from it" in caught.value.__notes__[0]
     report = evaluate(inputs, {"segmentation": {}}, RunOptions(states=states, resume=True))
@@ -288,11 +343,12 @@ def job_of(folder: Path, **other: Any) -> remote.Job:
     assert inputs.recipe is not None
     run_ = remote.Run("own", inputs.recipe.with_absolute_paths(), ("label", "prediction"), 1,
                       10**8, inputs.fingerprint, remote.versions())  # fmt: skip
-    return remote.Job(replace(run_, **other), (ClassCounts(pinned.C),), range(2), False)
+    counting = remote.CountTallies((ClassCounts(pinned.C),), False)
+    return remote.Job(replace(run_, **other), range(2), counting)
 
 
 def test_a_worker_that_sees_another_store(folder: Path) -> None:
-    failed = remote.count(job_of(folder, id="other", fingerprint="0"))
+    failed = remote.do(job_of(folder, id="other", fingerprint="0"))
     assert isinstance(failed, remote.Failed)
     error = failed.error("worker w")
     assert isinstance(error, ChangedError)
@@ -300,13 +356,13 @@ def test_a_worker_that_sees_another_store(folder: Path) -> None:
 
 
 def test_a_worker_that_came_later_with_other_versions(folder: Path) -> None:
-    failed = remote.count(job_of(folder, versions=remote.versions() | {"numba": "0.1"}))
+    failed = remote.do(job_of(folder, versions=remote.versions() | {"numba": "0.1"}))
     assert isinstance(failed, remote.Failed)
     assert "the client has 0.1" in failed.message
 
 
 def test_a_worker_drops_what_it_keeps(folder: Path) -> None:
-    assert isinstance(remote.count(job_of(folder)), remote.Done)
+    assert isinstance(remote.do(job_of(folder)), remote.Done)
     assert "own" in remote._runs
     remote.forget("own")
     assert "own" not in remote._runs

@@ -11,8 +11,8 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import console, tell, warn
-from uqeval.engine.options import parse_memory
-from uqeval.errors import UqevalError, UsageError, cut
+from uqeval.engine.options import MachineOptions
+from uqeval.errors import UqevalError, UsageError, cut, number_of
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
@@ -109,10 +109,13 @@ def _of_file(
 
 def _looked(request: dict[str, Any], full: bool, shared: Shared) -> Inspection:
     from uqeval.cli.streams import progress_for
+    from uqeval.engine.clusters import cluster_of
     from uqeval.usecases.inspect import inspect as look
 
-    memory = parse_memory(request.pop("memory"))
-    return look(full=full, memory=memory, progress=progress_for(shared.quiet), **request)
+    machine = MachineOptions(**{name: request.pop(name) for name in o.RUNNING if name in request})
+    with cluster_of(machine) as cluster:
+        run = machine.run(progress=progress_for(shared.quiet), cluster=cluster)
+        return look(full=full, machine=run, **request)
 
 
 def _first(names: Sequence[object], most: int) -> str:
@@ -148,7 +151,7 @@ def _show(inspection: Inspection, of: str) -> None:
     if inspection.cost:
         stdout.print(
             f"  {'memory':<18} {filesize.decimal(inspection.cost['bytes_a_worker'])} a worker, "
-            f"{inspection.cost['workers_within_memory']} workers fit"
+            f"{number_of(inspection.cost['workers_within_memory'], 'worker')} within --memory"
         )
         stdout.print(
             f"  {'time':<18} about {inspection.cost['seconds_estimated']:.1f} s to read all items "

@@ -10,7 +10,6 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import completed, read_by
 from uqeval.cli.streams import tell, warn
-from uqeval.engine.options import parse_memory
 
 
 @with_options("quiet", "store", *o.READING, "class_names", *o.RUNNING)
@@ -36,7 +35,8 @@ def reduce(
     from uqeval.cli.streams import progress_for
     from uqeval.disk.locks import lock
     from uqeval.disk.outputs import paths_in, refuse_overlap
-    from uqeval.engine.options import RunOptions
+    from uqeval.engine.clusters import cluster_of
+    from uqeval.engine.options import MachineOptions
     from uqeval.inputs import InputOptions, open_inputs
     from uqeval.usecases.reduce import reduce as write_maps
 
@@ -53,14 +53,13 @@ def reduce(
             shared.quiet,
         )
     predictions, labels = request.pop("predictions"), request.pop("labels")
-    options = RunOptions(
-        request.pop("workers", None), parse_memory(request.pop("memory")),
-        progress=progress_for(shared.quiet),
-    )  # fmt: skip
+    machine = MachineOptions(**{n: request.pop(n) for n in o.RUNNING if n in request})
     inputs = open_inputs(predictions, labels, InputOptions(**request))
-    target = write_maps(
-        inputs, output, maps or None, mean_probs=mean_probs, overwrite=overwrite, options=options
-    )
+    with cluster_of(machine) as cluster:
+        target = write_maps(
+            inputs, output, maps or None, mean_probs=mean_probs, overwrite=overwrite,
+            options=machine.run(progress=progress_for(shared.quiet), cluster=cluster),
+        )  # fmt: skip
     warn(inputs.warnings, shared.quiet)
     if not shared.quiet:
         tell(f"wrote {target}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @with_options(
-    "quiet", "video", *(name for name in o.INPUTS if name != "part"), *o.CUTS, "workers",
+    "quiet", "video", *(name for name in o.INPUTS if name != "part"), *o.CUTS, "workers", "dask",
     of=RunSettings,
 )  # fmt: skip
 def run(
@@ -51,7 +51,7 @@ def run(
     for name in ("missing_chunks", "nan_samples"):  # the file has the same defaults
         if of_input[name] == "error":
             del of_input[name]
-    over_file = shared.values_of("limit", *o.CUTS, "workers")
+    over_file = shared.values_of("limit", *o.CUTS, "workers", "dask")
     for name in ("draws", "seed", "interval_method"):  # likewise
         if name not in shared.typed:
             del over_file[name]

@@ -1,14 +1,17 @@
-"""Which cluster counts the items of a run, if any."""
+"""Which cluster works on the items of a run, if any."""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
     from uqeval.engine.options import Cluster, MachineOptions
+    from uqeval.engine.passes import Items, Turn
+    from uqeval.engine.remote import Work
 
 
 def cluster_of(
@@ -25,3 +28,21 @@ def cluster_of(
     from uqeval.engine.dask_cluster import DaskCluster
 
     return DaskCluster(machine.dask if client is None else client)
+
+
+class ClusterExecutor(Protocol):
+    """Works on the items of one run on a cluster."""
+
+    def count(self, turn: Turn) -> Generator[Items, None, None]:
+        """Yield the states of the items of a turn, in order."""
+
+    def each(
+        self, work: Work, batches: Iterable[range] | None = None
+    ) -> Generator[tuple[range, Any, int], None, None]:
+        """Yield what `work` gives for items in a row, in order: their range, the value, the bytes.
+
+        `batches`: what to work on, a job each; by default all items.
+        """
+
+    def end(self) -> None:
+        """Let the workers close the stores of the run, and delete its maps."""

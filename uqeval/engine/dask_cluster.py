@@ -1,4 +1,4 @@
-"""Count the items of a run on the workers of a Dask cluster. Only this module imports Dask.
+"""Work on the items of a run on the workers of a Dask cluster. Only this module imports Dask.
 
 The client keeps the plan of the run: it hands out jobs of some items, and merges their states in
 the order of items, so the results have the same bits as those of threads. Dask runs a job again
@@ -11,20 +11,23 @@ import logging
 import re
 import uuid
 from collections import deque
-from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine import remote
 from uqeval.engine.options import usable_cpus
-from uqeval.engine.remote import Done, Failed, Job, Run, count, forget, versions
+from uqeval.engine.remote import Counts, CountTallies, Done, Failed, Job, Run, do, forget, versions
 from uqeval.errors import ClusterError, UqevalError, UsageError, cut, quoted
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
     from uqeval.engine.passes import Items, Turn
+    from uqeval.engine.remote import Work
     from uqeval.inputs import Inputs
+    from uqeval.maps.contract import MapSource
 
 #: Seconds to wait for a scheduler, and for its first worker.
 _PATIENCE = 30.0
@@ -168,61 +171,99 @@ class DaskCluster:
             uuid.uuid4().hex, inputs.recipe.with_absolute_paths(), tuple(sorted(maps)), threads,
             options.memory, inputs.fingerprint, versions(),
         )  # fmt: skip
-        return DaskExecutor(self, run)
+        return DaskExecutor(self, run, inputs.source)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """States of an earlier run: nobody has to count them."""
+
+    states: list[Items]
 
 
 class DaskExecutor:
-    """Counts the items of one run; see `engine.passes.Executor`."""
+    """Works on the items of one run; see `engine.clusters.ClusterExecutor`."""
 
-    def __init__(self, cluster: DaskCluster, run: Run) -> None:
-        self._cluster, self._run = cluster, run
+    def __init__(self, cluster: DaskCluster, run: Run, source: MapSource) -> None:
+        self._cluster, self._run, self._source = cluster, run, source
         #: The worker that has the maps of some items.
         self._homes: dict[range, str] = {}
 
     def count(self, turn: Turn) -> Generator[Items, None, None]:
         """Yield the states of the items of a turn, in order.
 
-        Raises the errors of workers, with their name; `ClusterError` for items whose workers died
-        again and again, and for a scheduler that is gone.
+        Raises the errors of `each`.
         """
+        work = CountTallies(turn.counting.tallies, turn.scratch.keeping)
+        # States that depend on the items before: a job of them cannot be split.
+        carries_on = any(tally.carries_on for tally in turn.counting.tallies)
+        ends = set(turn.source.chain_ends() if carries_on else turn.blocks.stops())
+        jobs = ((items, _known(turn, items) or work) for items in self._jobs(turn.source, ends))
+        with closing(self._in_order(jobs, splits=not carries_on)) as results:
+            for items, done in results:
+                if isinstance(done, _Known):
+                    yield from done.states
+                    turn.progress(0, len(items))
+                else:
+                    yield from _received(turn, items, done)
+
+    def each(
+        self, work: Work, batches: Iterable[range] | None = None
+    ) -> Generator[tuple[range, Any, int], None, None]:
+        """Yield what `work` gives for items in a row, in order: their range, the value, the bytes.
+
+        `batches`: what to work on, a job each; by default all items. Raises the errors of workers,
+        with their name; `ClusterError` for items whose workers died again and again, and for a
+        scheduler that is gone.
+        """
+        if batches is None:
+            batches = self._jobs(self._source, None)
+        with closing(self._in_order((items, work) for items in batches)) as results:
+            for items, done in results:
+                assert isinstance(done, Done)
+                yield items, done.value, done.nbytes
+
+    def _in_order(
+        self, jobs: Iterator[tuple[range, Work | _Known]], splits: bool = True
+    ) -> Generator[tuple[range, Done | _Known], None, None]:
+        """Yield the results of jobs, in order. `splits`: whether a job may be done in parts."""
         from distributed import CancelledError
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        waiting: deque[tuple[range, Any]] = deque()
-        jobs = iter(self._jobs(turn))
+        waiting: deque[tuple[range, Work | _Known, Any]] = deque()
         try:
             while True:
                 limit = _QUEUED * max(self._cluster.workers, 1)
-                while len(waiting) < limit and (items := next(jobs, None)) is not None:
-                    known = _known(turn, items)
-                    waiting.append((items, self._submit(turn, items) if known is None else known))
+                while len(waiting) < limit and (job := next(jobs, None)) is not None:
+                    waiting.append(self._sent(*job))
                 if not waiting:
                     return
-                items, future = waiting.popleft()
-                if isinstance(future, list):
-                    yield from future
-                    turn.progress(0, len(items))
+                items, work, future = waiting.popleft()
+                if isinstance(work, _Known):
+                    yield items, work
                     continue
                 try:
-                    done, home = self._result(turn, items, future)
+                    done, home = self._result(items, work, future)
                 except KilledWorker:
-                    if len(items) == 1 or _carries_on(turn):
-                        raise _killed(turn, items) from None
+                    if len(items) == 1 or not splits:
+                        raise _killed(self._source, items) from None
                     for item in reversed(items):  # one of them is to blame
-                        one = range(item, item + 1)
-                        waiting.appendleft((one, self._submit(turn, one)))
+                        waiting.appendleft(self._sent(range(item, item + 1), work))
                     continue
                 if isinstance(done, Failed):
                     raise done.error(self._cluster._named(home))
                 self._homes[items] = home
-                yield from self._received(turn, items, done)
+                yield items, done
         except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
             raise _gone(type(error).__name__) from None
         finally:
-            self._cancel([future for _, future in waiting if not isinstance(future, list)])
+            self._cancel([future for *_, future in waiting if future is not None])
 
-    def _result(self, turn: Turn, items: range, future: Any) -> tuple[Done | Failed, str]:
+    def _sent(self, items: range, work: Work | _Known) -> tuple[range, Work | _Known, Any]:
+        return items, work, None if isinstance(work, _Known) else self._submit(items, work)
+
+    def _result(self, items: range, work: Work, future: Any) -> tuple[Done | Failed, str]:
         """Return what a job gives, and its worker.
 
         Dask may leave a job without a worker that preferred one which has died: it is sent again.
@@ -236,7 +277,7 @@ class DaskExecutor:
                 if home is not None and home not in self._cluster.addresses():
                     del self._homes[items]
                     future.cancel()
-                    future = self._submit(turn, items)
+                    future = self._submit(items, work)
 
     def end(self) -> None:
         """Let the workers close the stores of the run, and delete its maps."""
@@ -247,24 +288,20 @@ class DaskExecutor:
         with suppress(Exception):  # the client is closed, and its futures with it
             self._cluster.client.cancel(futures)
 
-    def _submit(self, turn: Turn, items: range) -> Any:
-        job = Job(self._run, turn.counting.tallies, items, turn.scratch.keeping)
+    def _submit(self, items: range, work: Work) -> Any:
         home = self._homes.get(items)
         return self._cluster.client.submit(
-            _count_on_worker, job, pure=False, key=f"uqeval-{uuid.uuid4().hex}",
+            _on_worker, Job(self._run, items, work), pure=False, key=f"uqeval-{uuid.uuid4().hex}",
             workers=None if home is None else [home], allow_other_workers=home is not None,
         )  # fmt: skip
 
-    def _jobs(self, turn: Turn) -> Iterator[range]:
-        """Yield the items of each job: whole batches and blocks, in order."""
-        source = turn.source
-        if _carries_on(turn):
-            ends = {batch.stop for batch in source.batches()} & set(source.chain_ends())
-        else:
-            ends = {batch.stop for batch in source.batches()} & set(turn.blocks.stops())
+    def _jobs(self, source: MapSource, ends: Collection[int] | None) -> Iterator[range]:
+        """Yield the items of each job in order: whole batches, and up to one of the `ends`."""
+        stops = {batch.stop for batch in source.batches()}
+        stops = stops if ends is None else stops & set(ends)
         most = -(-source.items // (_JOBS_A_WORKER * max(self._cluster.workers, 1)))
         start = last = 0
-        for stop in sorted({*ends, source.items}):
+        for stop in sorted({*stops, source.items}):
             is_full = stop - start > most or source.batch_bytes(range(start, stop)) > _MOST_BYTES
             if is_full and last > start:
                 yield range(start, last)
@@ -273,49 +310,47 @@ class DaskExecutor:
         if last > start:
             yield range(start, last)
 
-    def _received(self, turn: Turn, items: range, done: Done) -> Iterator[Items]:
-        turn.scratch.reads(items) if done.is_read else None
-        turn.progress(done.nbytes, len(items))
-        counting = turn.counting
-        for first, packed in done.states:
-            packed_of = dict(zip(counting.tallies, packed, strict=True))
-            yield first, [counting.received(tally, packed_of[tally]) for tally in counting.apart]
+
+def _received(turn: Turn, items: range, done: Done) -> Iterator[Items]:
+    """Yield the states that a worker has counted."""
+    counts: Counts = done.value
+    turn.scratch.reads(items) if counts.is_read else None
+    turn.progress(done.nbytes, len(items))
+    counting = turn.counting
+    for first, packed in counts.states:
+        packed_of = dict(zip(counting.tallies, packed, strict=True))
+        yield first, [counting.received(tally, packed_of[tally]) for tally in counting.apart]
 
 
-def _known(turn: Turn, items: range) -> list[Items] | None:
+def _known(turn: Turn, items: range) -> _Known | None:
     """Return states of an earlier run, if all items have some."""
     known = [(block[0], turn.counting.known_of(block)) for block in turn.blocks.split(items)]
     found = [(first, states) for first, states in known if states is not None]
-    return found if len(found) == len(known) else None
+    return _Known(found) if len(found) == len(known) else None
 
 
-def _count_on_worker(job: Job) -> tuple[Done | Failed, str]:
-    """Count a job; return what it gives, and the address of this worker."""
+def _on_worker(job: Job) -> tuple[Done | Failed, str]:
+    """Do a job; return what it gives, and the address of this worker."""
     from distributed import get_worker
 
     worker = get_worker()
-    return count(job, worker.state.nthreads), worker.address
+    return do(job, worker.state.nthreads), worker.address
 
 
 def _gone(reason: str) -> ClusterError:
     return ClusterError(
-        f"the Dask scheduler is gone ({reason}). Start the cluster again, and run the same command "
-        "with --resume."
+        f"the Dask scheduler is gone ({reason}). Start the cluster again, and run the same "
+        "command; where it has --resume, that goes on from what was counted."
     )
 
 
-def _carries_on(turn: Turn) -> bool:
-    """Return whether states depend on the items before: a job of them cannot be split."""
-    return any(tally.carries_on for tally in turn.counting.tallies)
-
-
-def _killed(turn: Turn, items: range) -> UqevalError:
-    names = turn.source.names
+def _killed(source: MapSource, items: range) -> UqevalError:
+    names = source.names
     shown = f"item {cut(names[items[0]])}"
     if len(items) > 1:
         shown = f"items {cut(names[items[0]])} to {cut(names[items[-1]])}"
     return ClusterError(
-        f"{turn.source.where}: the workers that counted {shown} died each time. Most often the "
+        f"{source.where}: the workers that read {shown} died each time. Most often the "
         "memory of the worker does not hold it: give a smaller --memory, or workers with more, and "
         "look at their logs."
     )

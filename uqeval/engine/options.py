@@ -73,7 +73,7 @@ class Cluster(Protocol):
 
     def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> Any:
         """Return what counts the items of a run that reads these maps, an
-        `engine.passes.ClusterExecutor`. Raises `UsageError`."""
+        `engine.clusters.ClusterExecutor`. Raises `UsageError`."""
 
 
 @documented

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from uqeval.engine.counting import Counted, Counting
 from uqeval.engine.options import shown_size
@@ -130,16 +130,6 @@ class Turn:
 
 #: Counts the items of a turn: yields their states in order, by `counting.apart`.
 Executor = Callable[[Turn], Generator[Items, None, None]]
-
-
-class ClusterExecutor(Protocol):
-    """Counts the items of one run on a cluster."""
-
-    def count(self, turn: Turn) -> Generator[Items, None, None]:
-        """Yield the states of the items of a turn, in order."""
-
-    def end(self) -> None:
-        """Let the workers close the stores of the run, and delete its maps."""
 
 
 def run_pass(

@@ -1,4 +1,4 @@
-"""Count some items in another process: what one worker of a cluster does, whatever the cluster is.
+"""Work on some items in another process: what one worker of a cluster does, whatever it is.
 
 A worker opens the stores itself. The maps of the items that it has read stay with it, for later
 passes; a worker that does not have them reads the items again. It sends packed states, never maps.
@@ -10,10 +10,9 @@ import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval import errors
 from uqeval.engine.counting import Counting
@@ -68,24 +67,49 @@ class Run:
     versions: Mapping[str, str]
 
 
+class Work(Protocol):
+    """What a worker does with the items of a job; it is sent to the worker."""
+
+    def __call__(self, opened: Opened) -> Any:
+        """Return the result, which is sent back. Raises `UqevalError`."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """Some items of a run, to be counted in one pass; `keeping`: later passes need their maps."""
+    """Some items of a run, and what to do with them."""
 
     run: Run
-    tallies: tuple[Tally, ...]
     items: range
-    keeping: bool
+    work: Work
+
+
+@dataclass
+class Opened:
+    """The items of a job, opened by a worker: `items` of the set are all those of `inputs`.
+
+    `scratch` keeps their maps; `workers` threads may take `memory` bytes together.
+    """
+
+    inputs: Inputs
+    scratch: Scratch
+    items: range
+    workers: int
+    memory: int
+    nbytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def advance(self, nbytes: int, items: int) -> None:
+        """Count bytes that are read; several threads call it."""
+        with self._lock:
+            self.nbytes += nbytes
 
 
 @dataclass(frozen=True)
 class Done:
-    """The states of a job: the number of the first of some items in a row, and their states by
-    tally. `nbytes` were read; `is_read`: not from maps of an earlier pass."""
+    """What the work of a job gives; `nbytes` were read for it."""
 
-    states: list[tuple[int, list[PackedItems]]]
+    value: Any
     nbytes: int
-    is_read: bool
 
 
 @dataclass(frozen=True)
@@ -103,7 +127,7 @@ class Failed:
 
 
 @dataclass
-class _Opened:
+class _Kept:
     """What a worker keeps of one run: contents of paths, and inputs and maps by items."""
 
     contents: dict[str, Contents] = field(default_factory=dict)
@@ -114,16 +138,16 @@ class _Opened:
             scratch.__exit__(None, None, None)
 
 
-_runs: OrderedDict[str, _Opened] = OrderedDict()
+_runs: OrderedDict[str, _Kept] = OrderedDict()
 #: One job at a time: its threads are the engine's own.
 _busy = threading.Lock()
 
 
-def count(job: Job, threads: int = 1) -> Done | Failed:
-    """Count the items of a job with `threads` threads, unless the run says how many."""
+def do(job: Job, threads: int = 1) -> Done | Failed:
+    """Do a job with `threads` threads, unless the run says how many."""
     with _busy:
         try:
-            return _count(job, threads)
+            return _do(job, threads)
         except UqevalError as error:
             return Failed(type(error).__name__, str(error))
         except (OSError, MemoryError) as error:  # the disk or the memory of this machine
@@ -137,36 +161,51 @@ def forget(run: str) -> None:
             opened.close()
 
 
-def _count(job: Job, threads: int) -> Done:
+def _do(job: Job, threads: int) -> Done:
     run = job.run
     if (different := differences(run.versions)) != "":
         raise UsageError(f"other versions than the client's: {different}. Install the same.")
     inputs, scratch = _part(run, job.items)
-    scratch.keeping = job.keeping
-    source = job.tallies[0].view.source(inputs.source)
-    counted: set[int] = set()
-    nbytes = 0
-    lock = threading.Lock()
+    opened = Opened(inputs, scratch, job.items, run.workers or threads, run.memory)
+    with inputs.session():
+        value = job.work(opened)
+    return Done(value, opened.nbytes)
 
-    def progress(read: int, items: int) -> None:
-        nonlocal nbytes
-        with lock:
-            nbytes += read
 
-    with ExitStack() as stack:
-        stack.enter_context(inputs.session())
+@dataclass(frozen=True)
+class Counts:
+    """The states of a job: the number of the first of some items in a row, and their states by
+    tally. `is_read`: not from maps of an earlier pass."""
+
+    states: list[tuple[int, list[PackedItems]]]
+    is_read: bool
+
+
+@dataclass(frozen=True)
+class CountTallies:
+    """Counts tallies of one source; `keeping`: later passes need the maps."""
+
+    tallies: tuple[Tally, ...]
+    keeping: bool
+
+    def __call__(self, opened: Opened) -> Counts:
+        """Return the states of the items."""
+        inputs, scratch, first_item = opened.inputs, opened.scratch, opened.items.start
+        scratch.keeping = self.keeping
+        source = self.tallies[0].view.source(inputs.source)
         if source is not inputs.source:  # its maps are not kept
-            source.want(sorted({name for tally in job.tallies for name in tally.reads}))
+            source.want(sorted({name for tally in self.tallies for name in tally.reads}))
             scratch = Scratch(0, False, watch=inputs.watch)
+        counted: set[int] = set()
         scratch.reads = counted.update
-        workers = workers_within(source, Resources(run.workers or threads, run.memory), scratch)
-        counting = Counting(job.tallies, job.tallies, {})
-        turn = Turn(source, scratch, counting, workers, run.memory, progress)
+        workers = workers_within(source, Resources(opened.workers, opened.memory), scratch)
+        counting = Counting(self.tallies, self.tallies, {})
+        turn = Turn(source, scratch, counting, workers, opened.memory, opened.advance)
         states = [
-            (job.items.start + first, [packed for _, packed in states if packed is not None])
+            (first_item + first, [packed for _, packed in states if packed is not None])
             for first, states in count_in_threads(turn)
         ]
-    return Done(states, nbytes, bool(counted))
+        return Counts(states, bool(counted))
 
 
 def differences(expected: Mapping[str, str]) -> str:
@@ -181,7 +220,7 @@ def differences(expected: Mapping[str, str]) -> str:
 
 def _part(run: Run, items: range) -> tuple[Inputs, Scratch]:
     """Return opened inputs of some items, and where their maps are kept."""
-    opened = _runs.setdefault(run.id, _Opened())
+    opened = _runs.setdefault(run.id, _Kept())
     _runs.move_to_end(run.id)
     while len(_runs) > _MOST_RUNS:
         _runs.popitem(last=False)[1].close()

@@ -15,8 +15,8 @@ from uqeval.stores.states.blocks import ItemStates, KnownStates
 from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
+    from uqeval.engine.clusters import ClusterExecutor
     from uqeval.engine.options import RunOptions
-    from uqeval.engine.passes import ClusterExecutor
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.maps.views import View

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.options import Progress, RunOptions, Silent
+from uqeval.engine.options import RunOptions
 from uqeval.errors import UqevalError, listed, number_of
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.inputs.opening import refuse_without_effect
@@ -16,6 +16,7 @@ from uqeval.maps.names import void_of
 from uqeval.maps.sources import Source
 
 if TYPE_CHECKING:
+    from uqeval.engine.remote import Opened
     from uqeval.maps.contract import MapSource
     from uqeval.stores.array import Store, StoredArray
 
@@ -58,15 +59,13 @@ def inspect(
     labels: Given | None = None,
     *,
     full: bool = False,
-    memory: int = 512 * 10**6,
-    workers: int | None = None,
-    progress: Progress | None = None,
+    machine: RunOptions | None = None,
     **options: Any,
 ) -> Inspection:
     """Check a store: arrays, chunks, the values of a few items (`full`: of all), and the cost.
 
-    Raises `UqevalError` for a store that cannot be opened; `problems` lists errors inside others.
-    Options: those of `InputOptions`.
+    On a cluster, the workers read the values. Raises `UqevalError` for a store that cannot be
+    opened; `problems` lists errors inside others. Options: those of `InputOptions`.
     """
     from uqeval.stores.store import open_store
 
@@ -93,7 +92,7 @@ def inspect(
     found.facts["ground truth"] = "yes" if _truth(source) else "none given"
     # The message about missing chunks is enough; errors in their fill values would repeat it.
     if not found.problems:
-        _values(found, inputs, full, memory, RunOptions(workers).threads(), progress or Silent())
+        _values(found, inputs, full, machine or RunOptions())
     return found
 
 
@@ -196,20 +195,41 @@ class _Read:
     timed_items: int = 0
     seconds: float = 0.0
     bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def __add__(self, other: _Read) -> _Read:
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return _Read(*(a + b for a, b in pairs))
 
 
-def _values(
-    found: Inspection, inputs: Inputs, full: bool, memory: int, workers: int, progress: Progress
-) -> None:
+def _values(found: Inspection, inputs: Inputs, full: bool, machine: RunOptions) -> None:
     """Read some items with all checks; estimate from that the cost of all."""
-    source = inputs.source
-    source.want(_readable(source))
+    source, cluster = inputs.source, machine.cluster
+    names = _readable(source)
+    source.want(names)
     batches = source.batches()
     if not full and len(batches) > _SAMPLE:
         batches = [batches[round(i * (len(batches) - 1) / (_SAMPLE - 1))] for i in range(_SAMPLE)]
     need = max(source.batch_bytes(batch) for batch in batches)
-    fits = max(min(workers, memory // need), 0)
-    read = _read(inputs, batches, progress, found.problems)
+    threads = machine.threads() if cluster is None else machine.workers or 1
+    fits = max(min(threads, machine.memory // need), 0)
+    machine.progress.begin("checking values", sum(len(batch) for batch in batches))
+    try:
+        if cluster is None:
+            read = _read(inputs, batches, machine.progress.advance)
+        else:
+            executor = cluster.executor(inputs, machine, names)
+            try:
+                read = _Read()
+                for items, part, nbytes in executor.each(_Reading(), None if full else batches):
+                    read += part
+                    machine.progress.advance(nbytes, len(items))
+            finally:
+                executor.end()
+    finally:
+        machine.progress.end()
+    found.problems += read.problems
+    parallel = max(fits, 1) * (1 if cluster is None else max(cluster.workers, 1))
     found.values = {"items_checked": read.items, "pixels": read.pixels}
     if source.kind == "classes":
         found.values["confidence_1"] = read.confident
@@ -219,7 +239,7 @@ def _values(
     found.cost = {
         "bytes_a_worker": need,
         "workers_within_memory": fits,
-        "seconds_estimated": total / max(fits, 1),
+        "seconds_estimated": total / parallel,
         "bytes_a_second": read.bytes / read.seconds if read.seconds else None,
     }
     if fits == 0:
@@ -229,38 +249,40 @@ def _values(
         )
 
 
-def _read(
-    inputs: Inputs, batches: Sequence[range], progress: Progress, problems: list[str]
-) -> _Read:
-    """Read some batches with all checks; add to `problems` what they find."""
+@dataclass(frozen=True)
+class _Reading:
+    """Reads the items of a job with all checks, on a worker of a cluster."""
+
+    def __call__(self, opened: Opened) -> _Read:
+        return _read(opened.inputs, opened.inputs.source.batches(), opened.advance)
+
+
+def _read(inputs: Inputs, batches: Sequence[range], advance: Callable[[int, int], None]) -> _Read:
+    """Read some batches with all checks."""
     source, read = inputs.source, _Read()
 
     def heartbeat(n: int) -> None:
         read.bytes += n
-        progress.advance(n, 0)
+        advance(n, 0)
 
-    progress.begin("checking values", sum(len(batch) for batch in batches))
     began = time.perf_counter()
-    try:
-        for number, batch in enumerate(batches):
-            try:
-                with inputs.watch.reading(batch):
-                    batch_maps = source.read(batch, heartbeat)
-                for maps in batch_maps:
-                    read.pixels += next(iter(maps.values())).size
-                    if "label" in maps:
-                        read.void += int((maps["label"] == void_of(source.classes)).sum())
-                    if "confidence" in maps:
-                        read.confident += int((maps["confidence"] == 1).sum())
-            except UqevalError as error:
-                problems.append(str(error))
-            read.items += len(batch)
-            if number == 0 and len(batches) > 1:
-                began, read.bytes = time.perf_counter(), 0
-            else:
-                read.timed_items += len(batch)
-            progress.advance(0, len(batch))
-    finally:
-        progress.end()
+    for number, batch in enumerate(batches):
+        try:
+            with inputs.watch.reading(batch):
+                batch_maps = source.read(batch, heartbeat)
+            for maps in batch_maps:
+                read.pixels += next(iter(maps.values())).size
+                if "label" in maps:
+                    read.void += int((maps["label"] == void_of(source.classes)).sum())
+                if "confidence" in maps:
+                    read.confident += int((maps["confidence"] == 1).sum())
+        except UqevalError as error:
+            read.problems.append(str(error))
+        read.items += len(batch)
+        if number == 0 and len(batches) > 1:
+            began, read.bytes = time.perf_counter(), 0
+        else:
+            read.timed_items += len(batch)
+        advance(0, len(batch))
     read.seconds = time.perf_counter() - began
     return read

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.publishing import hidden_path
 from uqeval.engine.options import RunOptions
+from uqeval.engine.passes import Resources, in_order, workers_within
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
@@ -18,6 +21,8 @@ from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 
 if TYPE_CHECKING:
+    from uqeval.engine.passes import Progress as Advance
+    from uqeval.engine.remote import Opened
     from uqeval.maps.reduction import Maps
 
 #: Names of the maps in a store.
@@ -43,11 +48,11 @@ def reduce(
 ) -> Path:
     """Write the maps of all items to a Zarr store at `destination`; return its path.
 
-    `maps`: uncertainties to write (default: all that are defined). Arrays: `mean_probs` [item,
-    class, y, x] and maps [item, y, x], float32; `predictions` and `labels`, uint8 (uint16 from 256
-    classes on). Writes to a temporary name and renames at the end. Raises `UqevalError`.
+    `maps`: uncertainties to write (default: all that are defined). On a cluster, the workers write
+    the maps of their items, so `destination` must be a folder that all see. Arrays: `mean_probs`
+    [item, class, y, x] and maps [item, y, x], float32; `predictions` and `labels`, uint8 (uint16
+    from 256 classes on). Writes to a temporary name and renames at the end. Raises `UqevalError`.
     """
-    from uqeval.engine.passes import Resources, in_order, workers_within
     from uqeval.stores.writing.new_store import NewStore
     from uqeval.stores.zarr import writer as zw
 
@@ -56,40 +61,74 @@ def reduce(
     target = _checked_destination(destination, inputs, overwrite)
     map_names = _wanted_maps(source, maps, mean_probs)
     source.want(map_names)
-    workers = workers_within(source, Resources(options.threads(), options.memory))
-
-    origin = _mean_probs_origin(source)
-    sizes = {source.size(item) for item in range(source.items)}
+    dense = len({source.size(item) for item in range(source.items)}) == 1
     new = hidden_path(target)
-
-    def work(batch: range, check: Callable[[], None]) -> list[Maps]:
-        def heartbeat(nbytes: int) -> None:
-            check()
-            options.progress.advance(nbytes, 0)
-
-        with inputs.watch.reading(batch):
-            maps = source.read(batch, heartbeat)
-        options.progress.advance(0, len(batch))
-        return maps
-
-    store = NewStore(new, source.items, source.names, dense=len(sizes) == 1)
-    with locked(target):
+    writing = _Writing(str(new), source.items, dense, map_names, _mean_probs_origin(source))
+    with locked(target), ExitStack() as stack:
+        stack.callback(zw.discard, new)
         options.progress.begin("reduce", source.items)
-        try:
-            store.create(_attributes(inputs, source))
-            for batch, reduced in in_order(source.batches(), work, workers):
-                for item, values in zip(batch, reduced, strict=True):
-                    for name in map_names:
-                        attributes = origin if name == "mean_probs" else None
-                        store.put(item, _STORED.get(name, name), values[name], attributes)
-            inputs.watch.check_all()
-            shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
-            zw.mark_complete(new)
-            zw.publish(new, target)
-        finally:
-            options.progress.end()
-            zw.discard(new)
+        stack.callback(options.progress.end)
+        NewStore(new, source.items, source.names, dense).create(_attributes(inputs, source))
+        if options.cluster is None:
+            own = Resources(options.threads(), options.memory)
+            writing.write(inputs, 0, own, options.progress.advance)
+        else:
+            executor = options.cluster.executor(inputs, options, map_names)
+            stack.callback(executor.end)
+            for items, _, nbytes in executor.each(writing):
+                options.progress.advance(nbytes, len(items))
+        inputs.watch.check_all()
+        shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
+        zw.mark_complete(new)
+        zw.publish(new, target)
     return target
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """Writes maps of items into the new store at `root`, which is `dense` if all have one size.
+
+    `items` of the whole store; `origin`: attributes of `mean_probs`.
+    """
+
+    root: str
+    items: int
+    dense: bool
+    maps: tuple[str, ...]
+    origin: Mapping[str, str] | None
+
+    def __call__(self, opened: Opened) -> None:
+        """Write the items of a job. Raises `OutputError` where the store is not to be seen."""
+        if not (Path(self.root) / "zarr.json").is_file():
+            raise OutputError(
+                f"{self.root}: the worker does not see the new store there. Write to a folder that "
+                "all hosts share."
+            )
+        own = Resources(opened.workers, opened.memory)
+        self.write(opened.inputs, opened.items.start, own, opened.advance)
+
+    def write(self, inputs: Inputs, first: int, own: Resources, advance: Advance) -> None:
+        """Write the items of `inputs`, the first of which is item `first` of the store."""
+        from uqeval.stores.writing.new_store import NewStore
+
+        source = inputs.source
+
+        def work(batch: range, check: Callable[[], None]) -> list[Maps]:
+            def heartbeat(nbytes: int) -> None:
+                check()
+                advance(nbytes, 0)
+
+            with inputs.watch.reading(batch):
+                maps = source.read(batch, heartbeat)
+            advance(0, len(batch))
+            return maps
+
+        store = NewStore(Path(self.root), self.items, source.names, self.dense, first=first)
+        for batch, reduced in in_order(source.batches(), work, workers_within(source, own)):
+            for item, values in zip(batch, reduced, strict=True):
+                for name in self.maps:
+                    attributes = self.origin if name == "mean_probs" else None
+                    store.put(first + item, _STORED.get(name, name), values[name], attributes)
 
 
 def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:
