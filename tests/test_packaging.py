@@ -42,3 +42,22 @@ def test_no_test_edits_the_path_of_modules() -> None:
     edit = re.compile(r"sys\.path(\.(append|insert|extend)|\[.*\] *=| *\+?=)")
     files = (ROOT / "tests").rglob("*.py")
     assert not [str(path) for path in files if edit.search(path.read_text("utf-8"))]
+
+
+def test_the_image_runs_without_rights_and_has_its_loops_inside() -> None:
+    lines = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    last = [step for step, _ in steps][::-1].index("FROM")
+    final = [" ".join(text.split()) for step, text in steps[-last:]]
+    place = {text.split("=")[0]: k for k, text in enumerate(final)}
+    environment = next(text for text in final if "NUMBA_CACHE_DIR=/opt/uqeval/loops" in text)
+    assert final.index(environment) < place["uqeval warmup"] < place["65532:65532"]
+    extras = next(text for step, text in steps if step == "ARG" and text.startswith("EXTRAS="))
+    known = PYPROJECT["project"]["optional-dependencies"]
+    assert set(extras.partition("=")[2].split(",")) <= set(known)
+    copied = [text.split()[:-1] for step, text in steps if step == "COPY" and "--from" not in text]
+    sources = {name for names in copied for name in names}
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert all((ROOT / name).exists() for name in sources)
+    assert {line[1:] for line in ignored if line.startswith("!")} == sources
+    assert {PYPROJECT["project"]["readme"], *PYPROJECT["project"]["license-files"]} < sources

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -49,3 +50,59 @@ def test_a_cached_kernel_loads_without_what_compiles(
     cached = _jit.kernel(doubled)
     assert cached(1.0) == 2.0
     assert sum(cached.stats.cache_hits.values()) == 1
+
+
+def triple(x):  # type: ignore[no-untyped-def]
+    return 3 * x
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("home_is_writable", [True, False])
+def test_kernels_are_loaded_from_a_folder_that_is_not_writable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home_is_writable: bool
+) -> None:
+    from numba.core import caching
+
+    image, home = tmp_path / "image", tmp_path / "home"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(image))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    assert _jit.kernel(triple)(1.0) == 3.0
+
+    def ensure(self: Any) -> None:
+        if not home_is_writable or not self.get_cache_path().startswith(str(home)):
+            raise PermissionError(30, "Read-only file system")
+        Path(self.get_cache_path()).mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", ensure)
+    loaded = _jit.kernel(triple)
+    assert loaded(1.0) == 3.0
+    assert (sum(loaded.stats.cache_hits.values()), sum(loaded.stats.cache_misses.values())) == (
+        1,
+        0,
+    )
+    files = set(image.rglob("*"))
+    assert loaded(1) == 3  # compiled now
+    assert set(image.rglob("*")) == files
+    assert len(list(home.rglob("*.nbc"))) == home_is_writable
+    folders = _jit.cache_folders()
+    assert folders[loaded.stats.cache_path] is home_is_writable
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_kernel_runs_although_its_cache_is_full(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(self: object, name: str, data: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_jit.IndexDataCacheFile, "_save_data", full)
+    monkeypatch.setattr(_jit, "NOT_SAVED", [])
+    assert _jit.kernel(triple)(1.0) == 3.0
+    assert [error.errno for error in _jit.NOT_SAVED] == [28]
+
+
+@pytest.fixture(autouse=True)
+def _no_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the kernels of these tests."""
+    monkeypatch.setattr(_jit, "KERNELS", [])

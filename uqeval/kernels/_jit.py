@@ -8,13 +8,15 @@ it would let the compiler change results. With `NUMBA_DISABLE_JIT=1` every kerne
 from __future__ import annotations
 
 import gc
+import inspect
 import platform
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 
 @contextmanager
@@ -40,7 +42,14 @@ def _fast_import() -> Iterator[None]:
 with _fast_import():
     import numba
     from numba import types as types
-    from numba.core.caching import FunctionCache
+    from numba.core.caching import (
+        CompileResultCacheImpl,
+        FunctionCache,
+        IndexDataCacheFile,
+        InTreeCacheLocator,
+        UserProvidedCacheLocator,
+        UserWideCacheLocator,
+    )
     from numba.core.runtime import rtsys
     from numba.extending import intrinsic
     from numba.extending import overload as overload
@@ -79,11 +88,42 @@ def _use_wide_vectors() -> None:
             numba.config.CPU_FEATURES = f"{features},-prefer-256-bit"
 
 
+#: Whether kernels are plain Python.
+IS_INTERPRETED = bool(numba.config.DISABLE_JIT)
+#: All kernels of the modules that are imported.
+KERNELS: list[Any] = []
+#: Errors of saving compiled kernels, in order.
+NOT_SAVED: list[OSError] = []
+
+
+def _folder_locators() -> list[Any]:
+    """Return the kinds of cache folders in the order of preference: Numba's own order."""
+    provided = [UserProvidedCacheLocator] if numba.config.CACHE_DIR else []
+    return [*provided, InTreeCacheLocator, UserWideCacheLocator]
+
+
+class _ReadOnlyLocator(InTreeCacheLocator):  # type: ignore[misc]
+    """Cache folder of a kernel if none is writable: kernels are only loaded from it."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """Return the locator without a check that its folder is writable."""
+        return cls(py_func, py_file)
+
+
+class _KernelCacheFolder(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes: ClassVar = [*CompileResultCacheImpl._locator_classes, _ReadOnlyLocator]
+
+
 class _KernelCache(FunctionCache):  # type: ignore[misc]
     """Cache on disk whose kernels load without the parts of Numba that only compile.
 
-    Numba's own cache imports 70 modules first, a third of the time that Numba takes to load.
+    Numba's own cache imports 70 modules first, a third of the time that Numba takes to load. It
+    also ignores folders that are not writable, such as those of a container's image. Here,
+    kernels are loaded from all folders, and saved to the first that is writable.
     """
+
+    _impl_class = _KernelCacheFolder
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled kernel, or None; then everything that compiles is loaded."""
@@ -91,23 +131,75 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         with self._guard_against_spurious_io_errors():
             compiled = self._load_overload(signature, target_context)
         if compiled is None:
+            compiled = self._load_from_other_folders(signature, target_context)
+        if compiled is None:
             _load_without_scipy()
         return compiled
+
+    def _load_from_other_folders(self, signature: Any, target_context: Any) -> Any:
+        """Return the kernel from a folder that is not this cache's own, or None."""
+        key = self._index_key(signature, target_context.codegen())
+        file = inspect.getfile(self._py_func)
+        for locator in (kind(self._py_func, file) for kind in _folder_locators()):
+            if (path := locator.get_cache_path()) != self._cache_path:
+                stored = IndexDataCacheFile(
+                    path, self._impl.filename_base, locator.get_source_stamp()
+                )
+                with suppress(OSError):  # a folder of another user
+                    if (data := stored.load(key)) is not None:
+                        return self._impl.rebuild(target_context, data)
+        return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Save a kernel, unless the folder is read-only or the disk is full.
+
+        The kernel is in memory already. Without a place on disk, the next run compiles it again.
+        """
+        if not isinstance(self._impl.locator, _ReadOnlyLocator):
+            try:
+                super().save_overload(signature, data)
+            except OSError as error:
+                NOT_SAVED.append(error)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` lazily, for the dtypes of its first call, cached on disk.
 
-    Without a place to write the cache (a read-only install and home) it is compiled in every run.
+    Without a place to write the cache (a read-only install and home) it is compiled in every run,
+    unless a cache folder that cannot be written already has it.
     """
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     if numba.config.DISABLE_JIT:
         return dispatcher
+    KERNELS.append(dispatcher)
     try:
         dispatcher._cache = _KernelCache(function)
     except RuntimeError:  # "no locator available"
         _load_without_scipy()
     return dispatcher
+
+
+def compiled_and_loaded() -> tuple[int, int]:
+    """Return how many kernels this process has compiled, and how many it has loaded from a cache.
+
+    A kernel counts once for each combination of dtypes.
+    """
+    stats = [dispatcher.stats for dispatcher in KERNELS]
+    misses, hits = ([s.cache_misses for s in stats], [s.cache_hits for s in stats])
+    return sum(map(Counter.total, misses)), sum(map(Counter.total, hits))
+
+
+def target_cpu() -> str:
+    """Return the name of the CPU that kernels are compiled for."""
+    from llvmlite.binding import get_host_cpu_name
+
+    return str(numba.config.CPU_NAME or get_host_cpu_name())
+
+
+def cache_folders() -> dict[str, bool]:
+    """Return the folder of each kernel's cache, and whether kernels are saved to it."""
+    caches = [k._cache for k in KERNELS if isinstance(k._cache, _KernelCache)]
+    return {c.cache_path: not isinstance(c._impl.locator, _ReadOnlyLocator) for c in caches}
 
 
 if not numba.config.DISABLE_JIT:

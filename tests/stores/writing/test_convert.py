@@ -231,3 +231,12 @@ def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OutputError, match="No space left"):
         convert(source, tmp_path / "y")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "s.npy", "x"]
+
+
+def test_a_video_with_flows_of_both_directions(tmp_path: Path) -> None:
+    """There is a flow less than frames."""
+    flow = np.arange(2 * 4 * 6 * 2, dtype=np.float32).reshape(2, 4, 6, 2)
+    frames = np.zeros((3, 4, 6, 3), np.uint8)
+    np.savez(tmp_path / "v.npz", frames=frames, flow=flow, flow_forward=-flow)
+    convert(tmp_path / "v.npz", tmp_path / "v.zarr")
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "v.zarr")["flow_forward"][:], -flow)

@@ -182,7 +182,7 @@ def _write(
             "Items of different sizes are stored one group an item, by name: give their names."
         )
     for kind, found in forms.items():
-        if len(found) != pieces.items and kind != "flow":
+        if len(found) != pieces.items and kind not in ("flow", "flow_forward"):
             raise StoreError(f"{len(found)} items have {quoted(kind)}, of {pieces.items} in all.")
     attributes = dict(pieces.attributes.pop("uqeval", None) or {})
     default = "labels" if set(forms) == {"labels"} else "predictions"

@@ -1,0 +1,95 @@
+"""`uqeval warmup`: compile what commands need, and save it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uqeval.cli.streams import console, printing
+from uqeval.errors import UsageError, quoted
+
+if TYPE_CHECKING:
+    from uqeval.usecases.warmup import Warmup
+
+#: Commands that need what the metric families need. Last, so that the families show their times.
+_OF_FAMILIES = ("run", "demo")
+
+
+def warmup(
+    commands: Annotated[list[str] | None, typer.Argument(
+        metavar="[COMMAND]...", show_default=False,
+        help="Commands, such as pavpu or run. Default: all.")] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing.")] = False,
+) -> None:  # fmt: skip
+    """Compile what commands need, and save it for later runs, such as in a container's image.
+
+    Runs the commands on small inputs of all data types. Compiled loops are saved in the folder
+    NUMBA_CACHE_DIR, else beside the installed package or in your home folder. Later runs load them,
+    also if they cannot write to that folder.
+
+    Example: NUMBA_CACHE_DIR=/opt/uqeval uqeval warmup run
+    """
+    from uqeval.usecases.warmup import check_cache_folder, warm_up
+
+    names = _checked(commands or [])
+    check_cache_folder()
+    results = warm_up(names, _run)
+    if not quiet:
+        _show(results)
+
+
+def _checked(names: Sequence[str]) -> list[str]:
+    """Return the commands to warm up, all by default. Raises `UsageError` for an unknown name."""
+    from difflib import get_close_matches
+
+    from uqeval.cli.entry import COMMANDS
+
+    others = [name for name in COMMANDS if name not in ("warmup", *_OF_FAMILIES)]
+    known = [*others, *_OF_FAMILIES]
+    for name in names:
+        if name not in known:
+            similar = get_close_matches(name, known, 1)
+            hint = f"did you mean {similar[0]!r}?" if similar else "see uqeval --help."
+            raise UsageError(f"there is no command {quoted(name)} to compile for; {hint}")
+    return list(dict.fromkeys(names)) or known
+
+
+def _run(arguments: Sequence[str]) -> None:
+    """Run a command line in this process, and drop what it prints."""
+    from uqeval.cli.entry import app
+    from uqeval.disk.locks import release_all
+
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            status = app(list(arguments), standalone_mode=False)
+    except UsageError as error:
+        raise AssertionError(f"uqeval {' '.join(arguments)}: {error}") from error
+    finally:
+        release_all()
+    if status:
+        raise AssertionError(f"uqeval {' '.join(arguments)} ended with status {status}")
+
+
+def _show(results: Sequence[Warmup]) -> None:
+    from uqeval.kernels._jit import cache_folders, target_cpu
+    from uqeval.report.tables.table import text_table
+    from uqeval.report.terminal import print_table
+
+    rows = [
+        [result.command, f"{result.compiled:,}", f"{result.loaded:,}", f"{result.seconds:.1f} s"]
+        for result in results
+        if result.compiled + result.loaded or len(results) == 1
+    ]
+    compiled, seconds = sum(r.compiled for r in results), sum(r.seconds for r in results)
+    with printing():
+        stdout = console()
+        print_table(text_table("", ["", "compiled", "from the cache", "time"], rows), stdout)
+        where = "".join(f" in {folder}" for folder in cache_folders())
+        stdout.print(
+            f"{compiled:,} loops compiled for the CPU {target_cpu()} in {seconds:.1f} s, saved"
+            f"{where}", highlight=False, soft_wrap=True,
+        )  # fmt: skip
