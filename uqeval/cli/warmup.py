@@ -39,7 +39,7 @@ def warmup(
     check_cache_folder()
     results = warm_up(names, _run)
     if not quiet:
-        _show(results)
+        _show([r for r in results if commands or r.compiled or r.loaded])
 
 
 def _checked(names: Sequence[str]) -> list[str]:
@@ -75,6 +75,7 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _show(results: Sequence[Warmup]) -> None:
+    """Print what each command needed, and where it is saved."""
     from uqeval.kernels._jit import cache_folders, target_cpu
     from uqeval.report.tables.table import text_table
     from uqeval.report.terminal import print_table
@@ -82,7 +83,6 @@ def _show(results: Sequence[Warmup]) -> None:
     rows = [
         [result.command, f"{result.compiled:,}", f"{result.loaded:,}", f"{result.seconds:.1f} s"]
         for result in results
-        if result.compiled + result.loaded or len(results) == 1
     ]
     compiled, seconds = sum(r.compiled for r in results), sum(r.seconds for r in results)
     with printing():
