@@ -143,3 +143,26 @@ def test_the_base_of_entropies(complete: Path, expected: dict[str, Any]) -> None
     bits = nats["uncertainty_threshold"] / np.log(2)
     assert found["uncertainty_threshold"] == pytest.approx(bits, rel=1e-6)
     refused(run_uqeval("failure", complete, "--log-base", "1"), "--log-base 1")
+
+
+def test_whole_items(complete: Path, tmp_path: Path) -> None:
+    report = failure(complete, "--images", "--confidence", "max", "-o", tmp_path / "r.json")
+    record = report["results"]["image_failure"]
+    items = [item["image_failure"] for item in report["items"]]
+    assert record["curve"]["risk"][-1] == pytest.approx(np.mean([own["risk"] for own in items]))
+    assert report["settings"]["image_failure"]["confidence"] == "max"
+    shown = run_well("failure", complete, "--images").stdout
+    assert "Failure detection of whole items" in shown and "Kendall's τ" in shown
+    failure(complete, "-o", tmp_path / "pixels.json")
+    later = failure(tmp_path / "pixels.json", "--images", "--confidence", "max")
+    assert later["results"]["image_failure"] == record
+    assert later["results"]["failure"]["auroc"] > 0
+
+
+def test_options_of_items_and_of_pixels(complete: Path, tmp_path: Path) -> None:
+    refused(run_uqeval("failure", complete, "--risk", "dice"), "--risk", "--images")
+    (tmp_path / "r.json").write_text("{}")
+    report = tmp_path / "r.json"
+    refused(run_uqeval("failure", report, complete, "--images"), "is no report")
+    refused(run_uqeval("failure", report, "--images", "--region", "boundary:3"), "--region")
+    refused(run_uqeval("failure", report, "--images"), "r.json")

@@ -13,10 +13,14 @@ from uncertainties import ANYTHING, CONFIDENCE, ENTROPY
 
 from uqeval.maps.names import void_of
 from uqeval.tallies import (
+    AboveThreshold,
     Cuts,
     Error,
     ItemCurves,
     ItemFailure,
+    ItemPatchMaximum,
+    ItemPercentile,
+    Patches,
     RankedErrors,
     Tally,
     Undetected,
@@ -41,6 +45,11 @@ EXAMPLES: tuple[Tally, ...] = (
     ItemCurves(ENTROPY, BRIER, 4),
     ItemCurves(ANYTHING, WRONG, 4, Cuts(50, "quantile", "together")),
     ItemCurves(CONFIDENCE, BRIER, 300, Cuts(10, "truncate"), True),
+    ItemPercentile(ENTROPY, 4, 95.0),
+    ItemPercentile(ANYTHING, 4, 50.0),
+    ItemPatchMaximum(Patches(ENTROPY, 4, 3, 1)),
+    AboveThreshold(ENTROPY, 4, 0.25),
+    AboveThreshold(ANYTHING, 4, 0.0),
 )
 
 
@@ -120,9 +129,48 @@ def _item_curves(tally: Any, items: Sequence[Maps]) -> State:
     return state
 
 
+def _item_percentile(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        _, u, _ = _pixels(tally, tally.uncertainty, maps)
+        if len(u):
+            value = np.percentile(np.sort(u).astype("f8"), tally.percentile)
+            state["pixels"] += len(u)
+            state["value"][...] = max(state["value"][0], value)
+    return state
+
+
+def _item_patch_maximum(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    n = tally.patches.window
+    for maps in items:
+        u = naive.uncertainty(maps, tally.patches.uncertainty.name)
+        known = maps["label"] < void_of(tally.patches.classes)
+        for y, x in np.ndindex(*(max(size - n + 1, 0) for size in u.shape)):
+            box = slice(y, y + n), slice(x, x + n)
+            if known[box].any():
+                mean = np.float32(math.fsum(u[box][known[box]].tolist()) / known[box].sum())
+                state["patches"] += 1
+                state["value"][...] = max(state["value"][0], mean)
+    return state
+
+
+def _above_threshold(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        _, u, _ = _pixels(tally, tally.uncertainty, maps)
+        reaching = [float(v) for v in u if v >= np.float32(tally.threshold)]
+        state["counts"] += (len(u), sum(v > np.float32(tally.threshold) for v in u), len(reaching))
+        state["total"] += math.fsum(reaching)
+    return state
+
+
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     ItemCurves: _item_curves,
     ItemFailure: _item_failure,
     RankedErrors: _ranked_errors,
     Undetected: _undetected,
+    ItemPercentile: _item_percentile,
+    ItemPatchMaximum: _item_patch_maximum,
+    AboveThreshold: _above_threshold,
 }

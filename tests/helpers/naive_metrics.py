@@ -16,6 +16,7 @@ from typing import Any
 
 import naive
 import naive_calibration
+import naive_images
 import naive_ranked
 import naive_regression
 import naive_tracks
@@ -130,6 +131,23 @@ class Classes:
 
 
 @dataclass(frozen=True, eq=False)
+class Images:
+    """Class predictions as `Classes`; risk 1 - mIoU and confidence minus the mean entropy."""
+
+    classes: Classes
+
+    @functools.cached_property
+    def image_failure(self) -> dict[str, Any]:
+        own = self.classes
+        pairs = zip(own.labels, own.map("prediction"), strict=True)
+        count = own.probs.shape[2]
+        risks = [1 - naive.segmentation(y[None], p[None], count)["miou"] for y, p in pairs]
+        known = own.labels != VOID
+        means = [float(np.mean(u[k].astype("f8"))) for u, k in zip(own.entropy, known, strict=True)]
+        return naive_images.image_failure(risks, means, float(np.median(risks)))
+
+
+@dataclass(frozen=True, eq=False)
 class Numbers:
     """`mean`, `std` and `target`, float32 [item, y, x]; unknown targets are NaN."""
 
@@ -226,6 +244,9 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "failure": (
         "auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc",
         "risk_at_coverage", "coverage_at_risk", "undetected_error_rate",
+    ),
+    "image_failure": (
+        "aurc", "e_aurc", "augrc", "auroc", "spearman", "kendall", "mean_risk",
     ),
     "sparsification": ("ause", "aurg"),
     "regression": (

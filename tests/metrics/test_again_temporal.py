@@ -90,8 +90,8 @@ def test_all_items_have_the_results_of_the_run(tmp_path: Path, settings: dict[st
     assert not {*again.over_items().means} & {*scores}
     assert ("tracks" in scores) == bool(settings.get("tracks"))
     assert again.approximate == frozenset()
-    ((name, fields),) = again.over_items().correlations.items()
-    pairs = [tuple(item["temporal"][f] for f in fields) for item in found.report.items]
+    ((name, of_fields),) = again.over_items().of_fields.items()
+    pairs = [tuple(item["temporal"][f] for f in of_fields.fields) for item in found.report.items]
     assert ts.correlation(pairs)[0] == read(expected, name)
 
 

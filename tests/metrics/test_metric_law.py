@@ -28,6 +28,7 @@ ITEMS, CLASSES = 2, 3
 #: What makes a metric worse where it is another thing than what makes its family worse.
 WORSE = {
     "pavpu.p_accurate": "errors",
+    "image_failure.mean_risk": "errors",
     "pavpu.per_class.p_accurate": "errors",
     "pavpu.pavpu_peak.value": "errors",
     "regression.sharpness": "wide",
@@ -42,7 +43,8 @@ WORSE = {
 }
 WORSE_FAMILY = {
     "segmentation": "errors", "pavpu": "uncertainty", "calibration": "overconfident",
-    "failure": "uncertainty", "sparsification": "uncertainty", "regression": "errors",
+    "failure": "uncertainty", "image_failure": "uncertainty", "sparsification": "uncertainty",
+    "regression": "errors",
     "nmerci": "uncertainty", "divergence": "reference", "temporal": "flow",
 }  # fmt: skip
 #: Relative, where it is another than 1e-9: maps are float32, and a sum or a search has its own.
@@ -144,9 +146,34 @@ def film(worse: str = "") -> naive_metrics.Video:
     return naive_metrics.Video(dict(own.frames), ids, labels)
 
 
-DATA = {"classes": classes, "numbers": numbers, "reference": reference, "video": film}
+@functools.cache
+def images(worse: str = "") -> naive_metrics.Images:
+    """Nine items, the worse the more of their pixels have other labels and are uncertain."""
+    rng = np.random.default_rng(11)
+    truth = rng.integers(0, CLASSES, (9, 6, 8))
+    noise = np.linspace(0.5, 4, 9)[:, None, None, None]
+    noise[[2, 3]] = noise[[3, 2]]
+    means = 3 * np.eye(CLASSES)[truth] + noise * rng.normal(size=(9, 6, 8, CLASSES))
+    sharp = 1 / noise if worse != "uncertainty" else 1 / noise[::-1]
+    z = np.exp(sharp * (means - means.max(-1, keepdims=True)))
+    probs = (z / z.sum(-1, keepdims=True)).transpose(0, 3, 1, 2)[:, None].astype("f4")
+    labels = truth.astype("u1")
+    labels[:, 0] = naive_metrics.VOID
+    if worse == "errors":
+        labels[:, 1:3] = (labels[:, 1:3] + 1) % CLASSES
+    return naive_metrics.Images(naive_metrics.Classes(probs, labels))
+
+
+DATA = {
+    "classes": classes,
+    "images": images,
+    "numbers": numbers,
+    "reference": reference,
+    "video": film,
+}
 KINDS = {
     "segmentation": "classes", "pavpu": "classes", "calibration": "classes", "failure": "classes",
+    "image_failure": "images",
     "sparsification": "classes", "regression": "numbers", "nmerci": "numbers",
     "divergence": "reference", "temporal": "video",
 }  # fmt: skip
@@ -161,6 +188,9 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
         if worse == "no_errors":
             families = {"calibration": {}}
         return uqeval.evaluate(own.probs, own.labels, families, **options).results
+    if kind == "images":
+        own = images(worse).classes
+        return uqeval.evaluate(own.probs, own.labels, ["image_failure"], **options).results
     if kind == "numbers":
         values = numbers(worse)
         arrays = {"mean": values.mean, "std": values.std}

@@ -10,12 +10,12 @@ import pytest
 from saved_runs import CLASS_NAMES, run, scoring, stack
 
 import uqeval
+from uqeval.metrics._weighted import correlation
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import Score, find
 from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked
-from uqeval.statistics.weighted import correlation
 from uqeval.statistics.weighting import Subset, Weighting
 from uqeval.tallies import Field, Tally
 from uqeval.tallies._loading import LoadedItems

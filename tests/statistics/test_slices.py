@@ -13,7 +13,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.lookup import Score, find
 from uqeval.statistics.options import CutOptions
 from uqeval.statistics.slices import default_cuts, slice_items, slices
-from uqeval.statistics.table import ItemTable, read_table
+from uqeval.stores.item_table import ItemTable, read_table
 
 NAMES = ("a", "b", "c")
 

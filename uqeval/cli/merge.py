@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,28 +33,15 @@ def merge(
     Example: uqeval merge part1.json part2.json part3.json -o report.json
     """
     from uqeval.cli.finish import check_outputs, deliver, refuse_other_format, states_path
+    from uqeval.usecases.merge import files_of
     from uqeval.usecases.merge import merge as join
 
     refuse_other_format(shared)
     o.refuse_draws_without_level(shared.typed, shared.ci)
     states_file = states_path(shared)
-    check_outputs(shared.output, shared.csv, states_file, inputs=[*_files(parts), shared.slices])
+    check_outputs(shared.output, shared.csv, states_file, inputs=[*files_of(parts), shared.slices])
     report = join(
         parts, states=states_file, allow_missing=allow_missing, threshold=threshold,
         **shared.values_of(*o.CUTS),
     )  # fmt: skip
     deliver(report, shared)
-
-
-def _files(parts: list[str]) -> list[Path]:
-    """Return all files that are read: reports and their states, also those of folders."""
-    from uqeval.usecases.merge import SUFFIX
-
-    paths: list[Path] = []
-    for path in map(Path, parts):
-        if path.is_dir():
-            paths += path.glob(f"*{SUFFIX}")
-            paths += path.glob("*.json")
-        else:
-            paths += [path, Path(f"{path.with_suffix('')}{SUFFIX}")]
-    return paths

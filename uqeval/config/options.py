@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Metrics are imported only when needed: rules files do not set their options.
 
 #: Options whose value is a file or a store.
-PATHS = ("threshold_from", "fit_on", "reference", "flow_path")
+PATHS = ("threshold_from", "fit_on", "item_table", "reference", "flow_path")
 
 
 @dataclass(frozen=True)

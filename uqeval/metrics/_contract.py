@@ -53,6 +53,9 @@ class Metric:
     advice: str = dataclasses.field(default="", kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    #: The field beside it that is defined in the units (items, groups) that it is computed from,
+    #: where a single unit has no value of the score itself.
+    units_with: str = dataclasses.field(default="", kw_only=True)
     #: The field of rows by class that belongs to it, where it has another name there.
     of_class: str = dataclasses.field(default="", kw_only=True)
 

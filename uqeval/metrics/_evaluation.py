@@ -87,17 +87,31 @@ class Run:
 
 
 @dataclass(frozen=True)
+class OfFields:
+    """A score of sets of items that is computed from fields of the items' records.
+
+    `score(weights, *values)` returns it for `weights` [set, item], how often each item is in each
+    set, and `values` [item] of each of the `fields`, NaN where one is undefined: [set], NaN where
+    the score is undefined.
+    """
+
+    fields: tuple[str, ...]
+    score: Callable[..., NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
 class OverItems:
     """Scores that are computed from single items, not from counts of all items together.
 
     `means`: each is the mean of a field of the items' records, where it is defined.
-    `correlations`: each is Pearson's r of two such fields. `of_states`: each is the mean of values
-    that are read from the items' own states of a tally, where they are defined.
+    `of_fields`: each is computed from several such fields, with a weight for each item.
+    `of_states`: each is the mean of values that are read from the items' own states of a tally,
+    where they are defined.
     An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
     """
 
     means: Mapping[str, str] = field(default_factory=dict)
-    correlations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    of_fields: Mapping[str, OfFields] = field(default_factory=dict)
     of_states: Mapping[str, tuple[Tally, Callable[[State], Sequence[float | None]]]] = field(
         default_factory=dict
     )
@@ -155,6 +169,13 @@ class Evaluation(ABC, Generic[Settings]):
     @abstractmethod
     def maps(self) -> set[str]:
         """Return the names of the maps that the passes read."""
+
+    def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
+        """Learn which other evaluations, by key, the same run has. Called before it reads data."""
+
+    def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
+        """Learn the items' records of an earlier run, in which this evaluation has a key. Called
+        before `fit` runs on saved states."""
 
     def fit(self) -> Passes:
         """Fit on the whole set; put each number into `fitted` as soon as it is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.keys import Key
@@ -48,6 +48,12 @@ class InView(Evaluation[Any]):
     def can_score(self) -> bool:
         return self.inner.can_score
 
+    def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
+        self.inner.use_evaluations(evaluations)
+
+    def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
+        self.inner.use_items(key, items)
+
     def maps(self) -> set[str]:
         return self.view.inputs(self.inner.maps())
 
@@ -79,7 +85,7 @@ class InView(Evaluation[Any]):
         inner = self.inner.over_items()
         return OverItems(
             inner.means,
-            inner.correlations,
+            inner.of_fields,
             {
                 name: (self._in_view(tally), function)
                 for name, (tally, function) in inner.of_states.items()

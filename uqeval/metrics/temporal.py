@@ -17,8 +17,9 @@ from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
-from uqeval.metrics._evaluation import Evaluation, OverItems, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Run, TallyResult
 from uqeval.metrics._family import Family, variants
+from uqeval.metrics._weighted import correlation as pearson
 from uqeval.metrics.temporal_means import (
     correlation,
     mean_fields,
@@ -127,7 +128,7 @@ class Temporal(Evaluation[TemporalSettings]):
         frames = self._frames
         return OverItems(
             mean_fields(self.settings),
-            {"correlation.r": ("tc", "miou")} if frames else {},
+            {"correlation.r": OfFields(("tc", "miou"), pearson)} if frames else {},
             {"miou_mean": (frames, frame_scores)} if frames else {},
             "cut" if self.settings.drop_cuts else None,
             frozenset({self._pairs}),

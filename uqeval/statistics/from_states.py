@@ -66,7 +66,7 @@ class FromStates:
             resampling = Resampling(units, unit=name)
             self._samples[key] = Samples([scoring], [items], resampling, self._named)
         samples = self._samples[key]
-        defined = np.isfinite(samples.scores("alone", text)[0]).sum()
+        defined = samples.defined(text)[0].sum()
         return Units(name, samples.resampling.units, int(defined))
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:

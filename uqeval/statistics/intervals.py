@@ -113,7 +113,7 @@ class _Case:
     def of(cls, samples: Samples, text: str, level: float) -> _Case:
         metric = metric_at(text)
         assert metric is not None
-        defined = int(np.isfinite(samples.scores("alone", text)[0]).sum())
+        defined = int(samples.defined(text)[0].sum())
         return cls(samples, text, metric, level, samples.value(text), defined)
 
     @property
@@ -275,7 +275,8 @@ def defined_in_both(
     samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,))
 ) -> int:
     """Return the number of units in which a score is defined in all of these runs."""
-    return int(np.isfinite(_changes(samples.scores("alone", text), runs, False)).sum())
+    first, second = (samples.defined(text)[list(rows)].all(axis=0) for rows in runs)
+    return int((first & second).sum())
 
 
 def _changes(

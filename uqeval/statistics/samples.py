@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from uqeval.records.addresses import Address
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.kinds import DRAWN, kind_of
+from uqeval.statistics.kinds import DRAWN, kind_of, metric_at
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.weighting import ItemSets, Subset
 
@@ -99,6 +100,18 @@ class Samples:
     def value(self, address: str, run: int = 0) -> float:
         """Return the score of all items, NaN where it is undefined."""
         return float(self.scores("whole", address)[run, 0])
+
+    def defined(self, address: str) -> NDArray[np.bool_]:
+        """Return the units that the score at an address is computed from: [run, unit].
+
+        They are those in which the score is defined, or the field that its metric names instead.
+        """
+        metric = metric_at(address)
+        if metric is not None and metric.units_with:
+            parsed = Address.parse(address)
+            fields = (*parsed.fields[: -len(metric.field.split("."))], metric.units_with)
+            address = dataclasses.replace(parsed, fields=fields).within
+        return np.isfinite(self.scores("alone", address))
 
     def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> NDArray[np.float64]:
         """Return scores of blocks of sets of units: [run, set, address]."""

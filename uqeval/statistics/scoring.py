@@ -20,12 +20,11 @@ from uqeval.statistics.blas import one_blas_thread
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
-from uqeval.statistics.weighted import correlation
 from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
-    from uqeval.metrics._evaluation import Evaluation, Gaps
+    from uqeval.metrics._evaluation import Evaluation, Gaps, OfFields
     from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies import Tally
 
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 #: Numbers of folded states that are scored at a time, of the sets of one variant (8 MB).
 #: Fixed, so that sums have the same bits whatever memory there is.
 _BLOCK = 1 << 20
+#: Weights of items that are made at a time (16 MB).
+_WEIGHTS = 1 << 21
 #: So many blocks are scored at a time, each by a thread.
 _THREADS = 4
 
@@ -271,7 +272,7 @@ class Scoring:
                     tally_items = items.only(self._kept(key))
                 states[tally] = stacked.state(stacked.folded(tally_items), 0)
             record = evaluation.scores(states)
-            for name in (*over.means, *over.correlations, *over.of_states):
+            for name in (*over.means, *over.of_fields, *over.of_states):
                 set_score(record, name, float(means[key, name][0]))
             own_key = Key.parse(key)
             if own_key.part:
@@ -286,13 +287,13 @@ class Scoring:
         evaluations: Mapping[str, Evaluation[Any]],
         fields: Collection[str] | None = None,
     ) -> dict[tuple[str, str], NDArray[np.float64]]:
-        """Return what is a mean of, or a correlation between, fields of the items' records: [set];
-        of names whose first words are `fields` (None: all).
+        """Return what is computed from fields of the items' records: [set]; of names whose first
+        words are `fields` (None: all).
         """
         means = {}
         for key, evaluation in evaluations.items():
             over = evaluation.over_items()
-            names = (*over.means, *over.correlations, *over.of_states)
+            names = (*over.means, *over.of_fields, *over.of_states)
             if fields is not None:
                 names = tuple(name for name in names if name.partition(".")[0] in fields)
             kept_sets = sets
@@ -301,12 +302,21 @@ class Scoring:
             for name in names:
                 if name in over.means:
                     means[key, name] = kept_sets.mean(self._column(key, over.means[name]))
-                elif name in over.correlations:
-                    x, y = (self._column(key, field) for field in over.correlations[name])
-                    means[key, name] = correlation(kept_sets.dense(self.items), x, y)
+                elif name in over.of_fields:
+                    means[key, name] = self._of_fields(key, over.of_fields[name], kept_sets)
                 else:
                     means[key, name] = sets.mean(self._of_states(key, name))
         return means
+
+    def _of_fields(self, key: str, of_fields: OfFields, sets: ItemSets) -> NDArray[np.float64]:
+        """Return a score of fields of the items' records [set], for some sets at a time."""
+        values = [self._column(key, field) for field in of_fields.fields]
+        step = max(_WEIGHTS // max(self.items, 1), 1)
+        scores = [
+            of_fields.score(sets.part(slice(first, first + step)).dense(self.items), *values)
+            for first in range(0, sets.sets, step)
+        ]
+        return np.concatenate(scores) if scores else np.zeros(0)
 
     def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
         """Return the values computed from the states of single items, [item, value]."""

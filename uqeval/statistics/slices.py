@@ -11,8 +11,8 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import intervals
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.table import ItemTable
 from uqeval.statistics.units import resampling_for
+from uqeval.stores.item_table import ItemTable
 
 if TYPE_CHECKING:
     from uqeval.statistics.options import CutOptions

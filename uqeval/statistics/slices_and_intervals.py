@@ -24,8 +24,8 @@ from uqeval.statistics.options import CASE, CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.slices import SMALL, default_cuts, slice_items, slices
-from uqeval.statistics.table import ItemTable, read_table
 from uqeval.statistics.units import cases_of, resampling_for
+from uqeval.stores.item_table import ItemTable, read_table
 
 
 def check_cut(

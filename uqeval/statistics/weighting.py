@@ -174,6 +174,11 @@ class Each(ItemSets):
     def at(self, places: NDArray[np.int64], items: int) -> Each:
         return Each(places[self.chosen])
 
+    def dense(self, items: int) -> Array:
+        weights = np.zeros((self.sets, items), np.int64)
+        weights[np.arange(self.sets), self.chosen] = 1
+        return weights
+
 
 class AllBut(ItemSets):
     """One set for each of `chosen` items, which has all others of them, each once.
@@ -244,6 +249,12 @@ class AllBut(ItemSets):
     def at(self, places: NDArray[np.int64], items: int) -> AllBut:
         return AllBut(places[self.chosen], self._rows)
 
+    def dense(self, items: int) -> Array:
+        weights = np.zeros((self.sets, items), np.int64)
+        weights[:, self.chosen] = 1
+        weights[np.arange(self.sets), self.chosen[self._rows.start : self._rows.stop]] = 0
+        return weights
+
 
 class InUnits(ItemSets):
     """Sets of units of items; `unit_of`: the unit of each item, -1 for none."""
@@ -261,6 +272,11 @@ class InUnits(ItemSets):
 
     def part(self, rows: slice) -> InUnits:
         return InUnits(self._units.part(rows), self._unit_of, self._count)
+
+    def dense(self, items: int) -> Array:
+        weights = np.append(self._units.dense(self._count), np.zeros((self.sets, 1), int), axis=1)
+        of_items: Array = weights[:, self._unit_of]
+        return of_items
 
     def at(self, places: NDArray[np.int64], items: int) -> InUnits:
         unit_of = np.full(items, -1)
@@ -282,6 +298,9 @@ class _Kept(ItemSets):
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
         kept_values = np.where(self._is_kept[:, None], values, identity)
         return self._inner.extremes(best, kept_values, identity)
+
+    def dense(self, items: int) -> Array:
+        return self._inner.dense(items) * self._is_kept.astype(np.int64)
 
     def part(self, rows: slice) -> _Kept:
         return _Kept(self._inner.part(rows), self._is_kept)

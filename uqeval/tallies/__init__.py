@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from uqeval.tallies.item_curves import Cuts, ItemCurves
     from uqeval.tallies.item_errors import ItemErrors
     from uqeval.tallies.item_failure import ItemFailure
+    from uqeval.tallies.item_uncertainty import AboveThreshold, ItemPatchMaximum, ItemPercentile
     from uqeval.tallies.moments import Moments
     from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
     from uqeval.tallies.proper_scores import ProperScores
@@ -64,6 +65,7 @@ _NAMES = {
     "item_curves": "Cuts ItemCurves",
     "item_errors": "ItemErrors",
     "item_failure": "ItemFailure",
+    "item_uncertainty": "AboveThreshold ItemPatchMaximum ItemPercentile",
     "moments": "Moments",
     "patches": "ItemPatchCounts PatchCounts Patches",
     "proper_scores": "ProperScores",
@@ -100,6 +102,7 @@ def _value(name: str) -> Any:
 
 __all__ = [
     "TALLIES",
+    "AboveThreshold",
     "AccuracyByUncertainty",
     "AdaptiveReliability",
     "Bins",
@@ -121,6 +124,8 @@ __all__ = [
     "ItemErrors",
     "ItemFailure",
     "ItemPatchCounts",
+    "ItemPatchMaximum",
+    "ItemPercentile",
     "Likelihoods",
     "Moments",
     "PairCounts",

@@ -83,7 +83,9 @@ def _check_states(
     from uqeval.stores.states.writer import partial_path
 
     state_paths = [
-        options.get(name) for options in families.values() for name in ("threshold_from", "fit_on")
+        options.get(name)
+        for options in families.values()
+        for name in ("threshold_from", "fit_on", "item_table")
     ]
     refuse_overlap([states, partial_path(states)], paths_in([*inputs, *state_paths]))
 

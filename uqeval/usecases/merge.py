@@ -17,7 +17,7 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
-from uqeval.usecases.merged_results import merged_results
+from uqeval.usecases.merged_results import add_families, merged_results
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
@@ -33,6 +33,7 @@ def merge(
     states: str | Path | None = None,
     allow_missing: bool = False,
     threshold: str | float | None = None,
+    metrics: Mapping[str, Mapping[str, Any]] | None = None,
     **options: Any,
 ) -> Report:
     """Join the saved states of parts of a run, or of runs over different items, into one report.
@@ -41,6 +42,7 @@ def merge(
     report is as it was, with the intervals and slices that are asked for now. `states`: file for
     the states of all. `allow_missing`: parts may be missing; the report is then partial.
     `threshold`: of uncertainty, for the PAvPU in place of that of the run, one that its curve has.
+    `metrics`: further families with their options, as far as the states hold what they need.
 
     Raises `UsageError` for what cannot be joined, `StoreError` for files that are no states.
     """
@@ -58,7 +60,8 @@ def merge(
             [states], [*report_files, *(file.path for file in files), cut_options.slices]
         )
     with content_of(" + ".join(str(file.path) for file in files)):
-        report, merged_states = _merge_states(files, allow_missing, threshold, states)
+        further = dict(metrics or {})
+        report, merged_states = _merge_states(files, allow_missing, threshold, further, states)
         report.timing["seconds"] = time.perf_counter() - began
         if not cut_options.wanted:
             return report
@@ -72,6 +75,7 @@ def _merge_states(
     files: list[SavedStates],
     allow_missing: bool,
     threshold: str | float | None,
+    further: Mapping[str, Mapping[str, Any]],
     states: str | Path | None,
 ) -> tuple[Report, MergedStates]:
     """Return the report of all files, and their states as those of one."""
@@ -91,6 +95,9 @@ def _merge_states(
         record = _recorded(files[0])
     else:
         record = merged_results(merged_states)
+    if further:
+        add_families(merged_states, record, further)
+        merged_states.index["settings"] = record["settings"]
     merged_states.index |= {name: record[name] for name in ("results", "numerics")} | {
         "records": record["items"], "fitted": record.pop("fitted"), "metrics": record["metrics"],
     }  # fmt: skip
@@ -191,3 +198,15 @@ def _write(merged_states: MergedStates, path: str | Path) -> str:
                 writer.add(key, first, block)
                 first += block.items
         return writer.finish(merged_states.index)
+
+
+def files_of(parts: Sequence[str | Path]) -> list[Path]:
+    """Return all files that are read: reports and their states, also those of folders."""
+    paths: list[Path] = []
+    for path in map(Path, parts):
+        if path.is_dir():
+            paths += path.glob(f"*{SUFFIX}")
+            paths += path.glob("*.json")
+        else:
+            paths += [path, Path(f"{path.with_suffix('')}{SUFFIX}")]
+    return paths

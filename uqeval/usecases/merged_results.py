@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError, cut
@@ -40,9 +41,10 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
         for family, evaluations_of_family in variants.values()
         for key, evaluation in evaluations_of_family.items()
     }
-    for group in groups_of(
-        shared({key: evaluation.unfitted() for key, (_, evaluation) in evaluations.items()})
-    ):
+    fresh = shared({key: evaluation.unfitted() for key, (_, evaluation) in evaluations.items()})
+    for key, evaluation in fresh.items():
+        evaluation.use_items(key, merged_states.index["records"])
+    for group in groups_of(fresh):
         running, totals = replay(drive(group), lambda tally: saved_result(merged_states, tally))
         for key in group:
             if running:
@@ -56,6 +58,51 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     return totals | {
         "fitted": {key: section.fitted for key, section in sections.items()},
         "metrics": metrics,
+    }
+
+
+def add_families(
+    merged_states: MergedStates, record: dict[str, Any], families: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Add further families to the record of a run, from its states and the records of its items.
+
+    Raises `UsageError` for a family that the run has, or that needs more than the states hold.
+    """
+    from uqeval.metrics._driver import drive, replay
+    from uqeval.statistics.variants import info_of
+    from uqeval.usecases.plans import known_families
+    from uqeval.usecases.report_of_run import collect
+
+    info = info_of(merged_states.index["facts"])
+    sections: dict[str, Section] = {}
+    for family in known_families(families, info):
+        for key, settings in family.settings(families[family.name], info).items():
+            if key in record["results"]:
+                raise UsageError(
+                    f"{merged_states.path}: has {key} already; uqeval merge joins or recomputes it."
+                )
+            for name, evaluation in family.evaluations(key, settings, info).items():
+                evaluation.use_items(name, record["items"])
+                is_complete, group = replay(
+                    drive({name: evaluation}), lambda tally: saved_result(merged_states, tally)
+                )
+                if not is_complete:
+                    raise UsageError(
+                        f"{merged_states.path}: do not hold the counts that {name} needs. "
+                        f"Evaluate {' '.join(map(quote, info.paths)) or info.where} with it, or "
+                        "name numbers that the report has, such as a field of its items."
+                    )
+                sections |= group
+        metrics = {metric.id: metric.record() for metric in family.metrics}
+        record["metrics"] = dict(record["metrics"]) | metrics
+    totals = collect(sections, info.names)
+    for name in ("results", "settings", "numerics"):
+        record[name] = dict(record[name]) | totals[name]
+    pairs = zip(record["items"], totals["items"], strict=True)
+    record["items"] = [dict(item) | added for item, added in pairs]
+    record["warnings"] = [*record["warnings"], *totals["warnings"]]
+    record["fitted"] = dict(record["fitted"]) | {
+        key: section.fitted for key, section in sections.items()
     }
 
 

@@ -64,7 +64,9 @@ def everything(
     options_by_family: dict[str, Mapping[str, Any]] = {}
     lost: dict[str, list[str]] = {}
     for family in FAMILIES.values():
-        if info.kind not in family.kinds or (family.needs_reference and not info.reference):
+        if family.on_request or info.kind not in family.kinds:
+            continue
+        if family.needs_reference and not info.reference:
             continue
         ranks = "uncertainty" in settings_of(family.name).__dataclass_fields__
         options = families if ranks else {}
@@ -179,6 +181,8 @@ def evaluations_of(
             evaluations |= family.evaluations(key, settings, info)
             for region in _regions(regions, family, info):
                 evaluations |= family.evaluations(f"{key}@{region}", settings, info)
+    for evaluation in evaluations.values():
+        evaluation.use_evaluations(evaluations)
     if regions:
         from uqeval.metrics._view import shared
 

@@ -112,7 +112,7 @@ def with_cuts(
     """
     if cut_options is None or cut_options.slices is None:
         return [dataclasses.replace(task, cut=cut_options) for task in tasks]
-    from uqeval.statistics.table import names_in
+    from uqeval.stores.item_table import names_in
 
     names_in_table = names_in(cut_options.slices)
     of_none = all(names_in_table.isdisjoint(task.inputs.source.names) for task in tasks)

@@ -1,11 +1,12 @@
-"""Correlations over items, each taken as often as its weight."""
+"""Pearson's correlation over items, each taken as often as its weight."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def correlation(
@@ -15,6 +16,8 @@ def correlation(
 
     NaN for fewer than three items, and where one of the two is constant.
     """
+    import numpy as np
+
     finite = np.isfinite(x) & np.isfinite(y)
     w = weights[:, finite].astype(np.float64)
     a, b = (

@@ -1,0 +1,286 @@
+"""Failure detection of whole items: scores against plain oracles, SciPy and scikit-learn, and where
+risks and confidences come from."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import naive
+import naive_images
+import numpy as np
+import pytest
+from scenes import labels, softmax
+from scipy.stats import kendalltau, spearmanr
+from sklearn.metrics import roc_auc_score
+
+import uqeval
+from uqeval.errors import UqevalError
+from uqeval.metrics import _ranked_items as ranked
+from uqeval.metrics._aggregation import Aggregation
+from uqeval.statistics.weighting import AllBut, Each, InUnits, Weighting
+from uqeval.usecases.merge import merge
+
+SCORES = ("aurc", "e_aurc", "augrc", "spearman", "kendall")
+ITEMS = 7
+
+
+def items(kind: str, seed: int = 0, count: int = 12) -> tuple[Any, Any]:
+    """Risks and uncertainties; `kind`: distinct values, ties, or constant risks."""
+    rng = np.random.default_rng(seed)
+    risk, uncertainty = rng.normal(size=(2, count))
+    uncertainty += risk
+    if kind == "ties":
+        risk, uncertainty = np.round(risk), np.round(uncertainty)
+    if kind == "constant":
+        risk[:] = 0.25
+    return risk, uncertainty
+
+
+@pytest.mark.parametrize("kind", ["distinct", "ties", "constant"])
+def test_scores_of_weighted_items_are_those_of_repeated_ones(kind: str) -> None:
+    risk, uncertainty = items(kind)
+    risk[3] = np.nan
+    weights = np.random.default_rng(1).integers(0, 3, (20, risk.size))
+    weights[0], weights[1] = 1, 0
+    with np.errstate(all="ignore"):
+        scores = {name: getattr(ranked, name)(weights, risk, uncertainty) for name in SCORES}
+        positive = np.where(np.isfinite(risk), risk > 0.1, np.nan)
+        scores["auroc"] = ranked.auroc(weights, positive, uncertainty)
+    for row, own in enumerate(weights):
+        chosen = np.repeat(np.arange(risk.size), own * np.isfinite(risk))
+        r, u = risk[chosen].tolist(), uncertainty[chosen].tolist()
+        expected = naive_images.image_failure(r, u, 0.1) if r else dict.fromkeys(scores)
+        for name, values in scores.items():
+            value = np.nan if expected[name] is None else expected[name]
+            assert values[row] == pytest.approx(value, abs=1e-12, nan_ok=True), (name, row)
+
+
+@pytest.mark.parametrize("kind", ["distinct", "ties"])
+def test_scores_are_those_of_the_peers(kind: str) -> None:
+    risk, uncertainty = items(kind, seed=4, count=40)
+    one = np.ones((1, 40), int)
+    assert ranked.kendall(one, risk, uncertainty)[0] == pytest.approx(
+        kendalltau(risk, uncertainty)[0]
+    )
+    assert ranked.spearman(one, risk, uncertainty)[0] == pytest.approx(
+        spearmanr(risk, uncertainty)[0]
+    )
+    area = ranked.auroc(one, (risk > 0).astype(float), uncertainty)[0]
+    assert area == pytest.approx(roc_auc_score(risk > 0, uncertainty))
+
+
+def test_a_jackknife_takes_one_product_of_signs() -> None:
+    risk, uncertainty = items("ties", seed=2)
+    sets = AllBut(np.arange(12))
+    weights = sets.dense(12)
+    assert np.array_equal(weights, 1 - np.eye(12, dtype=int))
+    found = ranked.kendall(weights, risk, uncertainty)
+    each = [ranked.kendall(row[None], risk, uncertainty)[0] for row in weights]
+    assert found == pytest.approx(each, abs=1e-12)
+
+
+def test_weights_of_sets_are_their_sums_of_single_items() -> None:
+    identity, chosen = np.eye(6, dtype=np.int64), np.array([4, 0, 2])
+    unit_of = np.array([0, -1, 1, 1, 2, 0])
+    drawn = Weighting(np.array([[2, 0, 1], [0, 3, 0]]))
+    for sets in (Each(chosen), AllBut(chosen).part(slice(1, 3)), InUnits(drawn, unit_of, 3),
+                 AllBut(chosen).only(np.arange(6) > 1)):  # fmt: skip
+        assert np.array_equal(sets.dense(6), sets.sums(identity))
+
+
+# Risks and confidences -------------------------------------------------------------------------
+
+
+def data() -> tuple[Any, Any]:
+    """Probabilities and labels; the last item is void."""
+    y = labels(3, ITEMS, 16, 20, classes=3)
+    y[-1] = 255
+    return softmax(3, ITEMS, 2, 3, 16, 20), y
+
+
+@functools.cache
+def plain_maps() -> list[dict[str, Any]]:
+    return [naive.maps(p, y, 255) for p, y in zip(*data(), strict=True)]
+
+
+def evaluate(**options: Any) -> Any:
+    run = {name: options.pop(name) for name in ("states", "ci", "names") if name in options}
+    return uqeval.evaluate(*data(), {"image_failure": options}, workers=1, **run)
+
+
+def of_items(report: Any, name: str) -> list[float]:
+    return [item["image_failure"][name] for item in report.items]
+
+
+def test_risks_of_the_confusion_matrix() -> None:
+    pairs = list(zip(plain_maps(), data()[1], strict=True))[:-1]
+    for risk, score in (("miou", "miou"), ("accuracy", "pixel_accuracy"), ("dice", "")):
+        found = of_items(evaluate(risk=risk), "risk")
+        assert found[-1] is None
+        for value, own in zip(found[:-1], pairs, strict=True):
+            known = own[1] != 255
+            y, p = own[1][known], own[0]["prediction"][known]
+            if score:
+                expected = naive.segmentation(y[None], p[None], 3)[score]
+            else:
+                both = [
+                    (np.sum((y == c) & (p == c)), np.sum(y == c) + np.sum(p == c)) for c in range(3)
+                ]
+                expected = np.mean([2 * a / n for a, n in both if n])
+            assert value == pytest.approx(1 - expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "confidence", ["mean", "sum", "max", "p90", "patch-max", "share", "mean-above"]
+)
+def test_confidences_of_the_pixels(confidence: str) -> None:
+    own = {"threshold": 0.4} if confidence in ("share", "mean-above") else {}
+    own |= {"patch": 5} if confidence == "patch-max" else {}
+    report = evaluate(confidence=confidence, **own)
+    found = of_items(report, "confidence")
+    assert found[-1] is None and report.results["image_failure"]["items"] == ITEMS - 1
+    assert report.numerics["image_failure"] == {"undefined": 1}
+    assert any("1 of 7 items have no risk or no confidence" in text for text in report.warnings)
+    for value, own_maps, y in zip(found[:-1], plain_maps(), data()[1], strict=False):
+        u, known = own_maps["entropy"].astype("f4").astype("f8"), y != 255
+        above, threshold = u[known] > np.float32(0.4), np.float32(0.4)
+        boxes = [
+            (u[i : i + 5, j : j + 5], known[i : i + 5, j : j + 5])
+            for i, j in np.ndindex(12, 16)
+        ]  # fmt: skip
+        expected = {
+            "mean": u[known].mean(), "sum": u[known].sum(), "max": u[known].max(),
+            "p90": np.percentile(u[known], 90), "share": above.mean(),
+            "mean-above": u[known][u[known] >= threshold].mean(),
+            "patch-max": max(box[k].mean() for box, k in boxes if k.any()),
+        }[confidence]  # fmt: skip
+        assert value == pytest.approx(-expected, rel=1e-6)
+
+
+def test_fields_of_other_families_and_columns_of_a_table(tmp_path: Path) -> None:
+    names = [f"i{k}" for k in range(ITEMS)]
+    table = tmp_path / "items.csv"
+    rows = [f"i{k},{'' if k == 2 else k * k}" for k in range(ITEMS)]
+    table.write_text("\n".join(["name,expert", *rows]))
+    plain = uqeval.evaluate(*data(), ["calibration", "failure"], workers=1, names=names)
+    report = evaluate(
+        risk=["calibration.ece", "failure.auroc", "-column:expert"],
+        confidence=["column:expert", "failure.aurc"], item_table=table, names=names,
+    )  # fmt: skip
+    for key, name, family, field, sign in (
+        ("image_failure", "risk", "calibration", "ece", 1),
+        ("image_failure[failure.aurc]", "confidence", "failure", "aurc", -1),
+    ):
+        for item, own in zip(report.items[:-1], plain.items, strict=False):
+            assert item[key][name] == pytest.approx(sign * own[family][field], rel=1e-9)
+    risks = [item["image_failure[failure.auroc]"]["risk"] for item in report.items[:-1]]
+    assert risks == [1 - item["failure"]["auroc"] for item in plain.items[:-1]]
+    columns = [item["image_failure"]["confidence"] for item in report.items]
+    assert columns == [None if k == 2 else k * k for k in range(ITEMS)]
+    negative = [item["image_failure[-column:expert]"]["risk"] for item in report.items]
+    assert negative == [None if k == 2 else -k * k for k in range(ITEMS)]
+    assert report.items[2]["image_failure"]["confidence_reason"] == "its cell of the table is empty"
+
+
+def test_a_variant_of_the_same_run() -> None:
+    families = {"pavpu": {"window": [4, 7]}, "image_failure": {"risk": "pavpu[window=7].pavpu"}}
+    report = uqeval.evaluate(*data(), families, workers=1)
+    for item in report.items[:-1]:
+        assert item["image_failure"]["risk"] == 1 - item["pavpu[window=7]"]["pavpu"]
+
+
+def test_numbers_and_the_states_of_a_report(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    target = rng.uniform(1, 9, (8, 6, 6)).astype("f4")
+    std = rng.uniform(0.2, 2, (8, 1, 1)).astype("f4") * np.ones_like(target)
+    arrays = {"mean": target + std * rng.normal(size=target.shape).astype("f4"), "std": std}
+    path = tmp_path / "r.json"
+    report = uqeval.evaluate(
+        arrays, target, ["regression"], states=tmp_path / "r.states.zip", workers=1
+    )
+    path.write_text(report.to_json())
+    direct = uqeval.evaluate(arrays, target, ["image_failure"], workers=1)
+    assert direct.settings["image_failure"]["risk"] == "regression.rmse"
+    assert [-c for c in of_items(direct, "confidence")] == pytest.approx(std[:, 0, 0].tolist())
+    later = merge(
+        path, ci=0.9,
+        metrics={"image_failure": {"confidence": "regression.sharpness"}},
+        states=tmp_path / "later.states.zip",
+    )  # fmt: skip
+    found = later.results["image_failure"]
+    for name in (*SCORES, "auroc", "mean_risk"):
+        assert found[name] == pytest.approx(direct.results["image_failure"][name], rel=1e-6)
+    assert report.results["regression"].items() <= later.results["regression"].items()
+    assert later.intervals["image_failure.auroc"]["units"]["defined"] == 8
+    again = merge(tmp_path / "later.states.zip")
+    assert again.results["image_failure"] == found
+    with pytest.raises(UqevalError, match="do not hold the counts that image_failure needs"):
+        merge(path, metrics={"image_failure": {"confidence": "p90"}})
+    with pytest.raises(UqevalError, match="has image_failure already"):
+        merge(tmp_path / "later.states.zip", metrics={"image_failure": {}})
+
+
+def test_merged_parts_are_the_whole(tmp_path: Path) -> None:
+    def run(name: str, **part: Any) -> Any:
+        families = {"image_failure": {"confidence": ["mean", "p75"], "risk_limit": "p60"}}
+        states = tmp_path / f"{name}.states.zip"
+        return uqeval.evaluate(*data(), families, workers=1, states=states, **part)
+
+    whole = run("whole")
+    for k in (1, 2):
+        run(f"part{k}", part=f"{k}/2")
+    merged = merge([tmp_path / f"part{k}.states.zip" for k in (1, 2)])
+    assert merged.results == whole.results
+    assert merged.items == whole.items
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"confidence": "column:x"}, ["column:x", "--item-table"]),
+        ({"confidence": "p101"}, ["p101", "FAMILY.FIELD"]),
+        ({"risk": "nothing.x"}, ["nothing.x", "miou, dice, accuracy"]),
+        ({"risk": "regression.rmse"}, ["regression", "classes data"]),
+        ({"risk": "calibration.nothing"}, ["calibration.nothing", "ece"]),
+        ({"risk": "pavpu[window=9].pavpu"}, ["pavpu[window=9]", "the same run"]),
+        ({"risk_limit": "mean"}, ["--risk-limit", "median"]),
+        ({"threshold": 0.3}, ["--threshold", "share"]),
+        ({"patch": 3}, ["--patch", "patch-max"]),
+        ({"patch": 99, "confidence": "patch-max"}, ["--patch 99", "16×20"]),
+        ({"uncertainty": "label"}, ["label", "no uncertainty"]),
+    ],
+)
+def test_bad_settings(options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(UqevalError) as caught:
+        evaluate(**options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", ["x", "inf", "nan"])
+def test_a_table_with_no_number(tmp_path: Path, cell: str) -> None:
+    table = tmp_path / "items.csv"
+    table.write_text("\n".join(["name,x", *(f"i{k},{cell}" for k in range(ITEMS))]))
+    names = [f"i{k}" for k in range(ITEMS)]
+    with pytest.raises(UqevalError, match="expected a number"):
+        evaluate(confidence="column:x", item_table=str(table), names=names)
+
+
+def test_presets_of_values() -> None:
+    found = evaluate(definition=["values-image", "values-patch", "values-threshold"])
+    settings = list(found.settings.values())[1:]
+    assert [own["confidence"] for own in settings] == ["sum", "patch-max", "mean-above"]
+    assert {own["risk"] for own in settings} == {"dice"} and settings[1]["patch"] == 10
+
+
+def test_no_item_is_left() -> None:
+    assert Aggregation.find("p5.5") == Aggregation("p5.5", 5.5)
+    probs, y = data()
+    y[:-2] = 255
+    report = uqeval.evaluate(probs, y, ["image_failure"], workers=1)
+    record = report.results["image_failure"]
+    assert record["aurc"] == record["mean_risk"] and record["auroc"] is None
+    assert "above the limit" in record["auroc_reason"]
+    assert "same risk" in record["kendall_reason"]

@@ -1,0 +1,305 @@
+"""Numbers of single items, such as risks: where they come from, and which way is up.
+
+A number is read from the counts of classes, from a field that another family records of each item,
+from a column of a table, or from the uncertainty of the item's pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import DataError, UsageError, listed, quoted
+from uqeval.keys import family_of
+from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
+from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
+from uqeval.metrics.segmentation import miou, pixel_accuracy
+
+if TYPE_CHECKING:
+    from uqeval.metrics._dataset_info import DatasetInfo
+    from uqeval.tallies import Tally
+
+#: A number of each item; None where it is undefined.
+Numbers = list[float | None]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a number of an item becomes: offset + factor·value."""
+
+    offset: float = 0.0
+    factor: float = 1.0
+
+    def of(self, numbers: Numbers) -> Numbers:
+        """Return scaled numbers."""
+        if self == Scale():
+            return list(numbers)
+        return [None if v is None else self.offset + self.factor * v for v in numbers]
+
+
+class ItemNumber(ABC):
+    """Numbers of items, computed from `tallies` of a run; `scale` makes them risks or
+    confidences."""
+
+    scale = Scale()
+    #: Why an item may have none.
+    undefined = VOID
+
+    def maps(self) -> set[str]:
+        """Return the names of the maps that are read."""
+        return set()
+
+    def fit(self) -> Passes:
+        """Fit what the tallies need."""
+        yield from ()
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """Return the tallies that `values` reads, as far as `fit` determines them."""
+        return ()
+
+    @abstractmethod
+    def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
+        """Return the numbers."""
+
+
+def dice(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
+    """Return the mean of 2·TP / (2·TP + FP + FN) over the classes in labels or predictions."""
+    values = [
+        2 * c / (a + b) for a, b, c in zip(labelled, predicted, correct, strict=True) if a + b
+    ]
+    return sum(values) / len(values) if values else None
+
+
+#: Scores of the confusion matrix, and the field of items that has each; "" for none.
+OF_COUNTS: Mapping[str, tuple[Callable[..., float | None], str]] = {
+    "miou": (miou, "segmentation.miou"),
+    "dice": (dice, ""),
+    "accuracy": (pixel_accuracy, "segmentation.pixel_accuracy"),
+}
+
+
+@dataclass(frozen=True)
+class OfCounts(ItemNumber):
+    """A score of an item's confusion matrix."""
+
+    name: str
+    info: DatasetInfo
+    scale: Scale
+
+    def maps(self) -> set[str]:
+        return {"label", "prediction"}
+
+    def tallies(self) -> tuple[Tally, ...]:
+        from uqeval.tallies import ClassCounts
+
+        return (ClassCounts(self.info.classes),)
+
+    def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
+        (tally,), (score, _) = self.tallies(), OF_COUNTS[self.name]
+        numbers: Numbers = []
+        for data in results[tally].items:
+            state = tally.unpack(data)
+            counts = (state[n].tolist() for n in ("labelled", "predicted", "correct"))
+            numbers.append(score(*counts))
+        return numbers
+
+
+@dataclass(frozen=True)
+class OfUncertainty(ItemNumber):
+    """Minus the aggregated uncertainty of an item's pixels.
+
+    `fitting` puts the threshold into `fitted`.
+    """
+
+    aggregation: Aggregation
+    uncertainty: Any
+    classes: int
+    patch: int
+    fitting: Callable[[], Passes]
+    fitted: Mapping[str, Any]
+
+    def maps(self) -> set[str]:
+        return {"label", self.uncertainty.name}
+
+    def fit(self) -> Passes:
+        if self.aggregation.needs_threshold:
+            yield from self.fitting()
+
+    def tallies(self) -> tuple[Tally, ...]:
+        if self.aggregation.needs_threshold and "threshold" not in self.fitted:
+            return ()
+        threshold = self.fitted.get("threshold")
+        return (self.aggregation.tally(self.uncertainty, self.classes, self.patch, threshold),)
+
+    def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
+        (tally,) = self.tallies()
+        numbers = [self.aggregation.value(tally.unpack(data)) for data in results[tally].items]
+        return [None if number is None else -number for number in numbers]
+
+
+@dataclass(frozen=True)
+class OfColumn(ItemNumber):
+    """A column of a table of the items."""
+
+    column: str
+    table: str
+    names: tuple[str, ...]
+    scale: Scale
+    undefined = "its cell of the table is empty"
+
+    def fit(self) -> Passes:
+        """Read the table before the data, so that errors appear first."""
+        self.values({})
+        yield from ()
+
+    def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
+        from uqeval.stores.item_table import read_table
+
+        cells = read_table(self.table, self.names).column(self.column)
+        return [self._number(name, cell) for name, cell in zip(self.names, cells, strict=True)]
+
+    def _number(self, name: str, cell: str) -> float | None:
+        try:
+            value = float(cell) if cell.strip() else None
+        except ValueError:
+            value = math.nan
+        if value is not None and not math.isfinite(value):
+            raise UsageError(
+                f"{self.table}: column {quoted(self.column)} of {quoted(name)} is {quoted(cell)}; "
+                "expected a number, or an empty cell if it is unknown."
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class OfField(ItemNumber):
+    """A field of the items' records of another family, evaluated for it."""
+
+    key: str
+    name: str
+    evaluation: Evaluation[Any]
+    scale: Scale
+    undefined = "the field is undefined for the item"
+
+    def maps(self) -> set[str]:
+        return self.evaluation.maps()
+
+    def fit(self) -> Passes:
+        return (yield from self.evaluation.fit())
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return (*self.evaluation.tallies(), *self.evaluation.extra_tallies())
+
+    def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
+        run = self.evaluation.run_of({tally: results[tally] for tally in self.tallies()}, None)
+        return field_of_items(run.items, self.key, self.name)
+
+
+@dataclass(frozen=True)
+class Known(ItemNumber):
+    """Numbers that an earlier run recorded."""
+
+    numbers: Numbers
+    undefined: str = "it is undefined in the report's items"
+
+    def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
+        return list(self.numbers)
+
+
+def field_of_items(items: Sequence[Mapping[str, Any]], key: str, name: str) -> Numbers:
+    """Return a field of the items' records under one key. Raises `DataError` without numbers."""
+    numbers: Numbers = []
+    for item in items:
+        value: Any = item
+        for word in name.split("."):
+            value = value.get(word) if isinstance(value, Mapping) else None
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        numbers.append(float(value) if is_number else None)
+    if items and all(number is None for number in numbers):
+        fields = [
+            own for own, value in items[0].items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        ]  # fmt: skip
+        raise DataError(
+            f"{key}.{name}: no item has a number there. The items' fields of {key} are "
+            f"{listed(fields)}."
+        )
+    return numbers
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A number that a user names: a risk (`is_loss`: high is bad) or a confidence.
+
+    A score that is better higher is the risk 1 - value if it lies in [0, 1], else -value. A leading
+    minus turns the sign.
+    """
+
+    text: str
+    is_loss: bool
+
+    @property
+    def name(self) -> str:
+        """Return the name without its sign."""
+        return self.text.removeprefix("-")
+
+    @property
+    def column(self) -> str | None:
+        """Return the column of the table; None for another number."""
+        return self.name.removeprefix(COLUMN) if self.name.startswith(COLUMN) else None
+
+    @property
+    def address(self) -> tuple[str, str] | None:
+        """Return key and field of the items' records that hold it; None if none do."""
+        if self.column is not None:
+            return None
+        address = OF_COUNTS[self.name][1] if self.name in OF_COUNTS else self.name
+        return key_and_field(address) if address else None
+
+    @property
+    def scale(self) -> Scale:
+        """Return what makes the value a risk, or a confidence."""
+        is_high_good, has_unit_range = self._is_good
+        scale = Scale()
+        if is_high_good is not None and is_high_good == self.is_loss:
+            scale = Scale(1.0 if self.is_loss and has_unit_range else 0.0, -1.0)
+        return Scale(-scale.offset, -scale.factor) if self.text.startswith("-") else scale
+
+    @property
+    def _is_good(self) -> tuple[bool | None, bool]:
+        """Return whether high values are good (None: what the user says), and lie in [0, 1]."""
+        from uqeval.metrics._families import FAMILIES_IN_REPORTS
+
+        if self.column is not None:
+            return None, False
+        if self.name in OF_COUNTS:
+            return True, True
+        key, name = key_and_field(self.name)
+        family = FAMILIES_IN_REPORTS[family_of(key)]
+        metric = next((m for m in family.metrics if m.field == name), None)
+        if metric is None:  # of pairs of frames: TC_t and mIoU_t
+            return name in family.of_items, name in family.of_items
+        return metric.direction == "higher", metric.range == (0.0, 1.0)
+
+
+def key_and_field(text: str) -> tuple[str, str]:
+    """Return the key of a family and the field of "regression.rmse" or
+    "pavpu[window=7].pavpu". Raises `UsageError`."""
+    from uqeval.metrics._families import FAMILIES_IN_REPORTS
+
+    family, bracket, rest = text.partition("[")
+    variant, closing, name = rest.partition("].") if bracket else ("", "", "")
+    if bracket and closing:
+        key = f"{family}[{variant}]"
+    else:
+        key, _, name = text.partition(".")
+    if family_of(key) not in FAMILIES_IN_REPORTS or not name:
+        raise UsageError(
+            f"{quoted(text)} is no number of an item; expected {', '.join(OF_COUNTS)}, "
+            "column:NAME, or FAMILY.FIELD such as regression.rmse, with FAMILY one of "
+            f"{', '.join(FAMILIES_IN_REPORTS)}."
+        )
+    return key, name

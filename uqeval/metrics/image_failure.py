@@ -1,0 +1,285 @@
+"""The family `image_failure`: does the confidence of an item say how wrong its prediction is?
+
+The risk and the confidence of each item are numbers of its record. All scores are computed from
+these two, also those of slices, draws and merged parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import uqeval.metrics._item_numbers as item_numbers
+import uqeval.metrics._ranked_items as ranked_items
+import uqeval.metrics.image_failure_scores as scores_of_items
+from uqeval.errors import UsageError, quoted
+from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
+from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._family import Family
+from uqeval.metrics._item_numbers import OF_COUNTS, ItemNumber, Known, Wanted
+from uqeval.metrics.image_failure_settings import (
+    ImageFailureSettings,
+    limit_rule,
+    settings_of,
+    uncertainty_of,
+)
+from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies import Tally
+    from uqeval.tallies._fields import State
+
+#: Fields of an item.
+_FIELDS = ("risk", "confidence")
+
+
+class ImageFailure(Evaluation[ImageFailureSettings]):
+    """Scores of the items' risks and confidences.
+
+    `fitted`: the threshold of the aggregation, if it has one, and the limit of risk for AUROC.
+    """
+
+    shares_fit = False
+
+    def __init__(
+        self,
+        settings: ImageFailureSettings,
+        info: DatasetInfo,
+        fitted: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(settings, info, {} if fitted is None else fitted)
+        self._numbers: list[ItemNumber] | None = None
+        #: The evaluations of the run; None until it is planned.
+        self._evaluations: Mapping[str, Evaluation[Any]] | None = None
+
+    @property
+    def can_score(self) -> bool:
+        return "risk_limit" in self.fitted
+
+    def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
+        """Read fields of items from the settings with which the same run computes them."""
+        self._evaluations = evaluations
+
+    def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
+        """Take numbers that the items' records of an earlier run have, instead of counting."""
+        self._numbers = [
+            self._known(wanted, key, items) or self._source(wanted) for wanted in self._wanted
+        ]
+
+    def maps(self) -> set[str]:
+        return set().union(*(number.maps() for number in self._sources))
+
+    def fit(self) -> Passes:
+        for number in self._sources:
+            yield from number.fit()
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return ()
+
+    def extra_tallies(self) -> tuple[Tally, ...]:
+        return tuple(dict.fromkeys(tally for own in self._sources for tally in own.tallies()))
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        """Return what is no score; all scores are in `over_items`."""
+        settings = self.settings
+        record: dict[str, Any] = {"risk": settings.risk, "confidence": settings.confidence}
+        if settings.aggregation is not None:
+            record["uncertainty"] = settings.uncertainty
+        record["risk_limit"] = self.fitted["risk_limit"]
+        return record
+
+    def over_items(self) -> OverItems:
+        scores = {
+            name: partial(_of_confidence, getattr(ranked_items, name))
+            for name in ("aurc", "e_aurc", "augrc", "spearman", "kendall")
+        }
+        scores["auroc"] = partial(_of_confidence, partial(_above, self.fitted.get("risk_limit")))
+        of_fields = {name: OfFields(_FIELDS, score) for name, score in scores.items()}
+        return OverItems({"mean_risk": "risk"}, of_fields, leaves_out="left_out")
+
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
+        """Compute all scores from the risks and confidences of the items."""
+        import numpy as np
+
+        values = [number.scale.of(number.values(results)) for number in self._sources]
+        reasons = [number.undefined for number in self._sources]
+        items = [_item(pair, reasons) for pair in zip(*values, strict=True)]
+        kept = [item for item in items if not item["left_out"]]
+        risk, confidence = (np.array([item[name] for item in kept], np.float64) for name in _FIELDS)
+        self.fitted["risk_limit"] = _limit(self.settings.risk_limit, risk)
+        record = self.scores({})
+        with np.errstate(all="ignore"):
+            for name, of_fields in self.over_items().of_fields.items():
+                value = of_fields.score(np.ones((1, len(kept)), np.int64), risk, confidence)[0]
+                metric = scores_of_items.BY_FIELD[name]
+                reason = metric.undefined
+                set_value(record, name, float(value) if np.isfinite(value) else None, reason)
+        metric = scores_of_items.BY_FIELD["mean_risk"]
+        set_value(record, "mean_risk", metric.formula(risk.tolist()), metric.undefined)
+        record["items"] = len(kept)
+        record["curve"] = scores_of_items.curve(risk, confidence)
+        return Run(results, exact, record, items)
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        return {"undefined": sum(item["left_out"] for item in run.items)}
+
+    def warnings(self, run: Run) -> list[str]:
+        messages = []
+        if count := sum(item["left_out"] for item in run.items):
+            messages.append(
+                f"{count} of {len(run.items)} items have no risk or no confidence and are left out."
+            )
+        rule = Rule.parse(self.settings.threshold)
+        return messages + undefined_warnings(rule, self.fitted.get("threshold", 0.0))
+
+    @property
+    def _wanted(self) -> tuple[Wanted, Wanted]:
+        """Return what the user names as risk and as confidence."""
+        return Wanted(self.settings.risk, True), Wanted(self.settings.confidence, False)
+
+    @property
+    def _sources(self) -> Sequence[ItemNumber]:
+        """Return where risk and confidence come from."""
+        if self._numbers is None:
+            self._numbers = [self._source(wanted) for wanted in self._wanted]
+        return self._numbers
+
+    def _fit_threshold(self) -> Passes:
+        from uqeval.tallies import Patches
+
+        rule = Rule.parse(self.settings.threshold)
+        uncertainty = uncertainty_of(self.settings, self.info)
+        fitted = yield from fit(rule, Patches(uncertainty, self.info.classes), False)
+        self.fitted["threshold"] = fitted.threshold[0]
+
+    def _source(self, wanted: Wanted) -> ItemNumber:
+        """Return where the number that a user named comes from."""
+        settings, info = self.settings, self.info
+        if not wanted.is_loss and settings.aggregation is not None:
+            return item_numbers.OfUncertainty(
+                settings.aggregation, uncertainty_of(settings, info), info.classes,
+                settings.patch, self._fit_threshold, self.fitted,
+            )  # fmt: skip
+        if wanted.column is not None:
+            assert settings.item_table is not None
+            return item_numbers.OfColumn(
+                wanted.column, settings.item_table, info.names, wanted.scale
+            )
+        if wanted.name in OF_COUNTS:
+            if info.kind != "classes":
+                raise UsageError(
+                    f"{quoted(wanted.text)} is of class predictions, and {info.where} holds "
+                    f"{info.kind} data. Give a field of its items, such as regression.rmse "
+                    "or temporal.miou."
+                )
+            return item_numbers.OfCounts(wanted.name, info, wanted.scale)
+        key, field = item_numbers.key_and_field(wanted.name)
+        return item_numbers.OfField(key, field, self._evaluation_of(key), wanted.scale)
+
+    def _evaluation_of(self, key: str) -> Evaluation[Any]:
+        """Return an evaluation that records a field of items, as the same run has it."""
+        from uqeval.keys import family_of
+        from uqeval.metrics._families import FAMILIES_IN_REPORTS
+
+        if self._evaluations is not None and key in self._evaluations:
+            return self._evaluations[key].unfitted()
+        family = FAMILIES_IN_REPORTS[family_of(key)]
+        if family.name == "image_failure" or self.info.kind not in family.kinds:
+            raise UsageError(
+                f"{key}: {family.name} does not evaluate the items of {self.info.where}, which "
+                f"holds {self.info.kind} data."
+            )
+        settings = family.settings({}, self.info)
+        if key not in settings and self._evaluations is not None:
+            raise UsageError(
+                f"{key} is no result of this run; it has {', '.join(self._evaluations)}. Evaluate "
+                "the variant in the same run: name it in uqeval.yaml, and use uqeval run."
+            )
+        return family.evaluation(settings.get(key, next(iter(settings.values()))), self.info)
+
+    def _known(self, wanted: Wanted, key: str, items: Sequence[Mapping[str, Any]]) -> Known | None:
+        """Return the numbers that records of items have; None if they have none."""
+        name = "risk" if wanted.is_loss else "confidence"
+        if any(key in item for item in items):
+            records = [item.get(key, {}) for item in items]
+            reasons = [record[f"{name}_reason"] for record in records if f"{name}_reason" in record]
+            return Known([record.get(name) for record in records], *reasons[:1])
+        if (not wanted.is_loss and self.settings.aggregation) or wanted.address is None:
+            return None
+        field_key, field = wanted.address
+        if not any(field_key in item for item in items):
+            return None
+        records = [item.get(field_key, {}) for item in items]
+        return Known(wanted.scale.of(item_numbers.field_of_items(records, field_key, field)))
+
+
+def _of_confidence(
+    score: Callable[..., NDArray[Any]],
+    weights: NDArray[Any],
+    risk: NDArray[Any],
+    confidence: NDArray[Any],
+) -> NDArray[Any]:
+    """Return a score of risks and uncertainties, which are minus the confidences."""
+    return score(weights, risk, -confidence)
+
+
+def _above(
+    limit: float | None, weights: NDArray[Any], risk: NDArray[Any], uncertainty: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the AUROC of the items with a risk above the limit."""
+    import numpy as np
+
+    if limit is None:
+        return np.full(len(weights), np.nan)
+    positive = np.where(np.isfinite(risk), risk > limit, np.nan)
+    return ranked_items.auroc(weights, positive, uncertainty)
+
+
+def _limit(text: str, risk: NDArray[Any]) -> float | None:
+    """Return the limit of risk; None without risks."""
+    import numpy as np
+
+    rule = limit_rule(text)
+    if rule.kind == "value":
+        return rule.value
+    return float(np.percentile(risk, rule.value)) if risk.size else None
+
+
+def _item(pair: tuple[float | None, ...], reasons: Sequence[str]) -> dict[str, Any]:
+    """Return the record of an item with this risk and confidence."""
+    record: dict[str, Any] = {}
+    for name, value, reason in zip(_FIELDS, pair, reasons, strict=True):
+        set_value(record, name, value, reason)
+    return record | {"left_out": None in pair}
+
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "Failure detection of whole items",
+            (
+                "risk", "confidence", "uncertainty", "aurc", "e_aurc", "augrc", "auroc",
+                "spearman", "kendall", "mean_risk", Column("risk_limit", "risk limit"),
+            ),
+            "AUROC: of the items with a risk above the limit. ρ and τ: of risk and uncertainty.",
+        ),
+    ),
+    figures=("image_failure",),
+    ranks_items=False,
+)  # fmt: skip
+
+FAMILY = Family(
+    "image_failure",
+    scores_of_items.METRICS,
+    settings_of,
+    ImageFailure,
+    ImageFailureSettings,
+    kinds=("classes", "regression", "video"),
+    display=DISPLAY,
+    label="Failure detection of whole items",
+    on_request=True,
+)

@@ -1,0 +1,91 @@
+"""Scores of failure detection of whole items, and the risk-coverage curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import uqeval.metrics._ranked_items as ranked_items
+from uqeval.metrics._contract import Metric
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ADVICE = "Compare other aggregations (--confidence) and uncertainties (--uncertainty)."
+_NONE = "no item has a risk and a confidence"
+_CONSTANT = "all items have the same risk, or the same confidence"
+_LIMIT = "needs items with a risk above the limit and items without"
+_UNIT = (0.0, 1.0)
+
+
+def _of_one_set(score: Callable[..., NDArray[Any]]) -> Callable[..., float | None]:
+    """Return a function of the risks and uncertainties of items, each once."""
+
+    def value(risk: Sequence[float], uncertainty: Sequence[float]) -> float | None:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            weights = np.ones((1, len(risk)), np.int64)
+            found = float(score(weights, np.array(risk, float), np.array(uncertainty, float))[0])
+        return found if np.isfinite(found) else None
+
+    return value
+
+
+METRICS = (
+    Metric("image_failure", "aurc", "risk", "lower", (None, None),
+           "Geifman & El-Yaniv 2017, §2; Jaeger et al. 2023, §2", _NONE,
+           _of_one_set(ranked_items.aurc),
+           label="AURC", headline=1,
+           meaning="Mean risk of the most confident items, averaged over all coverages.",
+           advice=_ADVICE, interval="linear", units_with="mean_risk"),
+    Metric("image_failure", "e_aurc", "risk", "lower", (0.0, None), "Geifman et al. 2019, eq. 2",
+           _NONE, _of_one_set(ranked_items.e_aurc),
+           label="e-AURC", headline=3,
+           meaning="AURC above that of the best possible order of the items.",
+           advice=_ADVICE, interval="linear", units_with="mean_risk"),
+    Metric("image_failure", "augrc", "risk", "lower", (None, None), "Traub et al. 2024, eq. 5",
+           _NONE, _of_one_set(ranked_items.augrc),
+           label="AUGRC",
+           meaning="Risk of the accepted items per item of the set, averaged over all coverages.",
+           advice=_ADVICE, interval="linear", units_with="mean_risk"),
+    Metric("image_failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _LIMIT,
+           _of_one_set(ranked_items.auroc),
+           label="AUROC", headline=2,
+           meaning="Probability that an item above the risk limit is less confident than another; "
+           "0.5 is chance.",
+           advice=_ADVICE, interval="logit", units_with="mean_risk"),
+    Metric("image_failure", "spearman", "correlation", "higher", (-1.0, 1.0), "Spearman 1904",
+           _CONSTANT, _of_one_set(ranked_items.spearman),
+           label="Spearman's ρ",
+           meaning="Rank correlation of risk and uncertainty: 1 is the same order, 0 is chance.",
+           advice=_ADVICE, interval="linear", units_with="mean_risk"),
+    Metric("image_failure", "kendall", "correlation", "higher", (-1.0, 1.0), "Kendall 1945 (τ-b)",
+           _CONSTANT, _of_one_set(ranked_items.kendall),
+           label="Kendall's τ",
+           meaning="Pairs of items in the right order less those in the wrong one, as a share.",
+           advice=_ADVICE, interval="linear", units_with="mean_risk"),
+    Metric("image_failure", "mean_risk", "risk", "lower", (None, None), "docs/metrics.md, Images",
+           _NONE, lambda risks: sum(risks) / len(risks) if risks else None,
+           label="mean risk",
+           meaning="Risk of the items, averaged: what remains if none is rejected.",
+           advice="Look at the items with the highest risk first.", interval="linear"),
+)  # fmt: skip
+BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
+
+
+def curve(risk: NDArray[Any], confidence: NDArray[Any]) -> dict[str, list[float]]:
+    """Return the risk-coverage curve: a point for each distinct confidence, the highest first.
+
+    `coverage`: the share of items that are at least as confident; `risk`: their mean risk;
+    `confidence`: the lowest of them.
+    """
+    import numpy as np
+
+    ranked = ranked_items.RankedItems.of(np.ones((1, risk.size), np.int64), risk, -confidence)
+    distinct = np.unique(confidence[np.isfinite(risk) & np.isfinite(confidence)])[::-1]
+    return {
+        "coverage": (ranked.upto[0] / max(distinct.size and ranked.total[0], 1)).tolist(),
+        "risk": (ranked.targets_upto[0] / np.maximum(ranked.upto[0], 1)).tolist(),
+        "confidence": distinct.tolist(),
+    }

@@ -1,0 +1,167 @@
+"""Settings of failure detection of whole items."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError, quoted
+from uqeval.metrics._aggregation import COLUMN, SPELLINGS, Aggregation, check_patch
+from uqeval.metrics._family import variants
+from uqeval.metrics._numbers import check_sigma, sigma_map
+from uqeval.metrics.failure_settings import FailureSettings
+from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
+from uqeval.metrics.thresholds import Rule
+from uqeval.settings import definition_of, documented, option, option_name
+
+if TYPE_CHECKING:
+    from uqeval.metrics._dataset_info import DatasetInfo
+
+#: Risk, confidence and uncertainty by kind of data, where a user names none.
+_DEFAULTS = {
+    "classes": ("miou", "mean", "entropy"),
+    "regression": ("regression.rmse", "mean", "sigma"),
+    "video": ("temporal.miou", "temporal.tc", ""),
+}
+DEFINITIONS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "values-image": {"risk": "dice", "confidence": "sum"},
+    "values-patch": {"risk": "dice", "confidence": "patch-max", "patch": 10},
+    "values-threshold": {"risk": "dice", "confidence": "mean-above"},
+}
+
+
+@documented
+@dataclass(frozen=True)
+class ImageFailureSettings(FailureSettings):
+    """Every choice behind failure detection of whole items."""
+
+    # fmt: off
+    uncertainty: str = option(
+        "", "Uncertainty map: entropy, mutual_information, expected_entropy, "
+        "confidence, variation_ratio, std, or any map of the store. Repeat for variants.",
+        metavar="NAME", common=True, shown="entropy; of numbers σ")
+    risk: str = option(
+        "", "With --images: risk of an item: miou, dice or accuracy (1 minus it), a field of the "
+        "report's items (regression.rmse, temporal.tc), or column:NAME of --item-table. A field "
+        "that should be high counts negative, from 0 to 1 as 1 minus it. Repeat for variants.",
+        metavar="NAME", common=True, shown="miou; of numbers regression.rmse")
+    confidence: str = option(
+        "", f"With --images: confidence of an item: its aggregated uncertainty ({SPELLINGS}), "
+        "which counts negative; or a field or column as for --risk. Repeat for variants.",
+        metavar="NAME", common=True, shown="mean; of a video temporal.tc")
+    patch: int = option(
+        4, "With --images: side of the patches of patch-max, in pixels.", metavar="N", least=1)
+    risk_limit: str = option(
+        "median", "With --images: AUROC finds the items with a higher risk than this number, or "
+        "than the median or pNN of all risks.", metavar="RISK")
+    item_table: str | None = option(
+        None, "With --images: CSV with a column `name` and columns of numbers for column:NAME.",
+        metavar="FILE", several=False, path=True)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
+    definitions = DEFINITIONS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "risk_limit", str(self.risk_limit))
+        limit_rule(self.risk_limit)
+
+    @property
+    def aggregation(self) -> Aggregation | None:
+        """Return how the uncertainty is aggregated; None if the confidence is something else."""
+        return Aggregation.find(self.confidence)
+
+    def of_kind(self, kind: str) -> ImageFailureSettings:
+        """Return the settings with the defaults of a kind of data."""
+        defaults = zip(("risk", "confidence", "uncertainty"), _DEFAULTS[kind], strict=True)
+        missing: dict[str, Any] = {n: value for n, value in defaults if not getattr(self, n)}
+        return dataclasses.replace(self, **missing)
+
+
+def limit_rule(text: str) -> Rule:
+    """Return the rule of a limit of risk: a percentile or a value. Raises `UsageError`."""
+    try:
+        rule = Rule.parse(text)
+    except UsageError:
+        rule = Rule("")
+    if rule.kind not in ("percentile", "value"):
+        raise UsageError(
+            f"--risk-limit {quoted(text)} is not valid; expected a number, median or pNN."
+        )
+    return rule
+
+
+def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, ImageFailureSettings]:
+    """Return the settings of every variant, checked against the data."""
+    choices = dict(options)
+    if choices.get("item_table") is not None:
+        choices["item_table"] = str(choices["item_table"])
+    settings: dict[str, ImageFailureSettings] = {
+        key: variant.of_kind(info.kind)
+        for key, variant in variants(
+            "image_failure", ImageFailureSettings, choices, ("uncertainty", "risk", "confidence")
+        ).items()
+    }
+    if info.kind != "video":
+        refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
+    for variant in settings.values():
+        _check(variant, info)
+    aggregations = [variant.aggregation for variant in settings.values()]
+    columns = any(COLUMN in v.risk or COLUMN in v.confidence for v in settings.values())
+    for name, is_used, users in (
+        ("threshold", any(a and a.needs_threshold for a in aggregations), "share and mean-above"),
+        ("patch", any(a and a.name == "patch-max" for a in aggregations), "patch-max"),
+        ("item_table", columns, "(or --risk) column:NAME"),
+    ):
+        if name in choices and not is_used:
+            raise UsageError(
+                f"{option_name(name)} has no effect: it is for --confidence {users}. Leave it out."
+            )
+    return settings
+
+
+def _check(settings: ImageFailureSettings, info: DatasetInfo) -> None:
+    """Raise `UsageError` for settings that the data cannot have."""
+    for flag, text in (("--risk", settings.risk), ("--confidence", settings.confidence)):
+        if COLUMN in text and settings.item_table is None:
+            raise UsageError(
+                f"{flag} {quoted(text)} needs a table of the items; give --item-table FILE."
+            )
+    aggregation = settings.aggregation
+    if aggregation is None:
+        return
+    if info.kind == "video":
+        raise UsageError(
+            f"--confidence {settings.confidence} aggregates a map of uncertainty, which video "
+            f"{info.where} does not have. Give a field of its pairs, such as temporal.tc, or "
+            "column:NAME."
+        )
+    if info.kind == "classes":
+        check_uncertainty(settings.uncertainty, info)
+    else:
+        check_sigma(settings.uncertainty, info)
+        rule = Rule.parse(settings.threshold)
+        if aggregation.needs_threshold and rule.kind not in ("mean", "range", "value"):
+            raise UsageError(
+                f"--threshold {settings.threshold} needs patches of classes, and {info.where} "
+                "holds predicted numbers. Give mean, range:T or a number."
+            )
+    check_patch(aggregation, settings.patch, info)
+
+
+def map_of(settings: ImageFailureSettings, kind: str) -> str:
+    """Return the map that is aggregated."""
+    return settings.uncertainty if kind == "classes" else sigma_map(settings.uncertainty)
+
+
+def uncertainty_of(settings: ImageFailureSettings, info: DatasetInfo) -> Any:
+    """Return the uncertainty that is aggregated."""
+    from uqeval.tallies import Uncertainty
+
+    if info.kind == "classes":
+        return settings.ranked(info.classes)
+    return Uncertainty(map_of(settings, info.kind), math.e)

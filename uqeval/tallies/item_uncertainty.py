@@ -1,0 +1,120 @@
+"""One number for the uncertainty of a whole item: a percentile, a patch, or what is above a
+threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
+from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies.patches import Patches
+from uqeval.tallies.percentiles import between, ranks_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._fields import Counts, Maps, State
+
+
+@dataclass(frozen=True)
+class ItemPercentile(Tally):
+    """A percentile of the uncertainty of an item's non-void pixels, interpolated linearly.
+
+    State: `pixels`, and `value`, -∞ without pixels; of several items the largest.
+    """
+
+    id: ClassVar[str] = "item_percentile"
+    uncertainty: Uncertainty
+    classes: int
+    percentile: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"pixels": Field((1,), "int64"), "value": Field((1,), "float64", "max")}
+
+    def evaluated(self, state: State) -> Counts:
+        return state["pixels"][..., 0]
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        values = self.uncertainty.values(maps)[maps["label"] != void_of(self.classes)]
+        ranks = ranks_of(values.size, self.percentile, "linear")
+        if ranks is None:
+            return
+        lower, upper, weight = ranks
+        ordered = np.partition(values, [lower, upper])
+        value = between(float(ordered[lower]), float(ordered[upper]), weight)
+        state["pixels"] += values.size
+        state["value"][...] = max(state["value"][0], value)
+
+
+@dataclass(frozen=True)
+class ItemPatchMaximum(Tally):
+    """The largest mean uncertainty of the patches of an item.
+
+    State: `patches` with a valid pixel, and `value`, -∞ without; of several items the largest.
+    """
+
+    id: ClassVar[str] = "item_patch_maximum"
+    patches: Patches
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.patches.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"patches": Field((1,), "int64"), "value": Field((1,), "float64", "max")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        # Patches need a prediction for their accuracy, which is not used here.
+        table = self.patches.table({**maps, "prediction": maps["label"]})
+        mean = table["mean"][table["category"] >= 0]
+        if mean.size:
+            state["patches"] += mean.size
+            state["value"][...] = max(state["value"][0], float(mean.max()))
+
+
+@dataclass(frozen=True)
+class AboveThreshold(Tally):
+    """Non-void pixels with an uncertainty above the threshold, or on it; compared as float32.
+
+    State: `counts` [pixels, above, above or on it]; `total`, the sum of the uncertainties of the
+    last.
+    """
+
+    id: ClassVar[str] = "above_threshold"
+    uncertainty: Uncertainty
+    classes: int
+    threshold: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((3,), "int64"), "total": Field((1,), "float64", signed=True)}
+
+    def flaw(self, state: State) -> str | None:
+        pixels, above, reaching = (state["counts"][..., i] for i in range(3))
+        wrong = (above > reaching).any() or (reaching > pixels).any()
+        return "more pixels above the threshold than pixels" if wrong else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"][..., 0]
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        values = self.uncertainty.values(maps)[maps["label"] != void_of(self.classes)]
+        threshold = np.float32(self.threshold)
+        reaching = values[values >= threshold]
+        above = np.count_nonzero(reaching > threshold)
+        state["counts"] += (values.size, above, reaching.size)
+        state["total"] += reaching.sum(dtype=np.float64)
