@@ -55,5 +55,5 @@ def test_bad_regions(folder: Path, text: str) -> None:
     found = run_uqeval(
         "failure", "preds.npy", "labels.npy", "--region", text, "-o", "no.json", cwd=folder
     )
-    refused(found, "expected boundary:R or interior:R")
+    refused(found, "expected boundary:R, interior:R")
     assert not (folder / "no.json").exists()

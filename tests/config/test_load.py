@@ -83,6 +83,19 @@ def test_paths_of_options_lie_beside_the_file(tmp_path: Path) -> None:
     assert config.slices is not None and config.slices.table == str(tmp_path / "items.csv")
 
 
+def test_maps_of_regions_lie_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "areas").mkdir()
+    text = (
+        "stores: {a: {predictions: x.zarr, depth_map: d, region: [map:areas/, map:areas:3, map:x,"
+        " 'boundary:8']}, b: {predictions: x.zarr, region: map:areas}}\n"
+    )
+    stores, areas = load(tmp_path, text).stores, f"map:{tmp_path / 'areas'}"
+    assert stores["a"].options() == {
+        "region": [areas, f"{areas}:3", "map:x", "boundary:8"], "depth_map": str(tmp_path / "d"),
+    }  # fmt: skip
+    assert stores["b"].options() == {"region": [areas]}
+
+
 def test_another_name_of_a_metric_is_accepted_with_a_note(tmp_path: Path) -> None:
     text = "stores: {d: {video: v}}\nevaluate:\n  d:\n    temporal: {flow: dis, tracks: true}"
     config = load(tmp_path, text)

@@ -11,10 +11,12 @@ from scipy.ndimage import distance_transform_edt
 
 import uqeval
 from uqeval.errors import UsageError
-from uqeval.maps.regions import near_boundary, region_of
+from uqeval.maps.distances import squared_distances
+from uqeval.maps.region_text import Labelled, region_of
 from uqeval.maps.views import WHOLE
 
 N, T, C, H, W = 4, 2, 3, 40, 48
+OF_THREE = Labelled("classes", ("road", "car", "a/b"), "data")
 FAMILIES = ("pavpu", "calibration", "failure", "sparsification")
 
 
@@ -45,14 +47,16 @@ def data() -> tuple[Any, Any]:
 @pytest.mark.parametrize("radius", [1, 1.5, 3, 8, 100])
 def test_distances(data: tuple[Any, Any], radius: float) -> None:
     for label in data[1]:
-        assert (near_boundary(label, radius) == boundary(label, radius)).all()
+        near = (squared_distances(label) <= radius**2) & (label < 255)
+        assert (near == boundary(label, radius)).all()
 
 
 def test_one_class_has_no_boundary() -> None:
     label = np.full((6, 6), 2, "u1")
     label[2] = 255
-    assert not near_boundary(label, 3).any()
-    assert not near_boundary(np.full((6, 6), 255, "u1"), 3).any()
+    far = np.iinfo(np.int32).max
+    assert (squared_distances(label) == far).all()
+    assert (squared_distances(np.full((6, 6), 255, "u1")) == far).all()
 
 
 def evaluated(data: tuple[Any, Any], *regions: str, **more: Any) -> Any:
@@ -142,22 +146,32 @@ def test_the_same_region_twice_is_one(data: tuple[Any, Any]) -> None:
 
 @pytest.mark.parametrize(
     "text", ["boundary", "boundary:", "boundary:0", "boundary:-1", "boundary:nan", "edge:3", "",
-             "interior:inf", "x" * 10**5]
+             "interior:inf", "x" * 10**5, "depth:3", "depth:4-2", "depth:nan-3", "depth:-1-3",
+             "box:0:1", "box:0:1,0.5:0.2", "box:0:2,0:1", "map:", "map:areas", "map:areas:65535"]
 )  # fmt: skip
 def test_bad_regions(text: str) -> None:
-    with pytest.raises(UsageError, match="expected boundary:R or interior:R") as refused:
-        region_of(text)
-    assert len(str(refused.value)) < 300
+    with pytest.raises(UsageError, match="expected boundary:R, interior:R, class:NAME") as refused:
+        region_of(text, OF_THREE)
+    assert len(str(refused.value)) < 400
 
 
 def test_numbers_have_no_boundaries() -> None:
     arrays = {name: np.ones((2, 4, 4)) for name in ("mean", "std", "target")}
-    with pytest.raises(UsageError, match="no class labels"):
-        uqeval.evaluate(arrays, None, "regression", region="boundary:2")
+    for region in ("boundary:2", "class:0"):
+        with pytest.raises(UsageError, match="no class labels"):
+            uqeval.evaluate(arrays, None, "regression", region=region)
 
 
 def test_names() -> None:
-    assert region_of(" interior:8.0 ").name == "interior:8"
+    for text, name in (
+        (" interior:8.0 ", "interior:8"), ("class:car", "class:car"), ("class:2", "class:2"),
+        ("class:1", "class:car"), ("depth:0.50-1e2", "depth:0.5-100"),
+        ("depth:80-inf", "depth:80-inf"),
+        ("box:0.50:1.0,0:0.25", "box:0.5:1,0:0.25"), ("map:areas:007", "map:areas:7"),
+    ):  # fmt: skip
+        assert region_of(text, OF_THREE).name == name
+    with pytest.raises(UsageError, match="it is no class of data; expected one of road, car, a/b"):
+        region_of("class:truck", OF_THREE)
     assert WHOLE.name == ""
 
 

@@ -46,7 +46,10 @@ INPUTS = tuple(n for n, option in options_of(InputOptions).items() if option.dat
 #: The same without options of items and targets.
 READING = tuple(
     n for n in INPUTS
-    if n not in ("class_names", "nan_samples", "invalid", "limit", "part", "region", "map_cache")
+    if n not in (
+        "class_names", "nan_samples", "invalid", "limit", "part", "region", "depth_map",
+        "map_cache",
+    )
 )  # fmt: skip
 #: Intervals and slices, which are computed from the states.
 CUTS = tuple(options_of(CutOptions))

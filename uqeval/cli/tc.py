@@ -13,7 +13,7 @@ from uqeval.inputs.options import OF_VIDEO
 
 
 @of_family(
-    "tc", *(name for name in shared_by("classes") if name not in ("map_cache", "region")),
+    "tc", *(name for name in shared_by("classes") if name != "map_cache"),
     *(name for name in OF_VIDEO if name != "video"),
 )  # fmt: skip
 def tc(

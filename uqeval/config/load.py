@@ -15,6 +15,7 @@ from uqeval.config.paths import anchored
 from uqeval.config.yaml12 import Document, Location, read_yaml
 from uqeval.errors import UsageError, cut, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule, Waiver
+from uqeval.inputs.options import regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
 
 #: Other names of options, by command: accepted with a note.
@@ -239,6 +240,8 @@ def _anchored(document: Document, config: Config) -> Config:
 
     for name, store in config.stores.items():
         fix(store, STORE_PATHS, "stores", name)
+        if regions := store.options().get("region"):
+            store.region = regions_beside(regions, document.path.parent)  # type: ignore[attr-defined]
     for name in config.evaluate:
         for command, options in (config.metrics_of(name) or {}).items():
             for option in options.keys() & set(PATHS):

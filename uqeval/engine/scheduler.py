@@ -133,7 +133,7 @@ class Scheduler:
         shared: list[Tally] = []
         by_view: dict[View, tuple[MapSource, list[Tally]]] = {}
         for tally in tallies:
-            view = tally.view
+            view = tally.view.read_as
             if view in by_view:
                 by_view[view][1].append(tally)
             elif (source := view.source(self.inputs.source)) is self.inputs.source:

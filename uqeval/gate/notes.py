@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import number_of
@@ -62,8 +63,8 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
     debiased: Any = record.get(f"{field}_debiased")
     if isinstance(debiased, float) and len(address.fields) == 1:
         yield (
-            f"the rule checks the plain value, which is biased upward; {address.key}.{field}"
-            f"_debiased is {debiased:.4g}"
+            f"the rule checks the plain value, which is biased upward; "
+            f"{replace(address, fields=(f'{field}_debiased',)).within} is {debiased:.4g}"
         )
 
 

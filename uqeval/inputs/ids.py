@@ -104,7 +104,7 @@ def open_ids(
     for array in kinds:
         if array in store.arrays and not (probabilities and array == "predictions"):
             parts = store.arrays[array]
-            positions = _positions_of_frames(store, len(parts), names, count, noun)
+            positions = positions_of_frames(store, len(parts), names, count, noun)
             return Ids(store, (array,), tuple(parts[i] for i in positions), None, (), origin)
     if not probabilities:
         raise StoreError(
@@ -117,11 +117,11 @@ def open_ids(
     source: Any = open_classes(
         PredictionStores([origin], [store], store.names), None, narrowed
     ).source
-    positions = _positions_of_frames(store, source.items, names, count, noun)
+    positions = positions_of_frames(store, source.items, names, count, noun)
     return Ids(store, tuple(probabilities), (), source, positions, origin)
 
 
-def _positions_of_frames(
+def positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
 ) -> tuple[int, ...]:
     """Return each frame's item of a store: by name if both have names, else by position."""

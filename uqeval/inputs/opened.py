@@ -31,6 +31,7 @@ Given: TypeAlias = "str | Path | Contents | NDArray[Any] | Mapping[str, Any]"
 #: Options that name a path.
 _PATHS = (
     "names", "video", "pseudo_labels", "flow_path", "flow_forward_path", "flow_cache", "map_cache",
+    "depth_map",
 )  # fmt: skip
 
 
@@ -59,7 +60,9 @@ class Recipe:
         return Recipe(
             [_absolute(given) for given in self.stores()] or None,
             None if self.truth is None else _absolute(self.truth),
-            dataclasses.replace(self.options, **options),
+            dataclasses.replace(
+                self.options, **options, region=tuple(map(_absolute_map, self.options.regions))
+            ),
             None if self.reference is None else _absolute(self.reference),
             self.subsets,
         )
@@ -70,6 +73,16 @@ class Recipe:
             return []
         given = self.predictions
         return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _absolute_map(region: str) -> str:
+    """Return a region with the absolute path of its map, if it names a path."""
+    from uqeval.maps.names import map_and_id
+
+    path, number = map_and_id(region)
+    if not region.strip().startswith("map:") or not Path(path).exists():
+        return region
+    return f"map:{_absolute(path)}" + ("" if number is None else f":{number}")
 
 
 def _absolute(given: Given | os.PathLike[str]) -> str:
@@ -117,6 +130,11 @@ class Inputs:
     #: How to open them again in another process.
     recipe: Recipe | None = None
 
+    def region_names(self) -> tuple[str, ...]:
+        """Return the regions to evaluate, one for each id of a map. Raises `UqevalError`."""
+        expanded = getattr(self.source, "expanded", None)
+        return self.regions if expanded is None else tuple(expanded(self.regions))
+
     def info(self) -> DatasetInfo:
         """Return the properties of the data that are known before reading them."""
         from uqeval.metrics._dataset_info import DatasetInfo
@@ -156,6 +174,7 @@ class Inputs:
         truth = self.record.get("labels") or self.record.get("target") or {}
         stores = [*self.record["predictions"], truth]
         stores += [s for s in (self.record.get("frames"), *self.record.get("flow", ())) if s]
+        stores += self.record.get("regions", ())
         text = "\n".join(str(store.get("fingerprint")) for store in stores)
         return hashlib.sha256(text.encode()).hexdigest()
 

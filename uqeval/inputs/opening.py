@@ -110,11 +110,11 @@ def _open(
         from uqeval.inputs.video import open_video
 
         options.refuse_invalid(str(options.video))
-        return dataclasses.replace(
-            open_video(predictions, truth, options),
-            options=options.record(),
-            regions=options.regions,
+        inputs = dataclasses.replace(
+            open_video(predictions, truth, options), options=options.record()
         )
+        video: Any = inputs.source
+        return _with_regions(inputs, options, None, video.frame_names, len(video.frames))
     options.refuse_video()
     if predictions is None:
         raise UsageError("no predictions; give a store of predictions.")
@@ -128,9 +128,18 @@ def _open(
 
         options.refuse_invalid(predictions_opened.where)
         inputs = open_classes(predictions_opened, truth, options)
-    return dataclasses.replace(
-        inputs, options=options.record(), map_cache=options.map_cache, regions=options.regions
-    )
+    inputs = dataclasses.replace(inputs, options=options.record(), map_cache=options.map_cache)
+    first, names = predictions_opened.stores[0], predictions_opened.names
+    return _with_regions(inputs, options, first, names, inputs.record["items"])
+
+
+def _with_regions(inputs: Inputs, options: InputOptions, *of_items: Any) -> Inputs:
+    """Return inputs with the maps of the regions that are requested."""
+    if not options.regions and options.depth_map is None:
+        return inputs
+    from uqeval.inputs.regions import with_regions
+
+    return with_regions(inputs, options, *of_items)
 
 
 def _arrays(inputs: Inputs) -> set[str]:

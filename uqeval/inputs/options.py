@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import UsageError, check_numbers, cut, quoted
+from uqeval.maps.names import map_and_id
 from uqeval.settings import Settings, documented, option_name, options_of, shared_option
 
 
@@ -119,8 +120,13 @@ class InputOptions(Settings):
         metavar="K/N", panel=_IN, in_file=False)
     region: str | Sequence[str] = shared_option(
         (), "Also compute all scores in this region: boundary:R, the pixels at most R pixels from "
-        "another class, or interior:R, the others. Repeat for more.",
-        metavar="REGION", panel=_IN, list_by="repeat", data="classes")
+        "another class; interior:R, the others; class:NAME; depth:LOW-HIGH; box:y0:y1,x0:x1 in "
+        "fractions; map:NAME, each id in an array of the store or a folder of PNGs; map:NAME:ID. "
+        "Repeat for more.", metavar="REGION", panel=_IN, list_by="repeat")
+    depth_map: str | Path | None = shared_option(
+        None, "Depth of each pixel for --region depth:LOW-HIGH: a folder of 16-bit KITTI PNGs, "
+        ".npy or .pfm files, or an array. Default: the array `depth` of the store, or the target.",
+        metavar="PATH", panel=_IN, path=True)
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
     #: Of the items that --part or --limit leave, those in this range only: from, up to.
@@ -209,6 +215,8 @@ class InputOptions(Settings):
             self.pseudo_labels,
             self.flow_path,
             self.flow_forward_path,
+            self.depth_map,
+            *(map_and_id(text)[0] for text in self.regions if text.strip().startswith("map:")),
         )
         return [path for path in input_paths if isinstance(path, str | Path)]
 
@@ -234,7 +242,7 @@ class InputOptions(Settings):
         """
         hidden = {"names", "whole_sequences", "map_cache", "items"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
-        hidden |= set() if self.region else {"region"}
+        hidden |= set() if self.region else {"region", "depth_map"}
         record = {
             name: str(value) if isinstance(value, Path) else value
             for name in self.__dataclass_fields__
@@ -248,6 +256,16 @@ class InputOptions(Settings):
     def fill(self) -> bool:
         """Return whether missing chunks read as the fill value."""
         return self.missing_chunks == "fill"
+
+
+def regions_beside(given: str | Sequence[str], folder: Path) -> list[str]:
+    """Return regions; maps that lie in a `folder`, `map:PATH`, with their path from here."""
+    regions = [given] if isinstance(given, str) else list(given)
+    for i, text in enumerate(regions):
+        path, number = map_and_id(text)
+        if text.strip().startswith("map:") and "://" not in path and (folder / path).exists():
+            regions[i] = f"map:{folder / path}" + ("" if number is None else f":{number}")
+    return regions
 
 
 #: Options that apply only to videos.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from dataclasses import astuple, dataclass
 
@@ -69,6 +70,9 @@ def form_of(
     """
     if name in float32:
         return size, "float32"
+    if name.startswith(OF_REGIONS):
+        forms = {BOUNDARY: "int32", before_of(BOUNDARY): "int32", DEPTH: "float64"}
+        return size, forms.get(name, "uint16")
     name = name.removeprefix(of_reference(""))
     ids = id_dtype(classes)
     if kind == "regression" and name == TARGET_COUNTS:
@@ -89,8 +93,43 @@ def of_subset(subset: int, name: str) -> str:
     return f"{subset}/{name}"
 
 
-#: The labels of all pixels, where `label` has those of a region alone.
-UNMASKED_LABEL = "label:unmasked"
+#: Where `label` has the labels of a region alone: the labels of all pixels, and the share of its
+#: pixels from which on a patch belongs to the region. Of a pair of frames, the mask of the region.
+UNMASKED_LABEL, REGION_SHARE, INSIDE = "label:unmasked", "region:share", "region:inside"
+#: Maps that regions read: the squared distance to another class, and the depth. All such maps
+#: begin with `OF_REGIONS`.
+OF_REGIONS = "region:"
+BOUNDARY, DEPTH = "region:boundary", "region:depth"
+_BEFORE = "region:before:"
+
+
+def ids_of_map(name: str) -> str:
+    """Return the name of the map of ids that a region calls `name`."""
+    return f"region:map:{name}"
+
+
+#: The largest id of a map of regions; one more is void.
+MOST_ID = 65534
+
+
+def map_and_id(text: str) -> tuple[str, int | None]:
+    """Return the name or path of the map of ids in `map:NAME` or `map:NAME:ID`, and the id."""
+    name, colon, number = text.strip().removeprefix("map:").rpartition(":")
+    if colon and re.fullmatch("[0-9]{1,9}", number):
+        return name, int(number)
+    return text.strip().removeprefix("map:"), None
+
+
+def before_of(name: str) -> str:
+    """Return the name of a map of regions of the frame before, in a pair of frames."""
+    return _BEFORE + name.removeprefix(OF_REGIONS)
+
+
+def now_of(name: str) -> str | None:
+    """Return the same map of frame t; None for a map that is of frame t."""
+    return OF_REGIONS + name.removeprefix(_BEFORE) if name.startswith(_BEFORE) else None
+
+
 #: The error of a regression rounded to float32, the type of rank keys, once for all who rank it.
 ERROR_KEY = "error:rank"
 #: The map [3] that counts evaluated targets, those that are 0 and those below 0.

@@ -1,14 +1,24 @@
-"""Regions of pixels, as views: the pixels near a boundary between classes, and the others."""
+"""Regions of pixels, as views: boundaries, classes, depths, boxes and maps of ids."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError, quoted
-from uqeval.maps.names import UNMASKED_LABEL
+from uqeval.maps import video_names
+from uqeval.maps.distances import void_id
+from uqeval.maps.names import (
+    BOUNDARY,
+    DEPTH,
+    INSIDE,
+    REGION_SHARE,
+    TARGET_COUNTS,
+    UNMASKED_LABEL,
+    before_of,
+    ids_of_map,
+)
 from uqeval.maps.views import View
 
 if TYPE_CHECKING:
@@ -17,90 +27,263 @@ if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
     from uqeval.maps.reduction import Maps
 
+#: A patch belongs to a region if at least this share of its valid pixels does.
+SHARE = 0.5
+
 
 @dataclass(frozen=True)
-class Boundary(View):
-    """Valid pixels at most `radius` pixels from a valid pixel of another ground-truth class.
+class Region(View):
+    """Some pixels of an image. Subclasses say which: `text`, `inside`, and the maps they `need`.
 
-    The distance is Euclidean, between the centres of pixels. Void is no class and makes no
-    boundary. `inside`: these pixels; else the other valid ones, the interior.
+    `share`: a patch belongs to the region if at least this share of its valid pixels does.
     """
 
-    radius: float
-    inside: bool = True
+    share: float = field(default=SHARE, kw_only=True)
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """Return the region as users write it."""
+
+    @property
+    def need(self) -> tuple[str, ...]:
+        """Return the maps, besides `label`, that `inside` reads."""
+        return ()
+
+    @property
+    def needs_labels(self) -> bool:
+        """Return whether the region depends on class labels."""
+        return False
+
+    @property
+    def of_neighbours(self) -> bool:
+        """Return whether the region depends on other pixels, or on the place in the image."""
+        return False
+
+    @abstractmethod
+    def inside(self, maps: Maps) -> NDArray[Any]:
+        """Return a mask [y, x] of the pixels of an image in the region, void ones or not."""
 
     @property
     def name(self) -> str:
-        return f"{'boundary' if self.inside else 'interior'}:{self.radius:g}"
+        return self.text if self.share == SHARE else f"{self.text};share={self.share!r}"
 
     def inputs(self, names: Collection[str]) -> set[str]:
-        return {*names, "label"}
-
-    def source(self, source: MapSource) -> MapSource:
-        """Raise `UsageError` for data without class labels."""
-        if source.kind != "classes":
-            raise UsageError(
-                f"--region {self.name}: {source.where} holds {source.kind} data; boundaries lie "
-                "between the classes of labels. Leave --region out."
-            )
-        return source
+        reads = {*names, *self.need}
+        if not _of_pairs(names):
+            return reads | {"label"} | ({"target"} if TARGET_COUNTS in reads else set())
+        if self.needs_labels:
+            reads.add(video_names.LABEL)
+        if video_names.LABEL_BEFORE in names:
+            reads |= {before_of(name) for name in self.need}
+        return reads
 
     def maps(self, maps: Maps) -> Maps:
-        """Return labels outside the region are void; `UNMASKED_LABEL` has all labels."""
+        """Return maps in which only the pixels of the region are evaluated.
+
+        Labels outside the region are void; `UNMASKED_LABEL` has all labels. Of a video, predicted
+        ids of frame t are void, too, and `INSIDE` is the mask.
+        """
         import numpy as np
 
+        if _of_pairs(maps):
+            return self._maps_of_pair(maps)
         label = maps["label"]
-        in_region = near_boundary(label, self.radius) == self.inside
-        void = np.iinfo(label.dtype).max
-        return maps | {"label": np.where(in_region, label, void), UNMASKED_LABEL: label}
+        inside = self.inside(maps)
+        masked = _void_outside(label, inside)
+        results = maps | {
+            "label": masked, UNMASKED_LABEL: label, REGION_SHARE: np.array(self.share)
+        }  # fmt: skip
+        if TARGET_COUNTS in maps:
+            from uqeval.kernels.members import count_targets
+
+            results[TARGET_COUNTS] = np.zeros(3, np.int64)
+            count_targets(maps["target"], masked, void_id(label), results[TARGET_COUNTS])
+        return results
+
+    def _maps_of_pair(self, maps: Maps) -> Maps:
+        """Return the maps of a pair of frames: the region is that of each frame's own labels."""
+        ids = {name: values for name, values in maps.items() if name.startswith("prediction:")}
+        frame = maps | {"label": maps.get(video_names.LABEL, next(iter(ids.values())))}
+        inside = self.inside(frame)
+        results = maps | {name: _void_outside(values, inside) for name, values in ids.items()}
+        results[INSIDE] = inside
+        if video_names.LABEL in maps:
+            results[video_names.LABEL] = _void_outside(maps[video_names.LABEL], inside)
+        if video_names.LABEL_BEFORE in maps:
+            label = maps[video_names.LABEL_BEFORE]
+            before = {name: maps[before_of(name)] for name in self.need}
+            inside = self.inside(before | {"label": label})
+            results[video_names.LABEL_BEFORE] = _void_outside(label, inside)
+        return results
 
 
-def near_boundary(label: NDArray[Any], radius: float) -> NDArray[Any]:
-    """Return a mask [y, x] of the pixels within `radius` of a valid pixel of another class.
+@dataclass(frozen=True)
+class Boundary(Region):
+    """Valid pixels at most `radius` pixels from a valid pixel of another ground-truth class.
 
-    `label` [y, x]: class ids, void as the largest number of its dtype. One exact distance transform
-    a class; squared distances are integers, and are rounded to them.
+    The distance is Euclidean, between the centres of pixels. Void is no class and makes no
+    boundary. `near`: these pixels; else the other valid ones, the interior.
     """
-    import cv2
+
+    radius: float
+    near: bool = True
+
+    @property
+    def text(self) -> str:
+        return f"{'boundary' if self.near else 'interior'}:{self.radius:g}"
+
+    @property
+    def need(self) -> tuple[str, ...]:
+        return (BOUNDARY,)
+
+    @property
+    def needs_labels(self) -> bool:
+        return True
+
+    @property
+    def of_neighbours(self) -> bool:
+        return True
+
+    def inside(self, maps: Maps) -> NDArray[Any]:
+        is_near: NDArray[Any] = maps[BOUNDARY] <= self.radius * self.radius
+        return is_near if self.near else ~is_near
+
+
+@dataclass(frozen=True)
+class OfClass(Region):
+    """Pixels of one ground-truth class; `called` is the class as reports show it."""
+
+    number: int
+    called: str
+
+    @property
+    def text(self) -> str:
+        return f"class:{self.called}"
+
+    @property
+    def needs_labels(self) -> bool:
+        return True
+
+    def inside(self, maps: Maps) -> NDArray[Any]:
+        mask: NDArray[Any] = maps["label"] == self.number
+        return mask
+
+
+@dataclass(frozen=True)
+class Depths(Region):
+    """Pixels whose depth is at least `low` and below `high`; an unknown depth is in no region."""
+
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        return f"depth:{short(self.low)}-{short(self.high)}"
+
+    @property
+    def need(self) -> tuple[str, ...]:
+        return (DEPTH,)
+
+    def inside(self, maps: Maps) -> NDArray[Any]:
+        depth = maps[DEPTH]
+        return (depth >= self.low) & (depth < self.high)
+
+
+@dataclass(frozen=True)
+class Box(Region):
+    """Pixels whose centre lies in a box, in fractions of height and width.
+
+    Row y of H lies in it if y0 ≤ (y + ½)/H < y1; columns likewise.
+    """
+
+    y0: float
+    y1: float
+    x0: float
+    x1: float
+
+    @property
+    def text(self) -> str:
+        y0, y1, x0, x1 = map(short, (self.y0, self.y1, self.x0, self.x1))
+        return f"box:{y0}:{y1},{x0}:{x1}"
+
+    @property
+    def of_neighbours(self) -> bool:
+        return True
+
+    def inside(self, maps: Maps) -> NDArray[Any]:
+        height, width = maps["label"].shape
+        rows = _within(height, self.y0, self.y1)
+        columns = _within(width, self.x0, self.x1)
+        mask: NDArray[Any] = rows[:, None] & columns
+        return mask
+
+
+@dataclass(frozen=True)
+class OfMap(Region):
+    """Pixels with one id in a map of ids that is called `map`."""
+
+    map: str
+    number: int
+
+    @property
+    def text(self) -> str:
+        return f"map:{self.map}:{self.number}"
+
+    @property
+    def need(self) -> tuple[str, ...]:
+        return (ids_of_map(self.map),)
+
+    def inside(self, maps: Maps) -> NDArray[Any]:
+        mask: NDArray[Any] = maps[ids_of_map(self.map)] == self.number
+        return mask
+
+
+@dataclass(frozen=True)
+class Within(View):
+    """The pixels of a `region` in another view of the data, such as tempered samples."""
+
+    region: Region
+    view: View
+
+    @property
+    def name(self) -> str:
+        return ";".join(filter(None, (self.view.name, self.region.name)))
+
+    @property
+    def read_as(self) -> View:
+        return self.view.read_as
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        return self.view.inputs(self.region.inputs(names))
+
+    def source(self, source: MapSource) -> MapSource:
+        return self.view.source(source)
+
+    def maps(self, maps: Maps) -> Maps:
+        return self.region.maps(self.view.maps(maps))
+
+
+def _void_outside(ids: NDArray[Any], inside: NDArray[Any]) -> NDArray[Any]:
+    """Return ids [y, x], void outside of a mask."""
     import numpy as np
 
-    valid = label != np.iinfo(label.dtype).max
-    is_near = np.zeros(label.shape, bool)
-    classes = np.flatnonzero(np.bincount(label[valid]))
-    for c in classes if len(classes) > 1 else ():
-        is_class = label == c
-        distance_input = (~(valid & ~is_class)).astype(
-            np.uint8
-        )  # 0 at valid pixels of other classes
-        distance = cv2.distanceTransform(distance_input, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-        is_near |= is_class & (np.rint(np.square(distance, dtype=np.float64)) <= radius * radius)
-    return is_near
+    return np.where(inside, ids, ids.dtype.type(void_id(ids)))
 
 
-def region_of(text: str) -> View:
-    """Read a region as users write it. Raises `UsageError`."""
-    kind, _, value = text.strip().partition(":")
-    try:
-        return REGIONS[kind](value)
-    except (KeyError, ValueError):
-        kinds = " or ".join(f"{name}:R" for name in REGIONS)
-        raise UsageError(
-            f"--region {quoted(text[:100])}; expected {kinds}, with a distance R above 0 in "
-            "pixels, such as boundary:8."
-        ) from None
+def _within(size: int, low: float, high: float) -> NDArray[Any]:
+    import numpy as np
+
+    centres = np.arange(size) + 0.5
+    mask: NDArray[Any] = (centres >= low * size) & (centres < high * size)
+    return mask
 
 
-def _distance(value: str) -> float:
-    """Return a finite number above 0. Raises `ValueError`."""
-    distance = float(value)
-    if not 0 < distance < math.inf:
-        raise ValueError(value)
-    return distance
+def _of_pairs(names: Collection[str]) -> bool:
+    """Return whether maps are of pairs of frames."""
+    return any(name.startswith("prediction:") for name in names)
 
 
-#: For each kind of region, a function that makes it from the text after the colon. It raises
-#: `ValueError` for an invalid text.
-REGIONS: dict[str, Callable[[str], View]] = {
-    "boundary": lambda value: Boundary(_distance(value)),
-    "interior": lambda value: Boundary(_distance(value), inside=False),
-}
+def short(value: float) -> str:
+    """Return the shortest text of a number that reads back as the same number."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

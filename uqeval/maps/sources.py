@@ -236,6 +236,7 @@ def with_samples(source: MapSource, option: str) -> Source:
     """Return the source, if it has samples of class probabilities; `UsageError` for
     `option` else.
     """
+    source = getattr(source, "inner", source)  # of regions
     if not isinstance(source, Source):
         raise UsageError(f"{source.where} holds {source.kind} data; {option} takes probabilities.")
     if source.stack is None:

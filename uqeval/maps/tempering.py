@@ -13,6 +13,7 @@ from uqeval import kernels
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import Betas, void_of
 from uqeval.maps.reduction import Form, Maps, read_only
+from uqeval.maps.region_maps import WithRegions
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.stack import Box, Tile
 
@@ -111,6 +112,8 @@ class TemperedSamples(Source):
         return read_only(values)
 
 
-def tempered(source: MapSource, betas: Betas) -> TemperedSamples:
-    """Return the tempered samples of a source. Raises `UsageError` where it has none."""
-    return TemperedSamples(with_samples(source, "a temperature of the samples"), betas)
+def tempered(source: MapSource, betas: Betas) -> MapSource:
+    """Return the tempered samples of a source, with its regions. Raises `UsageError` where it has
+    none."""
+    samples = TemperedSamples(with_samples(source, "a temperature of the samples"), betas)
+    return source.of(samples) if isinstance(source, WithRegions) else samples

@@ -64,6 +64,7 @@ class VideoSource:
         classes: int,
     ) -> None:
         self.frames = frames
+        self.frame_names = tuple(frame_names)
         self.pairs = tuple(pairs)
         self.models = tuple(models)
         self.labels = labels

@@ -30,6 +30,11 @@ class View(ABC):
         """Return the maps that this view takes of a source, for a tally that reads `names`."""
         return set(names)
 
+    @property
+    def read_as(self) -> View:
+        """Return a view with the same source: what all such views take of it is read once."""
+        return self
+
     def source(self, source: MapSource) -> MapSource:
         """Return the source of the view's maps: `source` or another source made from it.
 

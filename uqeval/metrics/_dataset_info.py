@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from uqeval.maps.region_text import Labelled
+
 
 @dataclass(frozen=True)
 class VideoInfo:
@@ -60,3 +62,9 @@ class DatasetInfo:
     ignore_index: int | None = None
     #: The command that computes the same metrics from `paths`: that of the only family, or run.
     command: str = "run"
+
+    @property
+    def labelled(self) -> Labelled:
+        """Return what regions of pixels depend on."""
+        has_labels = self.kind == "classes" or (self.video is not None and self.video.against)
+        return Labelled(self.kind, self.class_names if has_labels else (), self.where)

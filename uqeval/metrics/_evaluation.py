@@ -11,7 +11,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from uqeval.errors import UsageError
 from uqeval.metrics._columns import Place
@@ -135,8 +135,8 @@ class Evaluation(ABC, Generic[Settings]):
     info: DatasetInfo
     fitted: dict[str, Any] = field(default_factory=dict)
 
-    #: Whether what is fitted on the whole image is used in its regions, too.
-    shares_fit: ClassVar[bool] = True
+    #: The region of pixels that is evaluated; "" for all.
+    region: ClassVar[str] = ""
     #: Whether `fit` finds a threshold of uncertainty, which a user may give as a number.
     fits_threshold: ClassVar[bool] = False
     #: Whether `refit` can find another threshold from saved states.
@@ -151,6 +151,19 @@ class Evaluation(ABC, Generic[Settings]):
     def bound(self) -> float:
         """Return the greatest relative error of approximate scores: the relative width of a bin."""
         return 0.0
+
+    @property
+    def shares_fit(self) -> bool:
+        """Return whether what is fitted on the whole image is used in its regions, too."""
+        return True
+
+    def of_region(self, region: str) -> Self:
+        """Return this evaluation for a region of pixels.
+
+        Raises `UsageError` for settings that have no regions.
+        """
+        self.region = region  # type: ignore[misc]
+        return self
 
     def unfitted(self) -> Evaluation[Settings]:
         """Return the same evaluation before `fit`."""

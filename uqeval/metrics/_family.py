@@ -9,7 +9,8 @@ from typing import Any
 
 from uqeval.errors import UsageError, cut
 from uqeval.keys import Key
-from uqeval.maps.regions import region_of
+from uqeval.maps.region_text import region_of
+from uqeval.maps.regions import SHARE
 from uqeval.metrics._contract import Display, Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Part
@@ -92,8 +93,9 @@ class Family:
         region = Key.parse(key).region
         if region is None:
             return evaluations_by_key
+        view = region_of(region, info.labelled, getattr(settings, "region_share", SHARE))
         return {
-            name: InView(evaluation, region_of(region))
+            name: InView(evaluation.of_region(region), view)
             for name, evaluation in evaluations_by_key.items()
         }
 

@@ -58,9 +58,9 @@ def zero_targets(state: State, info: DatasetInfo) -> list[str]:
     ]
 
 
-def refuse_nothing(pixels: int, info: DatasetInfo) -> None:
-    """Raise `DataError` where no pixel of the set has a valid target."""
-    if pixels == 0:
+def refuse_nothing(pixels: int, info: DatasetInfo, region: str = "") -> None:
+    """Raise `DataError` where no pixel of the set has a valid target; a region may be empty."""
+    if pixels == 0 and not region:
         raise DataError(
             f"{info.where}: nothing is left to evaluate: the target of all "
             f"{number_of(len(info.names), 'item')} is invalid everywhere (not finite, not "
@@ -78,9 +78,10 @@ def counts_of(state: State) -> dict[str, int]:
     }
 
 
-def void_items(names: tuple[str, ...], pixels: Sequence[int]) -> list[str]:
-    """Return a warning of items without an evaluated pixel, if there are any."""
-    void = [name for name, n in zip(names, pixels, strict=True) if n == 0]
+def void_items(names: tuple[str, ...], pixels: Sequence[int], region: str = "") -> list[str]:
+    """Return a warning of items without an evaluated pixel, if there are any; none for a region,
+    which many items may lack."""
+    void = [] if region else [name for name, n in zip(names, pixels, strict=True) if n == 0]
     if not void:
         return []
     return [f"{len(void)} of {len(names)} items have no valid target: {listed(void)}."]

@@ -12,7 +12,7 @@ from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Sect
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.maps.views import View
+    from uqeval.maps.regions import Region
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 class InView(Evaluation[Any]):
     """`inner` for another view; what `inner` calls a tally is here that tally of the view."""
 
-    def __init__(self, inner: Evaluation[Any], view: View) -> None:
+    view: Region
+
+    def __init__(self, inner: Evaluation[Any], view: Region) -> None:
         super().__init__(inner.settings, inner.info, inner.fitted)
         self.inner, self.view = inner, view
 
@@ -103,7 +105,11 @@ class InView(Evaluation[Any]):
         return self.inner.section_of(self.inner.run_of(inner_results, exact))
 
     def _in_view(self, tally: Tally) -> Tally:
-        return tally.in_view(self.view)
+        from uqeval.maps.regions import Within
+        from uqeval.maps.views import WHOLE
+
+        inner = tally.view
+        return tally.in_view(self.view if inner == WHOLE else Within(self.view, inner))
 
 
 def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]]:
@@ -117,9 +123,10 @@ def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]
 
 
 def _whole_image(tally: Tally) -> Tally:
+    from uqeval.maps.regions import Within
     from uqeval.maps.views import WHOLE
 
-    return tally.in_view(WHOLE)
+    return tally.in_view(tally.view.view if isinstance(tally.view, Within) else WHOLE)
 
 
 def _gaps(inner: Gaps) -> Gaps:

@@ -69,8 +69,9 @@ class Calibration(Evaluation[CalibrationSettings]):
     The edges are fitted for adaptive ECE, and for an estimator that needs them.
     """
 
-    #: A region has bins of equal mass of its own.
-    shares_fit = False
+    @property
+    def shares_fit(self) -> bool:
+        return False  # a region has bins of equal mass of its own
 
     @property
     def _bins(self) -> tuple[Tally, Tally, Tally]:

@@ -92,11 +92,11 @@ class Nmerci(Evaluation[NmerciSettings]):
         sums = () if settings.depth_step is None else (ErrorSums(settings.sigma),)
         results = yield (items, coarse, *sums)
         total = results[items].total
-        numbers.refuse_nothing(int(total["pixels"][0]), self.info)
+        numbers.refuse_nothing(int(total["pixels"][0]), self.info, self.region)
         steps = [
             _percentiles(settings, sums_of(total), results[coarse].total["coarse"], self.info.where)
         ]
-        for tally in sums:
+        for tally in sums if total["pixels"][0] else ():
             target = results[tally].total
             steps.append(by_depth(settings, float(target["least"][0]), float(target["most"][0])))
         parts, *depth = yield from run_jointly(*steps)
@@ -133,7 +133,9 @@ class Nmerci(Evaluation[NmerciSettings]):
         from uqeval.tallies import TargetCounts
 
         return [
-            *numbers.void_items(self.info.names, [item["pixels"] for item in run.items]),
+            *numbers.void_items(
+                self.info.names, [item["pixels"] for item in run.items], self.region
+            ),
             *numbers.zero_targets(run.total(TargetCounts()), self.info),
             *_warnings(run.results, self.settings),
         ]
@@ -152,6 +154,8 @@ def _percentiles(
     from uqeval.tallies.percentiles import RequiredPercentiles
 
     alphas = sorted({settings.alpha, *map(float, CURVE)})
+    if not totals.pixels:  # of a region
+        return {alpha: ns.Parts(totals, None, None, None) for alpha in alphas}
     ratio, error = (
         RequiredPercentiles(counts, alphas, settings.interpolation) for counts in coarse
     )

@@ -43,6 +43,10 @@ class Pavpu(Evaluation[PavpuSettings]):
     fits_threshold = refits = True
 
     @property
+    def shares_fit(self) -> bool:
+        return self.settings.threshold_scope != "region"
+
+    @property
     def can_score(self) -> bool:
         return bool(self.fitted) or self.settings.threshold_scope == "item"
 
@@ -85,8 +89,9 @@ class Pavpu(Evaluation[PavpuSettings]):
         if scope == "item":
             return
         fitted = yield from fit(
-            self._rule, self._patches, scope == "class", self.settings.ends(), **self._operators
-        )
+            self._rule, self._patches, scope == "class", self.settings.ends(), self.region,
+            **self._operators,
+        )  # fmt: skip
         self.fitted |= dataclasses.asdict(fitted)
 
     def tallies(self) -> tuple[Tally, ...]:

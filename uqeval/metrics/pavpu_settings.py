@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
+from uqeval.maps.regions import SHARE
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics.thresholds import Rule
@@ -63,6 +64,9 @@ class PavpuSettings(Settings):
     top_k: int = option(
         1, "A pixel is correct if its label is among the K likeliest classes.",
         metavar="K", panel=_PATCHES, least=1)
+    region_share: float = option(
+        SHARE, "A patch belongs to a --region if at least this fraction of its valid pixels does.",
+        metavar="SHARE", panel=_PATCHES, above=0, most=1, several=False)
     log_base: float | str = option(
         math.e, "Base of the entropies. With classes (their number), entropies lie in [0, 1].",
         metavar="e|2|classes", panel=_PATCHES, several=False, shown="e")
@@ -74,8 +78,9 @@ class PavpuSettings(Settings):
         None, "Use the uncertainty threshold that another report fitted.",
         metavar="REPORT", panel=_THRESHOLDS, several=False, common=True)
     threshold_scope: str = option(
-        "set", "Fit the threshold on the whole set, on each class, or on each item.",
-        choices=("set", "class", "item"), panel=_THRESHOLDS)
+        "set", "Fit the threshold on the whole set, on each class, or on each item. With region, "
+        "fit it on the whole set, and again in each --region.",
+        choices=("set", "class", "item", "region"), panel=_THRESHOLDS)
     curve_range: str | None = option(
         None, "Ends of the curve over thresholds. Shards can be merged if you also give the "
         "threshold as a number.",

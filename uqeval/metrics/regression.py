@@ -87,7 +87,7 @@ class Regression(Evaluation[RegressionSettings]):
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
         counts = results[self._sums]
-        numbers.refuse_nothing(int(counts.total["count"][0]), self.info)
+        numbers.refuse_nothing(int(counts.total["count"][0]), self.info, self.region)
         spread = _target_spread([self._sums.unpack(data) for data in counts.items])
         return super().run_of(results, spread)
 
@@ -100,7 +100,9 @@ class Regression(Evaluation[RegressionSettings]):
     def warnings(self, run: Run) -> list[str]:
         from uqeval.tallies import TargetCounts
 
-        messages = numbers.void_items(self.info.names, [item["pixels"] for item in run.items])
+        messages = numbers.void_items(
+            self.info.names, [item["pixels"] for item in run.items], self.region
+        )
         messages += numbers.zero_targets(run.total(TargetCounts()), self.info)
         zero = int(run.total(self._sums)["zero"][0, 0])
         if zero:
@@ -163,6 +165,8 @@ def _merged_spread(sums: State) -> float:
 def _target_spread(states: list[State]) -> float:
     """Return Σ (y - ȳ)² over all items: within them, and of their means."""
     nonempty = [s for s in states if s["count"][0]]
+    if not nonempty:
+        return 0.0
     counts = [int(s["count"][0]) for s in nonempty]
     means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, nonempty, strict=True)]
     # Of large means the differences: a mean is rounded, and `rest` says what it lacks.

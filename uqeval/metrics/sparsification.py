@@ -128,7 +128,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         items = _items(self.settings, self._items, packed)
         pixels = [int(self._items.unpack(data)["kept"][0]) for data in packed.items]
         if self.info.kind == "regression":
-            numbers.refuse_nothing(sum(pixels), self.info)
+            numbers.refuse_nothing(sum(pixels), self.info, self.region)
         if self._of_items:
             exact = Exact(_mean(items))
         exact = dataclasses.replace(exact, items=items, pixels=pixels)
@@ -150,7 +150,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
         messages = []
         if self.info.kind == "regression":
-            messages += numbers.void_items(self.info.names, run.exact.pixels)
+            messages += numbers.void_items(self.info.names, run.exact.pixels, self.region)
             messages += numbers.zero_targets(run.total(TargetCounts()), self.info)
         return messages + sign_warnings("sparsification", run.results)
 

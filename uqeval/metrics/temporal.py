@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import uqeval.metrics.temporal_columns as temporal_columns
 import uqeval.metrics.temporal_scores as ts
@@ -71,6 +71,15 @@ class Temporal(Evaluation[TemporalSettings]):
     From saved states the pairs that look like cuts are those of the run. A frame that begins a run
     of frames is drawn with the pair that it begins. Tracks go on through cuts.
     """
+
+    def of_region(self, region: str) -> Self:
+        if self.settings.tracks or self.settings.grid == "previous":
+            option = "--tracks" if self.settings.tracks else "--grid previous"
+            raise UsageError(
+                f"--region {region}: a region is of frame t, and {option} also needs those of "
+                "other frames. Leave out the region, or give it in a run without this option."
+            )
+        return super().of_region(region)
 
     @property
     def _video(self) -> VideoInfo:

@@ -61,15 +61,19 @@ def pair_record(
     )
     set_value(record, "frequency_weighted", ts.frequency_weighted(*moved), reason)
     set_value(record, "pixel_agreement", ts.agreement(*moved), reason)
-    record["coverage"] = compared / total
-    record["out_of_frame"] = pixels["out"] / total
+    empty = "no pixel of the frame is in the region"  # without regions there are pixels
+    for name, count in (("coverage", compared), ("out_of_frame", pixels["out"])):
+        set_value(record, name, count / total if total else None, empty)
     if settings.occlusion == "fb":
         visible = three(state, "counts", occluded=False)
         set_value(
             record, "tc_visible", tc(settings, *visible), too_few if sum(visible[0]) else reason
         )
-        record["coverage_visible"] = sum(visible[0]) / total
-        record["occluded"] = pixels["occluded"] / total
+        for name, count in (
+            ("coverage_visible", sum(visible[0])),
+            ("occluded", pixels["occluded"]),
+        ):
+            set_value(record, name, count / total if total else None, empty)
     squares = state["squares"].tolist()
     for name, square in zip(("mse_warp", "mse_identity"), squares, strict=True):
         set_value(record, name, square / compared if compared else None, reason)

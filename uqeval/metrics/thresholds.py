@@ -87,6 +87,7 @@ def fit(
     patches: Patches,
     by_category: bool,
     curve: tuple[float, float] | None = None,
+    region: str = "",
     **operators: Any,
 ) -> Fitting:
     """Fit a rule on the set, or on each category of patches apart.
@@ -94,7 +95,7 @@ def fit(
     The pixels of a class are those with its label; `mixed` uses the pixels of the whole set. The
     threshold of a category without patches is not used. A threshold is None if its rule is
     undefined. `curve`: the ends of the one curve, if they are not the least and the greatest
-    uncertainty; its best threshold is `max-surplus`.
+    uncertainty; its best threshold is `max-surplus`. A `region` may have no pixels.
     """
     from uqeval.tallies import Moments, PatchCounts, Ranks
     from uqeval.tallies.ranks import bins_of
@@ -105,6 +106,8 @@ def fit(
     results = yield (moments, ranks) if percentile else (moments,)
     pixels = results[moments].total
     overall = _ends(pixels, None)
+    if overall is None and region:
+        return Fitted((None,), (curve or (0.0, 0.0),))
     if overall is None:
         raise DataError("no pixel can be evaluated: every label is void.")
     ends = [overall]

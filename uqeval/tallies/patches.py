@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.maps.names import UNMASKED_LABEL
+from uqeval.maps.names import REGION_SHARE, UNMASKED_LABEL
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, float16_end, void_of
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101
-#: A patch belongs to a region when this share of its valid pixels does, or more.
-REGION_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Patches:
         if UNMASKED_LABEL in maps:
             plain_maps = {name: values for name, values in maps.items() if name != UNMASKED_LABEL}
             unmasked = self.table(plain_maps | {"label": maps[UNMASKED_LABEL]})
-            flat["category"][flat["valid"] < REGION_SHARE * unmasked["valid"]] = -1
+            flat["category"][flat["valid"] < float(maps[REGION_SHARE]) * unmasked["valid"]] = -1
         return flat
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.maps import video_names as names
+from uqeval.maps.names import INSIDE
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
@@ -92,6 +93,10 @@ class PairCounts(Tally):
 
         *frames, flow = (maps[name] for name in self.inputs[:5])
         backward_flow = maps[self.inputs[-1]]  # without occlusion the flow itself, and not read
+        outside = 0
+        if INSIDE in maps:  # what is unknown is in no count but these two
+            outside = int(flow.shape[0] * flow.shape[1] - maps[INSIDE].sum())
+            flow = np.where(maps[INSIDE][..., None], flow, flow.dtype.type(np.nan))
         height = flow.shape[0]
         sums = np.empty((height, 3))
         parts = [self.empty() for _ in range(bands)]
@@ -108,6 +113,7 @@ class PairCounts(Tally):
         list(run(count, range(bands)))
         for band_state in parts:
             self.merge(state, band_state)
+        state["pixels"][[0, 3]] -= outside  # all, and those of unknown flow
         fold_rows(sums, state["squares"], state["flow_length"])
         if self.lengths:
             for name, value in zip(("flow_median", "flow_p99"), _quantiles(flow), strict=True):

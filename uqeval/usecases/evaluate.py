@@ -107,7 +107,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         check_cut(options.cut, inputs.source.names, inputs.groups)
     command = next(iter(families)) if len(families) == 1 else "run"
     info = dataclasses.replace(inputs.info(), command=command)
-    evaluations, map_names = evaluations_of(info, families, inputs.regions)
+    evaluations, map_names = evaluations_of(info, families, inputs.region_names())
     inputs.source.want(sorted(map_names))
     refuse_flow_without_effect(inputs, map_names)
     with ExitStack() as stack:

@@ -10,6 +10,7 @@ from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers,
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.maps.names import lambda_of, sigma_of
+from uqeval.maps.regions import SHARE
 from uqeval.settings import make_settings
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ def evaluations_of(
     for family in known_families(options_by_family, info):
         for key, settings in family.settings(options_by_family[family.name], info).items():
             evaluations |= family.evaluations(key, settings, info)
+            if not regions:
+                _refuse_without_regions(settings)
             for region in _regions(regions, family, info):
                 evaluations |= family.evaluations(f"{key}@{region}", settings, info)
     for evaluation in evaluations.values():
@@ -190,19 +193,35 @@ def evaluations_of(
     return evaluations, set().union(*(evaluation.maps() for evaluation in evaluations.values()))
 
 
+def _refuse_without_regions(settings: Any) -> None:
+    """Raise `UsageError` for settings that have an effect in regions only."""
+    share, scope = (
+        getattr(settings, "region_share", SHARE),
+        getattr(settings, "threshold_scope", ""),
+    )
+    if share == SHARE and scope != "region":
+        return
+    option = f"--region-share {share:g}" if share != SHARE else "--threshold-scope region"
+    raise UsageError(
+        f"{option} has no effect without a region: give --region, such as --region boundary:8, or "
+        "leave it out."
+    )
+
+
 def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[str]:
     """Return the names of the regions, each once. Raises `UsageError`."""
-    from uqeval.maps.regions import region_of
+    from uqeval.maps.region_text import region_of
 
-    names = list(dict.fromkeys(region_of(text).name for text in regions))
-    if names and (info.kind != "classes" or info.reference):
+    own = {region.text: region for region in (region_of(t, info.labelled) for t in regions)}
+    if own and info.reference:
         raise UsageError(
-            f"--region {names[0]}: {family.name} of {info.where} has no class labels, between "
-            "which boundaries lie. Leave --region out."
+            f"--region {next(iter(own))}: {family.name} compares whole images with those of a "
+            "reference. Leave --region out."
         )
-    if names and set(info.sizes) == {(1, 1)}:
+    lies = [name for name, region in own.items() if region.of_neighbours]
+    if lies and set(info.sizes) == {(1, 1)}:
         raise UsageError(
-            f"--region {names[0]}: {info.where} holds items of one pixel (image classification), "
-            "and a boundary lies between neighbours. Leave --region out."
+            f"--region {lies[0]}: {info.where} holds items of one pixel (image classification), "
+            "which have no neighbours and no place. Leave this region out."
         )
-    return names
+    return list(own)

@@ -1,0 +1,300 @@
+"""Every kind of region against the whole image of data that are void outside the region."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import naive_temporal
+import numpy as np
+import pytest
+import small_videos
+from PIL import Image
+from scipy.ndimage import distance_transform_edt
+
+import uqeval
+from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.maps.distances import squared_distances
+from uqeval.maps.region_text import Labelled, region_of
+
+N, T, C, H, W = 3, 2, 3, 12, 16
+CLASSES = {
+    "segmentation": {}, "pavpu": {"window": 1, "threshold": "0.5", "curve_range": "0:1.1",
+    "deciles": False}, "calibration": {"temperature": False}, "failure": {"threshold": "0.5"},
+    "sparsification": {"error": ["brier", "zero-one"]},
+}  # fmt: skip
+NUMBERS = {"regression": {}, "nmerci": {"alpha": 90}, "sparsification": {}}
+REGIONS = (
+    "class:1", "depth:0-2", "depth:2-inf", "box:0.25:0.6,0:0.5", "map:areas", "boundary:1.5",
+)  # fmt: skip
+
+
+def areas(rng: Any) -> Any:
+    """Ids with void, and some that only one item has."""
+    ids = rng.choice(np.array([0, 3, 255, 65534], "u2"), (N, H, W))
+    ids[1][ids[1] == 3] = 0
+    return ids
+
+
+def depths(rng: Any) -> Any:
+    """Depths with ties at the limits, unknown ones and infinite ones."""
+    return rng.choice(np.array([0, 1.9999999, 2, 7, np.nan, np.inf], "f8"), (N, H, W))
+
+
+def masks(label: Any, depth: Any, ids: Any) -> dict[str, Any]:
+    """The pixels of every region, in plain NumPy."""
+    y, x = np.mgrid[:H, :W]
+    found = {"class:1": label == 1, "depth:0-2": (depth >= 0) & (depth < 2),
+             "depth:2-inf": (depth >= 2) & (depth < np.inf)}  # fmt: skip
+    inside = (y + 0.5 >= 0.25 * H) & (y + 0.5 < 0.6 * H) & (x + 0.5 < 0.5 * W)
+    found["box:0.25:0.6,0:0.5"] = np.broadcast_to(inside, label.shape)
+    found |= {f"map:areas:{i}": ids == i for i in (0, 3, 65534)}
+    near = np.zeros(label.shape, bool)
+    for own, item in zip(near, label, strict=True):
+        for c in range(C):
+            others = (item != c) & (item < 255)
+            if others.any():
+                own |= (item == c) & (np.rint(distance_transform_edt(~others) ** 2) <= 1.5**2)
+    return found | {"boundary:1.5": near}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    """Probabilities with many ties, labels with void, depths and ids."""
+    rng = np.random.default_rng(5)
+    counts = rng.multinomial(8, np.ones(C) / C, (N, T, H, W))
+    label = rng.integers(0, C, (N, H, W)).astype("u1")
+    label[rng.random(label.shape) < 0.1] = 255
+    return {"probs": np.moveaxis(counts, -1, 2).astype("f4") / 8, "labels": label,
+            "depth": depths(rng), "areas": areas(rng)}  # fmt: skip
+
+
+def test_masks(data: dict[str, Any]) -> None:
+    """The pixels of every region: `pixels` of each item, and the mask itself."""
+    report = uqeval.evaluate(data, None, "segmentation", region=REGIONS)
+    found = masks(data["labels"], data["depth"], data["areas"])
+    assert {f"segmentation@{region}" for region in found} | {"segmentation"} == set(report.results)
+    of = Labelled("classes", ("0", "1", "2"), "data")
+    for region, mask in found.items():
+        pixels = [item[f"segmentation@{region}"]["pixels"] for item in report.items]
+        assert pixels == [(m & (d < 255)).sum() for m, d in zip(mask, data["labels"], strict=True)]
+        view = region_of(region, of)
+        for i, label in enumerate(data["labels"]):
+            maps = {"label": label, "region:boundary": squared_distances(label),
+                    "region:depth": data["depth"][i],
+                    "region:map:areas": data["areas"][i]}  # fmt: skip
+            assert (view.maps(maps)["label"] == np.where(mask[i], label, 255)).all()
+
+
+def test_classes(data: dict[str, Any]) -> None:
+    region = "map:areas:3"
+    report = uqeval.evaluate(data, None, CLASSES, region=region)
+    label = np.where(data["areas"] == 3, data["labels"], 255).astype("u1")
+    expected = uqeval.evaluate(data | {"labels": label}, None, CLASSES)
+    for key, record in expected.results.items():
+        assert report.results[f"{key}@{region}"] == record, key
+        assert [i[f"{key}@{region}"] for i in report.items] == [i[key] for i in expected.items], key
+
+
+def test_numbers() -> None:
+    rng = np.random.default_rng(7)
+    values = {name: rng.choice([0.0, 0.5, 1.0, 2.5], (N, H, W)) for name in ("mean", "std")}
+    values |= {"target": depths(rng), "valid": rng.random((N, H, W)) < 0.9}
+    region = "depth:1.5-3"
+    report = uqeval.evaluate(values, None, NUMBERS, region=region, ci=0.9, draws=100)
+    inside = (values["target"] >= 1.5) & (values["target"] < 3)
+    own = values | {"valid": values["valid"] & inside}
+    expected = uqeval.evaluate(own, None, NUMBERS, ci=0.9, draws=100)
+    for key, record in expected.results.items():
+        assert report.results[f"{key}@{region}"] == record, key
+    for key, interval in expected.intervals.items():
+        family, _, field = key.partition(".")
+        assert report.intervals[f'{family}@"{region}".{field}'] == interval, key
+
+
+def test_video(tmp_path: Path) -> None:
+    own = small_videos.video(classes=3, size=(20, 24))
+    rng = np.random.default_rng(2)
+    ids = {name: rng.integers(0, 2, (20, 24)).astype("u1") for name in own.names}
+    place = small_videos.save_folder(tmp_path / "v", own, labels=True)
+    small_videos.save_images(tmp_path / "ids", ids)
+    flows = {name: rng.normal(0, 2, (20, 24, 2)).astype("f4") for name in own.names[1:]}
+    for flow in flows.values():
+        flow[rng.random((20, 24)) < 0.05] = np.nan
+    small_videos.save_flows(tmp_path / "flow", flows)
+    report = uqeval.evaluate(
+        None, None, {"tc": {"flow": "file"}}, video=place, flow_path=tmp_path / "flow", classes=3,
+        region=("class:1", f"map:{tmp_path / 'ids'}", "boundary:1", "box:0:0.5,0:1"),
+    )  # fmt: skip
+    grey = {n: cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY) for n, rgb in own.frames.items()}
+
+    def mask(region: str, name: str) -> Any:
+        label = own.labels[name]
+        if region == "boundary:1":
+            near = np.zeros(label.shape, bool)
+            for y, x in np.argwhere(label < 255):
+                for v, u in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
+                    if 0 <= v < 20 and 0 <= u < 24 and label[v, u] not in (255, label[y, x]):
+                        near[y, x] = True
+            return near
+        if region.startswith("box"):
+            return np.arange(20)[:, None].repeat(24, 1) < 10
+        return label == 1 if region == "class:1" else ids[name] == int(region[-1])
+
+    for region in ("class:1", "map:ids:0", "map:ids:1", "boundary:1", "box:0:0.5,0:1"):
+        for item, (before, now) in zip(
+            report.items, zip(own.names, own.names[1:], strict=False), strict=True
+        ):
+            inside = mask(region, now)
+            flow = np.where(inside[..., None], flows[now], np.nan)
+            found = naive_temporal.pair(
+                np.where(inside, own.predictions[now], 255), own.predictions[before], grey[now],
+                grey[before], flow, None, 3, 255,
+            )  # fmt: skip
+            record = item[f"temporal@{region}"]
+            here, there, both = found["counts"].sum(0)
+            union = here + there - both
+            assert record["tc"] == pytest.approx((both[union > 0] / union[union > 0]).mean())
+            assert record["coverage"] == pytest.approx(found["pixels"][1] / inside.sum())
+            squares = found["squares"][0] / found["pixels"][1]
+            assert record["mse_warp"] == pytest.approx(squares, rel=1e-12)
+            assert record["flow_median"] == pytest.approx(found["flow_median"][0])
+            label = np.where(inside, own.labels[now], 255)
+            p, t, b = naive_temporal.frame(own.predictions[now], label, 3, 255)
+            union = p + t - b
+            assert record["miou"] == pytest.approx((b[union > 0] / union[union > 0]).mean())
+        first = np.where(mask(region, own.names[0]), own.labels[own.names[0]], 255)
+        p, t, b = naive_temporal.frame(own.predictions[own.names[0]], first, 3, 255)
+        union = p + t - b
+        mious = [item[f"temporal@{region}"]["miou"] for item in report.items]
+        mious.append((b[union > 0] / union[union > 0]).mean())
+        assert report.results[f"temporal@{region}"]["miou_mean"] == pytest.approx(np.mean(mious))
+
+
+def test_folders_of_maps_and_depths(data: dict[str, Any], tmp_path: Path) -> None:
+    """Folders, an array file and arrays in memory give the same scores."""
+    ids, depth = np.minimum(data["areas"], 255).astype("u1"), data["depth"].astype("f4")
+    for kind in ("areas", "depth"):
+        (tmp_path / kind).mkdir()
+    for i in range(N):
+        Image.fromarray(ids[i]).save(tmp_path / "areas" / f"n{i}.png")
+        np.save(tmp_path / "depth" / f"n{i}.npy", depth[i])
+    np.save(tmp_path / "areas.npy", ids)
+    names = {"names": [f"n{i}" for i in range(N)]}
+    plain = {name: data[name] for name in ("probs", "labels")}
+    expected = uqeval.evaluate(
+        plain | {"areas": ids, "depth": depth}, None, "calibration",
+        region=("map:areas", "depth:0-2"),
+    )  # fmt: skip
+    assert "calibration@map:areas:3" in expected.results
+    folders = uqeval.evaluate(
+        plain | names, None, "calibration", region=(f"map:{tmp_path / 'areas'}", "depth:0-2"),
+        depth_map=tmp_path / "depth",
+    )  # fmt: skip
+    assert folders.results == expected.results
+    assert [record["path"] for record in folders.inputs["regions"]] == [
+        str(tmp_path / "areas"), str(tmp_path / "depth"),
+    ]  # fmt: skip
+    array = uqeval.evaluate(
+        plain, None, "calibration", region=f"map:{tmp_path / 'areas.npy'}:3"
+    )  # fmt: skip
+    assert (
+        array.results["calibration@map:areas.npy:3"] == expected.results["calibration@map:areas:3"]
+    )
+
+
+def test_a_temperature_of_samples(data: dict[str, Any]) -> None:
+    options = {"calibration": {"temperature_of": "samples", "bins": 4}}
+    rng = np.random.default_rng(1)
+    mixed = data | {"probs": np.moveaxis(rng.dirichlet(np.ones(C), (N, T, H, W)), -1, 2)}
+    likely = rng.random((N, H, W)) < 0.5
+    mixed["labels"] = np.where(likely, mixed["probs"].mean(1).argmax(1), 1).astype("u1")
+    report = uqeval.evaluate(mixed, None, options, region="class:1")
+    assert report.results["calibration"]["temperature"]["value"] != 1.0
+    found = report.results["calibration@class:1"]["temperature"]
+    mask = mixed["labels"] == 1
+    p = mixed["probs"].astype("f8") ** (1 / found["value"])
+    p = (p / p.sum(2, keepdims=True)).mean(1)
+    confidence, right = p.max(1)[mask], (p.argmax(1) == 1)[mask]
+    bins = np.ceil(confidence * 4)
+    gaps = [abs((right - confidence)[bins == b].sum()) for b in range(1, 5)]
+    assert found["nll"] == pytest.approx(-np.log(p[:, 1][mask]).mean(), rel=1e-5)
+    assert found["ece"] == pytest.approx(sum(gaps) / mask.sum(), rel=1e-4)
+
+
+@pytest.mark.parametrize(("share", "rule"), [(0.25, "0.3"), (1.0, "mean")])
+def test_patches(data: dict[str, Any], share: float, rule: str) -> None:
+    """The share of a patch, and a threshold that each region fits."""
+    settings = {"window": 2, "region_share": share, "threshold": rule, "threshold_scope": "region"}
+    report = uqeval.evaluate(data, None, {"pavpu": settings}, region="class:1")
+    p = data["probs"].astype("f8").mean(1)
+    entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(1)
+    inside, label, right = data["labels"] == 1, data["labels"], p.argmax(1) == data["labels"]
+    threshold = entropy[inside].mean() if rule == "mean" else 0.3
+    counts = np.zeros((2, 2), int)
+    for i, y, x in np.ndindex(N, H // 2, W // 2):
+        place = i, slice(2 * y, 2 * y + 2), slice(2 * x, 2 * x + 2)
+        own, valid = inside[place], (label[place] < 255).sum()
+        if own.any() and own.sum() >= share * valid:
+            accurate = right[place][own].mean() > 0.5
+            counts[int(accurate), int(np.float32(entropy[place][own].mean()) > threshold)] += 1
+    found = report.results["pavpu@class:1"]
+    assert [found[n] for n in ("n_ic", "n_iu", "n_ac", "n_au")] == list(counts.reshape(-1))
+    assert found["uncertainty_threshold"] == pytest.approx(threshold)
+
+
+def test_regions_without_pixels(data: dict[str, Any]) -> None:
+    numbers = dict.fromkeys(("mean", "std", "target"), np.ones((2, 4, 4)))
+    report = uqeval.evaluate(numbers, None, {**NUMBERS, "nmerci": {"depth_step": 1}},
+                             region="depth:8-9")  # fmt: skip
+    for field in ("regression.rmse", "regression.auce", "nmerci.nmerci", "sparsification.ause"):
+        key, _, name = field.partition(".")
+        record = report.results[f"{key}@depth:8-9"]
+        assert record[name] is None
+        assert record[f"{name}_reason"]
+    scoped = {"pavpu": {"threshold_scope": "region"}}
+    empty = data | {"labels": np.minimum(data["labels"], 1)}
+    assert (
+        uqeval.evaluate(empty, None, scoped, region="class:2").results["pavpu@class:2"]["phi"]
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "region", "error", "text"),
+    [
+        ({"areas": np.zeros((N, H, W + 1), "u1")}, "map:areas", StoreError, "12 × 17"),
+        ({"areas": np.zeros((N, H, W), "f4")}, "map:areas", StoreError, "integers"),
+        ({"areas": np.full((N, H, W), -1)}, "map:areas", DataError, "run from -1 to -1"),
+        ({"areas": np.full((N, H, W), 70000)}, "map:areas", DataError, "ids from 0 to 65534"),
+        ({"areas": np.full((N, H, W), 255)}, "map:areas", UsageError, "the map has 0 ids"),
+        ({"areas": np.arange(N * H * W).reshape(N, H, W)}, "map:areas", UsageError, "575 ids"),
+        ({}, "map:areas:4", UsageError, "no map has the id 4; areas has 0, 3, 65534"),
+        ({}, "map:roads", UsageError, "no array and no path roads; .*has areas"),
+        ({"depth": np.zeros((N, H + 1, W))}, "depth:0-1", StoreError, "13 × 16"),
+        ({"areas": np.zeros((N, C, H, W), "u1")}, "map:areas", UsageError, "no array"),
+    ],
+)  # fmt: skip
+def test_refused(
+    data: dict[str, Any], changes: dict[str, Any], region: str, error: Any, text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        uqeval.evaluate(data | changes, None, "calibration", region=region)
+
+
+def test_refused_beside_other_options(data: dict[str, Any], tmp_path: Path) -> None:
+    plain = {name: data[name] for name in ("probs", "labels")}
+    with pytest.raises(UsageError, match=r"no array `depth`\. Give --depth-map"):
+        uqeval.evaluate(plain, None, "calibration", region="depth:0-1")
+    with pytest.raises(UsageError, match="has no effect without --region depth"):
+        uqeval.evaluate(plain, None, "calibration", depth_map=tmp_path)
+    np.save(tmp_path / "few.npy", data["areas"][:2])
+    with pytest.raises(StoreError, match=r"holds 2 maps, .* holds 3 items"):
+        uqeval.evaluate(plain, None, "calibration", region=f"map:{tmp_path / 'few.npy'}")
+    place = small_videos.save_folder(tmp_path / "v", small_videos.video(size=(8, 8)))
+    with pytest.raises(UsageError, match="has no class labels"):
+        uqeval.evaluate(None, None, "tc", video=place, region="class:1")
+    for option in ({"tracks": True}, {"grid": "previous"}):
+        with pytest.raises(UsageError, match="a region is of frame t"):
+            uqeval.evaluate(None, None, {"tc": option}, video=place, region="box:0:1,0:0.5")

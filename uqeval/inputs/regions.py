@@ -1,0 +1,171 @@
+"""Open the maps that regions of pixels need, and match them with the items."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import StoreError, UsageError, cut
+from uqeval.inputs.common import (
+    in_order_of,
+    is_folder_of_files,
+    nameless,
+    record_of,
+    refuse_missing,
+)
+from uqeval.inputs.ids import positions_of_frames
+from uqeval.inputs.opened import Inputs
+from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.maps.names import map_and_id
+
+if TYPE_CHECKING:
+    from uqeval.maps.region_maps import RegionPlanes
+    from uqeval.stores.array import ItemArray, Store
+    from uqeval.stores.contents import Role
+
+
+@dataclasses.dataclass
+class _Opener:
+    """Opens maps of regions for opened inputs; collects their records and their parts."""
+
+    inputs: Inputs
+    options: InputOptions
+    #: The store of predictions, and the names of all its items (frames of a video).
+    store: Store | None
+    names: tuple[str, ...] | None
+    count: int
+    records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    parts: list[tuple[ItemArray, ...]] = dataclasses.field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        """Return the store of predictions as messages call it."""
+        return self.store.path if self.store is not None else self.inputs.source.where
+
+    def array(self, name: str) -> RegionPlanes | None:
+        """Return an array of the store of predictions by its name; None if there is none."""
+        arrays = self.store.arrays if self.store is not None else {}
+        if name not in arrays:
+            return None
+        assert self.store is not None
+        self.records.append(record_of(self.store, [name], self.store.path))
+        return self._planes(arrays[name], f"{self.store.path}, {name}")
+
+    def path(self, path: str, role: Role, option: str) -> RegionPlanes:
+        """Return the maps in a folder, one an item, or in an array. Raises `StoreError`."""
+        from uqeval.stores.store import open_store
+
+        is_folder = is_folder_of_files(path)
+        if is_folder and self.names is None and self.store is not None:
+            raise nameless(path, "region" if role == "labels" else "depth", self.store)
+        store = open_store(
+            path, role=role, names=self.names if is_folder else None,
+            fill_missing=self.options.fill,
+        )  # fmt: skip
+        if role not in store.arrays:
+            raise StoreError(f"{option}: {store.path} holds {store.holds()}; expected one map.")
+        parts = store.arrays[role]
+        if self.store is not None:
+            parts = in_order_of(store, parts, self.store, self.names, "map")
+        else:
+            places = positions_of_frames(store, len(parts), self.names, self.count, "map")
+            parts = tuple(parts[place] for place in places)
+        self.records.append(record_of(store, [role], path))
+        return self._planes(parts, option)
+
+    def _planes(self, parts: Sequence[ItemArray], where: str) -> RegionPlanes:
+        from uqeval.maps.region_maps import RegionPlanes
+        from uqeval.stores.planes import Planes
+
+        if any(set(part.array.axes) - {"item"} != {"y", "x"} for part in parts):
+            raise StoreError(f"{where}: axes {cut(parts[0].array.axes)}; a map is [item, y, x].")
+        refuse_missing(parts, self.options.fill)
+        source: Any = self.inputs.source
+        before = None
+        if self.inputs.source.kind == "video":
+            items = tuple(parts[pair.after] for pair in source.pairs)
+            before = tuple(parts[pair.before] for pair in source.pairs)
+        else:
+            chosen, _ = chosen_items(self.options, self.count)
+            items = tuple(parts[chosen.start : chosen.stop])
+        self.parts += [items, *([before] if before else [])]
+        return RegionPlanes(
+            Planes(items), Planes(before) if before else None, Planes(parts),
+            self.inputs.ignore_index,
+        )  # fmt: skip
+
+
+def with_regions(
+    inputs: Inputs, options: InputOptions, store: Store | None, names: tuple[str, ...] | None,
+    count: int,
+) -> Inputs:  # fmt: skip
+    """Return inputs whose source has the maps that regions read.
+
+    `store`: of the predictions; `names` and `count`: of all its items, or the frames of a video.
+    Raises `UsageError` for maps that are not there, `StoreError` for maps of other items.
+    """
+    from uqeval.maps.region_maps import WithRegions
+    from uqeval.stores.watch import Watch, WatchedText
+
+    opener = _Opener(inputs, options, store, names, count)
+    maps: dict[str, RegionPlanes] = {}
+    paths: dict[str, str] = {}
+    for text in options.regions:
+        if not text.strip().startswith("map:"):
+            continue
+        path, _ = map_and_id(text)
+        name = path.rstrip("/").rpartition("/")[2]
+        if paths.setdefault(name, path) != path:
+            raise UsageError(
+                f"--region map:{cut(path)} and map:{cut(paths[name])} have the same name in "
+                "reports; rename one of the folders."
+            )
+        if name in maps:
+            continue
+        planes = opener.array(path)
+        if planes is not None and Path(path).exists():
+            raise UsageError(
+                f"--region {cut(text)}: {cut(path)} is an array of {opener.where}, and a path. "
+                f"Rename one, or give map:./{cut(path)} for the path."
+            )
+        if planes is None and ("://" in path or Path(path).exists()):
+            planes = opener.path(path, "labels", f"--region {cut(text)}")
+        if planes is None:
+            raise UsageError(_unknown_map(text, path, store))
+        maps[name] = planes
+    depth = None
+    wants_depth = any(text.strip().startswith("depth:") for text in options.regions)
+    if options.depth_map is not None and not wants_depth:
+        raise UsageError(
+            f"--depth-map {cut(options.depth_map)} has no effect without --region depth:LOW-HIGH; "
+            "give such a region, or leave --depth-map out."
+        )
+    if options.depth_map is not None:
+        depth = opener.path(str(options.depth_map), "target", "--depth-map")
+    elif wants_depth:
+        depth = opener.array("depth")
+    watch = inputs.watch
+    if opener.parts:
+        kinds = WatchedText(" ".join([*maps, "depth"]))
+        by_item = [[kinds, *parts] for parts in zip(*opener.parts, strict=True)]
+        watch = watch.and_of(Watch(inputs.source.names, by_item))
+    record = inputs.record | ({"regions": opener.records} if opener.records else {})
+    source: Any = WithRegions(inputs.source, maps, depth)
+    return dataclasses.replace(
+        inputs, source=source, record=record, watch=watch, regions=options.regions
+    )
+
+
+def _unknown_map(text: str, name: str, store: Store | None) -> str:
+    arrays = sorted(
+        array for array, parts in (store.arrays if store else {}).items()
+        if set(parts[0].array.axes) - {"item"} == {"y", "x"} and parts[0].array.dtype.kind in "biu"
+        and array not in ("predictions", "labels", "valid")
+    )  # fmt: skip
+    of_store = f"{store.path} has {', '.join(arrays) or 'none'}" if store else "a video has none"
+    return (
+        f"--region {cut(text)}: there is no array and no path {cut(name)}; expected the name of an "
+        f"array of ids [item, y, x] ({of_store}), or a folder of PNGs of ids."
+    )

@@ -1,0 +1,41 @@
+"""Distances of pixels to boundaries between classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def squared_distances(label: NDArray[Any]) -> NDArray[Any]:
+    """Return the squared distance of each valid pixel to the nearest one of another class.
+
+    `label` [y, x]: class ids, void as the largest number of its dtype. int32, the largest number
+    where there is none, and for void. One exact distance transform a class; squared distances are
+    integers, and are rounded to them.
+    """
+    import cv2
+    import numpy as np
+
+    void = void_id(label)
+    far = np.iinfo(np.int32).max
+    squares = np.full(label.shape, far, np.int32)
+    classes = np.flatnonzero(np.bincount(label.reshape(-1), minlength=void + 1)[:void])
+    valid = label != void
+    for c in classes if len(classes) > 1 else ():
+        is_class = label == c
+        rows, columns = np.flatnonzero(is_class.any(axis=1)), np.flatnonzero(is_class.any(axis=0))
+        others = (is_class | ~valid).view(np.uint8)  # 0 at valid pixels of other classes
+        distance = cv2.distanceTransform(others, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+        box = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+        exact = np.square(distance[box], dtype=np.float64)
+        np.copyto(squares[box], np.rint(exact).astype(np.int32), where=is_class[box])
+    return squares
+
+
+def void_id(ids: NDArray[Any]) -> int:
+    """Return the id of void pixels: the largest number of the dtype."""
+    import numpy as np
+
+    return int(np.iinfo(ids.dtype).max)

@@ -1,0 +1,208 @@
+"""A source with the maps that regions of pixels read: distances, depths and maps of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed
+from uqeval.maps.contract import Heartbeat
+from uqeval.maps.distances import squared_distances
+from uqeval.maps.names import (
+    BOUNDARY,
+    DEPTH,
+    MOST_ID,
+    OF_REGIONS,
+    before_of,
+    form_of,
+    ids_of_map,
+    map_and_id,
+    now_of,
+)
+
+if TYPE_CHECKING:
+    from uqeval.maps.contract import MapSource
+    from uqeval.maps.reduction import Maps
+    from uqeval.stores.planes import Planes
+
+#: Most ids of one map of which each is a region.
+MOST_REGIONS = 256
+
+
+@dataclass(frozen=True)
+class RegionPlanes:
+    """The planes of a map of regions: of each item, of the item before in a pair of frames, and of
+    the whole store. `void`: the id that is no region."""
+
+    items: Planes
+    before: Planes | None
+    whole: Planes
+    void: int
+
+    def ids(self, sizes: Sequence[tuple[int, int]] | None) -> list[int]:
+        """Return the ids in the whole store, ascending. Raises as `plane_of_ids` does."""
+        found = np.zeros(MOST_ID + 2, bool)
+        for item in range(len(self.whole.parts)):
+            ids = plane_of_ids(self.whole, item, sizes[item] if sizes else None, str(item))
+            found[np.unique(ids)] = True
+        found[MOST_ID + 1] = False
+        if 0 <= self.void <= MOST_ID:
+            found[self.void] = False
+        return [int(i) for i in np.flatnonzero(found)]
+
+
+def plane_of_ids(
+    planes: Planes, item: int, size: tuple[int, int] | None, name: str
+) -> NDArray[Any]:
+    """Return the ids [y, x] of an item as uint16.
+
+    Raises `StoreError` for another size or no integers, `DataError` for ids beyond 65534.
+    """
+    where = f"{planes.where(item)}, item {cut(name)}"
+    plane = planes.read(item)
+    if plane.dtype.kind not in "biu":
+        raise StoreError(f"{where}: dtype {plane.dtype}; a map of regions has integers as ids.")
+    _check_size(plane.shape, size, where)
+    low, high = int(plane.min()), int(plane.max())
+    if low < 0 or high > MOST_ID + 1:
+        raise DataError(
+            f"{where}: ids run from {low} to {high}; a map of regions has ids from 0 to {MOST_ID}."
+        )
+    return np.ascontiguousarray(plane, np.uint16)
+
+
+def _check_size(shape: tuple[int, ...], size: tuple[int, int] | None, where: str) -> None:
+    if size is not None and tuple(shape) != tuple(size):
+        raise StoreError(
+            f"{where}: the map is {' × '.join(map(str, shape))}, the predictions are "
+            f"{size[0]} × {size[1]} (height × width). A region's map has the size of its item: "
+            "resize it by nearest neighbour."
+        )
+
+
+class WithRegions:
+    """The maps of `inner`, and those that regions read, by the names that begin with `region:`.
+
+    `maps`: planes of ids by the names of their maps. `depth`: planes of depth; without them the
+    target of a regression is the depth. `region:boundary` int32 is the squared distance to a pixel
+    of another class, `region:depth` float64, others uint16.
+    """
+
+    def __init__(
+        self, inner: MapSource, maps: Mapping[str, RegionPlanes], depth: RegionPlanes | None
+    ) -> None:
+        self.inner, self.maps, self.depth = inner, maps, depth
+        self._wanted: frozenset[str] = frozenset()
+        self._needed = self._wanted
+
+    def of(self, inner: MapSource) -> WithRegions:
+        """Return another source of the same items, with the same regions."""
+        return WithRegions(inner, self.maps, self.depth)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("inner", "maps", "depth"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def want(self, names: Sequence[str]) -> None:
+        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
+        self._wanted = self._needed = frozenset(n for n in names if n.startswith(OF_REGIONS))
+        wants_depth = {DEPTH, before_of(DEPTH)} & self._wanted
+        if wants_depth and self.depth is None and self.inner.kind != "regression":
+            raise UsageError(
+                f"--region depth:LOW-HIGH: {self.inner.where} has no array `depth`. Give "
+                "--depth-map FOLDER, or store the depth of each pixel as `depth`."
+            )
+        self.inner.want(sorted(self._inner_names(names)))
+
+    def _inner_names(self, names: Collection[str]) -> set[str]:
+        inner = {name for name in names if not name.startswith(OF_REGIONS)}
+        inner |= {"label"} if BOUNDARY in names else set()
+        inner |= {"label_before"} if before_of(BOUNDARY) in names else set()
+        return inner | ({"target"} if DEPTH in names and self.depth is None else set())
+
+    def need(self, names: Collection[str]) -> None:
+        """Set the wanted maps that the next pass reads."""
+        self._needed = self._wanted & set(names)
+        self.inner.need(self._inner_names(names))  # type: ignore[attr-defined]
+
+    def _pixel_bytes(self) -> int:
+        return sum(np.dtype(form_of(name, 1, ())[1]).itemsize for name in self._wanted)
+
+    def maps_bytes(self) -> int:
+        """Return bytes of the wanted maps of all items."""
+        pixels = sum(h * w for h, w in map(self.inner.size, range(self.inner.items)))
+        inner: int = self.inner.maps_bytes()  # type: ignore[attr-defined]
+        return inner + pixels * self._pixel_bytes()
+
+    def batch_bytes(self, batch: range) -> int:
+        """Return peak bytes that reading a batch takes."""
+        pixels = sum(h * w for h, w in map(self.inner.size, batch))
+        used = [planes.items.chunk_bytes for planes in self.maps.values()]
+        used += [self.depth.items.chunk_bytes] if self.depth else []
+        working = 16 if BOUNDARY in self._wanted else 0
+        return self.inner.batch_bytes(batch) + pixels * (self._pixel_bytes() + working) + sum(used)
+
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+        """Return the wanted maps of the items of a batch. Raises `UqevalError`."""
+        read_items = self.inner.read(batch, heartbeat)
+        for item, maps in zip(batch, read_items, strict=True):
+            for name in sorted(self._needed):
+                maps[name] = self._map(name, item, maps)
+                heartbeat(0)
+        return read_items
+
+    def _map(self, name: str, item: int, maps: Maps) -> NDArray[Any]:
+        """Return a map of regions of one item."""
+        now = now_of(name)
+        if (now or name) == BOUNDARY:
+            return squared_distances(maps["label" if now is None else "label_before"])
+        if (now or name) == DEPTH:
+            if self.depth is None:
+                return np.asarray(maps["target"], np.float64)
+            planes = self.depth.items if now is None else self.depth.before
+            assert planes is not None
+            return self._depth(planes, item)
+        regions = next(r for key, r in self.maps.items() if ids_of_map(key) == (now or name))
+        planes = regions.items if now is None else regions.before
+        assert planes is not None
+        return plane_of_ids(planes, item, self.inner.size(item), self.inner.names[item])
+
+    def _depth(self, planes: Planes, item: int) -> NDArray[Any]:
+        """Return the depth of an item, NaN where it is unknown. Raises `StoreError`."""
+        where = f"{planes.where(item)}, item {cut(self.inner.names[item])}"
+        plane = planes.read(item)
+        if plane.dtype.kind not in "fiu":
+            raise StoreError(f"{where}: dtype {plane.dtype}; a depth map has numbers.")
+        _check_size(plane.shape, self.inner.size(item), where)
+        return np.ascontiguousarray(plane, np.float64)
+
+    def expanded(self, regions: Sequence[str]) -> tuple[str, ...]:
+        """Return the regions with `map:NAME` as one region for each id in the map.
+
+        Raises `UsageError` for ids that are in no map, and for too many.
+        """
+        results: list[str] = []
+        for text in regions:
+            if not text.strip().startswith("map:"):
+                results.append(text)
+                continue
+            name, number = map_and_id(text)
+            name = name.rstrip("/").rpartition("/")[2]
+            ids = self.maps[name].ids(None)
+            if number is not None and number not in ids:
+                raise UsageError(
+                    f"--region {cut(text)}: no map has the id {number}; {cut(name)} has "
+                    f"{listed(ids, 20) or 'none'}. Give one of them, or map:{cut(name)} for all."
+                )
+            if not ids or len(ids) > MOST_REGIONS:
+                raise UsageError(
+                    f"--region {cut(text)}: the map has {len(ids)} ids; expected 1 to "
+                    f"{MOST_REGIONS}. Name those to evaluate, such as map:{cut(name)}:1."
+                )
+            results += [f"map:{name}:{i}" for i in (ids if number is None else (number,))]
+        return tuple(results)
