@@ -343,7 +343,7 @@ def job_of(folder: Path, **other: Any) -> remote.Job:
     assert inputs.recipe is not None
     run_ = remote.Run("own", inputs.recipe.with_absolute_paths(), ("label", "prediction"), 1,
                       10**8, inputs.fingerprint, remote.versions())  # fmt: skip
-    counting = remote.CountTallies((ClassCounts(pinned.C),), False)
+    counting = remote.CountTallies((ClassCounts(pinned.C),), (), False)
     return remote.Job(replace(run_, **other), range(2), counting)
 
 

@@ -30,9 +30,12 @@ _WORTHWHILE = 8
 
 
 class Counted(NamedTuple):
-    """The states of some items in a row of one tally, and packed if they are retained."""
+    """The states of some items in a row of one tally, and packed if they are retained.
 
-    states: CountedItems
+    `states`: None if the totals of another process have them (see `Counting.add_totals`).
+    """
+
+    states: CountedItems | None
     packed: PackedItems | None
 
 
@@ -41,8 +44,8 @@ class Counting:
 
     Packs the states of `retained` tallies, and uses the `cached` states of an earlier run. Tallies
     that do not depend on the order of items and are not retained are counted `together`, in one
-    state per worker, unless `all_apart`. The tallies `apart` have one state per item; the caller
-    takes care of their order.
+    state per worker. The tallies `apart` have one state per item; the caller takes care of their
+    order.
     """
 
     def __init__(
@@ -50,23 +53,41 @@ class Counting:
         tallies: Sequence[Tally],
         retained: Collection[Tally],
         cached: Mapping[Tally, KnownStates],
-        all_apart: bool = False,
     ) -> None:
         self.tallies = tuple(tallies)
         self._retained, self._known = set(retained), cached
-        self.apart = [t for t in tallies if all_apart or t in self._retained or not t.any_order]
+        self.apart = [t for t in tallies if t in self._retained or not t.any_order]
         apart = set(self.apart)
         self._together = [t for t in tallies if t not in apart]
         self._views = list(dict.fromkeys(tally.view for tally in (*self._together, *self.apart)))
         self._plain = [tally.in_view(WHOLE) for tally in self.apart]
         self._own = threading.local()
         self._parts: list[list[State]] = []
+        #: Totals of items that other processes have counted.
+        self.totals: dict[Tally, State] = {}
+
+    def add_totals(self, packed: Mapping[Tally, bytes]) -> None:
+        """Add totals of items that another process has counted, of tallies in any order.
+
+        Raises `ValueError` for bytes that are no states.
+        """
+        for tally, data in packed.items():
+            state = tally.load(data)
+            if tally in self.totals:
+                tally.merge(self.totals[tally], state)
+            else:
+                self.totals[tally] = state
 
     def received(self, tally: Tally, packed: PackedItems) -> Counted:
-        """Return states that another process has counted. Raises `ValueError` for bytes that are
-        none."""
+        """Return the states of items that another process has counted, of a tally apart.
+
+        Raises `ValueError` for bytes that are none.
+        """
+        retained = packed if tally in self._retained else None
+        if tally.any_order:
+            return Counted(None, retained)
         states = [tally.thin(tally.load(data)) for data in packed.states(tally.most_bytes)]
-        return Counted(CountedItems.of(states), packed if tally in self._retained else None)
+        return Counted(CountedItems.of(states), retained)
 
     def is_cached(self, items: range) -> bool:
         """Return whether the states of some items are cached, damaged or not."""

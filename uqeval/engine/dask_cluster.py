@@ -36,8 +36,9 @@ _PATIENCE_FOR_HOME = 2.0
 #: Jobs that wait at each worker, so that none is idle while results travel.
 _QUEUED = 2
 #: Jobs of a worker in a pass, at least, so that all end at about the same time; and bytes that a
-#: job reads at most, if it is of several items.
-_JOBS_A_WORKER, _MOST_BYTES = 8, 256 * 10**6
+#: job of several items reads at most, unless there are more jobs than these in a pass: the
+#: scheduler takes some milliseconds for each.
+_JOBS_A_WORKER, _MOST_BYTES, _MANY_JOBS = 8, 256 * 10**6, 10_000
 
 
 class DaskCluster:
@@ -194,9 +195,10 @@ class DaskExecutor:
 
         Raises the errors of `each`.
         """
-        work = CountTallies(turn.counting.tallies, turn.scratch.keeping)
+        counting = turn.counting
+        work = CountTallies(counting.tallies, tuple(counting.apart), turn.scratch.keeping)
         # States that depend on the items before: a job of them cannot be split.
-        carries_on = any(tally.carries_on for tally in turn.counting.tallies)
+        carries_on = any(tally.carries_on for tally in counting.tallies)
         ends = set(turn.source.chain_ends() if carries_on else turn.blocks.stops())
         jobs = ((items, _known(turn, items) or work) for items in self._jobs(turn.source, ends))
         with closing(self._in_order(jobs, splits=not carries_on)) as results:
@@ -300,9 +302,12 @@ class DaskExecutor:
         stops = {batch.stop for batch in source.batches()}
         stops = stops if ends is None else stops & set(ends)
         most = -(-source.items // (_JOBS_A_WORKER * max(self._cluster.workers, 1)))
+        least = source.items // _MANY_JOBS
         start = last = 0
         for stop in sorted({*stops, source.items}):
-            is_full = stop - start > most or source.batch_bytes(range(start, stop)) > _MOST_BYTES
+            is_full = stop - start > most or (
+                stop - start > least and source.batch_bytes(range(start, stop)) > _MOST_BYTES
+            )
             if is_full and last > start:
                 yield range(start, last)
                 start = last
@@ -317,9 +322,10 @@ def _received(turn: Turn, items: range, done: Done) -> Iterator[Items]:
     turn.scratch.reads(items) if counts.is_read else None
     turn.progress(done.nbytes, len(items))
     counting = turn.counting
+    counting.add_totals({counting.tallies[n]: total for n, total in counts.totals.items()})
     for first, packed in counts.states:
-        packed_of = dict(zip(counting.tallies, packed, strict=True))
-        yield first, [counting.received(tally, packed_of[tally]) for tally in counting.apart]
+        pairs = zip(counting.apart, packed, strict=True)
+        yield first, [counting.received(tally, own) for tally, own in pairs]
 
 
 def _known(turn: Turn, items: range) -> _Known | None:

@@ -154,20 +154,23 @@ def run_pass(
     """
     retained = tallies if retained is None else retained
     cached = {} if cached is None else cached
-    apart = executor is not None
-    counting = Counting(tallies, retained, cached, apart)
+    counting = Counting(tallies, retained, cached)
     carries_on = any(tally.carries_on for tally in tallies)
     if carries_on and any(counting.known_of(batch) is None for batch in source.batches()):
-        counting = Counting(tallies, retained, {}, apart)
+        counting = Counting(tallies, retained, {})
     turn = Turn(source, scratch, counting, workers, memory, progress)
     totals = {tally: tally.empty() for tally in counting.apart}
     with closing((executor or count_in_threads)(turn)) as results:
         for first, counted in results:
             for tally, (states, packed) in zip(counting.apart, counted, strict=True):
-                tally.fold_items(totals[tally], states)
+                if states is not None:
+                    tally.fold_items(totals[tally], states)
                 if packed is not None:
                     keep(first, tally, packed)
-    return totals | counting.together()
+    totals |= counting.together()
+    for tally, state in counting.totals.items():
+        tally.merge(totals[tally], state)
+    return totals
 
 
 def count_in_threads(turn: Turn) -> Generator[Items, None, None]:

@@ -174,18 +174,27 @@ def _do(job: Job, threads: int) -> Done:
 
 @dataclass(frozen=True)
 class Counts:
-    """The states of a job: the number of the first of some items in a row, and their states by
-    tally. `is_read`: not from maps of an earlier pass."""
+    """What is counted in a job.
 
+    `totals`: by number of the tally, of those whose states are added up in any order. `states`: the
+    number of the first of some items in a row, and their states by tally; of tallies that depend on
+    the order of items, or are retained. `is_read`: not from maps of an earlier pass.
+    """
+
+    totals: dict[int, bytes]
     states: list[tuple[int, list[PackedItems]]]
     is_read: bool
 
 
 @dataclass(frozen=True)
 class CountTallies:
-    """Counts tallies of one source; `keeping`: later passes need the maps."""
+    """Counts tallies of one source, and sends the states of items only of those that are `apart`.
+
+    `keeping`: later passes need the maps.
+    """
 
     tallies: tuple[Tally, ...]
+    apart: tuple[Tally, ...]
     keeping: bool
 
     def __call__(self, opened: Opened) -> Counts:
@@ -199,13 +208,23 @@ class CountTallies:
         counted: set[int] = set()
         scratch.reads = counted.update
         workers = workers_within(source, Resources(opened.workers, opened.memory), scratch)
-        counting = Counting(self.tallies, self.tallies, {})
+        counting = Counting(self.tallies, self.apart, {})
         turn = Turn(source, scratch, counting, workers, opened.memory, opened.advance)
-        states = [
-            (first_item + first, [packed for _, packed in states if packed is not None])
-            for first, states in count_in_threads(turn)
-        ]
-        return Counts(states, bool(counted))
+        totals = {tally: tally.empty() for tally in self.apart if tally.any_order}
+        states = []
+        for first, counted_items in count_in_threads(turn):
+            for tally, (own, _) in zip(counting.apart, counted_items, strict=True):
+                if tally in totals and own is not None:
+                    tally.fold_items(totals[tally], own)
+            packed = [packed for _, packed in counted_items if packed is not None]
+            states.append((first_item + first, packed))
+        totals |= counting.together()
+        packed_totals = {
+            number: tally.pack(totals[tally])
+            for number, tally in enumerate(self.tallies)
+            if tally in totals
+        }
+        return Counts(packed_totals, states if self.apart else [], bool(counted))
 
 
 def differences(expected: Mapping[str, str]) -> str:
