@@ -66,8 +66,13 @@ class Counting:
         #: Totals of items that other processes have counted.
         self.totals: dict[Tally, State] = {}
 
+    @property
+    def sent(self) -> list[Tally]:
+        """Return the tallies whose states another process sends by item, not only their totals."""
+        return [t for t in self.apart if t in self._retained or not t.adds_exactly]
+
     def add_totals(self, packed: Mapping[Tally, bytes]) -> None:
-        """Add totals of items that another process has counted, of tallies in any order.
+        """Add totals of items that another process has counted.
 
         Raises `ValueError` for bytes that are no states.
         """
@@ -78,13 +83,16 @@ class Counting:
             else:
                 self.totals[tally] = state
 
-    def received(self, tally: Tally, packed: PackedItems) -> Counted:
-        """Return the states of items that another process has counted, of a tally apart.
+    def received(self, packed: Mapping[Tally, PackedItems]) -> list[Counted]:
+        """Return the states of some items that another process has `sent`, by `apart`.
 
         Raises `ValueError` for bytes that are none.
         """
+        return [self._received(tally, packed.get(tally)) for tally in self.apart]
+
+    def _received(self, tally: Tally, packed: PackedItems | None) -> Counted:
         retained = packed if tally in self._retained else None
-        if tally.any_order:
+        if packed is None or tally.adds_exactly:
             return Counted(None, retained)
         states = [tally.thin(tally.load(data)) for data in packed.states(tally.most_bytes)]
         return Counted(CountedItems.of(states), retained)

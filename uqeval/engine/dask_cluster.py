@@ -196,7 +196,7 @@ class DaskExecutor:
         Raises the errors of `each`.
         """
         counting = turn.counting
-        work = CountTallies(counting.tallies, tuple(counting.apart), turn.scratch.keeping)
+        work = CountTallies(counting.tallies, tuple(counting.sent), turn.scratch.keeping)
         # States that depend on the items before: a job of them cannot be split.
         carries_on = any(tally.carries_on for tally in counting.tallies)
         ends = set(turn.source.chain_ends() if carries_on else turn.blocks.stops())
@@ -324,8 +324,7 @@ def _received(turn: Turn, items: range, done: Done) -> Iterator[Items]:
     counting = turn.counting
     counting.add_totals({counting.tallies[n]: total for n, total in counts.totals.items()})
     for first, packed in counts.states:
-        pairs = zip(counting.apart, packed, strict=True)
-        yield first, [counting.received(tally, own) for tally, own in pairs]
+        yield first, counting.received(dict(zip(counting.sent, packed, strict=True)))
 
 
 def _known(turn: Turn, items: range) -> _Known | None:

@@ -176,9 +176,9 @@ def _do(job: Job, threads: int) -> Done:
 class Counts:
     """What is counted in a job.
 
-    `totals`: by number of the tally, of those whose states are added up in any order. `states`: the
-    number of the first of some items in a row, and their states by tally; of tallies that depend on
-    the order of items, or are retained. `is_read`: not from maps of an earlier pass.
+    `totals`: by number of the tally, of those that add up exactly. `states`: the number of the
+    first of some items in a row, and their states of the tallies that are `sent`. `is_read`: not
+    from maps of an earlier pass.
     """
 
     totals: dict[int, bytes]
@@ -188,13 +188,13 @@ class Counts:
 
 @dataclass(frozen=True)
 class CountTallies:
-    """Counts tallies of one source, and sends the states of items only of those that are `apart`.
+    """Counts tallies of one source; the states of items are `sent` of some, of others the totals.
 
     `keeping`: later passes need the maps.
     """
 
     tallies: tuple[Tally, ...]
-    apart: tuple[Tally, ...]
+    sent: tuple[Tally, ...]
     keeping: bool
 
     def __call__(self, opened: Opened) -> Counts:
@@ -208,23 +208,21 @@ class CountTallies:
         counted: set[int] = set()
         scratch.reads = counted.update
         workers = workers_within(source, Resources(opened.workers, opened.memory), scratch)
-        counting = Counting(self.tallies, self.apart, {})
+        counting = Counting(self.tallies, self.sent, {})
         turn = Turn(source, scratch, counting, workers, opened.memory, opened.advance)
-        totals = {tally: tally.empty() for tally in self.apart if tally.any_order}
+        totals = {tally: tally.empty() for tally in counting.apart if tally.adds_exactly}
         states = []
         for first, counted_items in count_in_threads(turn):
             for tally, (own, _) in zip(counting.apart, counted_items, strict=True):
                 if tally in totals and own is not None:
                     tally.fold_items(totals[tally], own)
-            packed = [packed for _, packed in counted_items if packed is not None]
-            states.append((first_item + first, packed))
+            if self.sent:
+                packed = [packed for _, packed in counted_items if packed is not None]
+                states.append((first_item + first, packed))
         totals |= counting.together()
-        packed_totals = {
-            number: tally.pack(totals[tally])
-            for number, tally in enumerate(self.tallies)
-            if tally in totals
-        }
-        return Counts(packed_totals, states if self.apart else [], bool(counted))
+        numbered = enumerate(self.tallies)
+        packed_totals = {n: tally.pack(totals[tally]) for n, tally in numbered if tally in totals}
+        return Counts(packed_totals, states, bool(counted))
 
 
 def differences(expected: Mapping[str, str]) -> str:

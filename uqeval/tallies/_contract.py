@@ -64,6 +64,14 @@ class Tally(ABC):
         return False
 
     @property
+    def adds_exactly(self) -> bool:
+        """Return whether the totals of items have the same bits in any order: no sums of floats."""
+        return not any(
+            field.merge == "sum" and field.dtype.startswith("float")
+            for field in self.fields.values()
+        )
+
+    @property
     def pixelwise(self) -> bool:
         """Return whether the count of a pixel is independent of position and other pixels."""
         return False
