@@ -141,7 +141,7 @@ def test_workers_write_the_maps_of_their_items(tmp_path: Path, client: Any, is_d
 def test_maps_are_written_where_all_workers_see_them(folder: Path) -> None:
     from uqeval.usecases.reduce import _Writing
 
-    writing = _Writing(str(folder / "not-there"), 2, True, ("entropy",), None)
+    writing = _Writing(str(folder / "not-there"), True, ("entropy",), None)
     failed = remote.do(replace(job_of(folder, id="writes", maps=("entropy",)), work=writing))
     assert isinstance(failed, remote.Failed)
     assert "the worker does not see the new store" in failed.message
@@ -287,7 +287,7 @@ def test_a_full_disk_of_a_worker_is_no_dead_scheduler(
     def full(*_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(remote, "_part", full)
+    monkeypatch.setattr(remote, "_kept", full)
     failed = remote.do(job_of(folder, id="full"))
     assert isinstance(failed, remote.Failed)
     assert "No space left on device" in str(failed.error("worker w"))
@@ -307,12 +307,16 @@ class Leaving(Deadly):
     def __init__(self) -> None:
         self.jobs = 0
 
-    def submit(self, _: Any, job: remote.Job, **options: Any) -> Future:
+    def submit(self, _: Any, job: remote.Job, **options: Any) -> Any:
         self.jobs += 1
-        return Future(job, -1)
+        return Future(job, -1) if self.jobs < 3 else Lost()
 
-    def scheduler_info(self, **_: Any) -> dict[str, Any]:
-        return super().scheduler_info() if self.jobs < 3 else {}
+
+class Lost:
+    """A future whose scheduler is gone."""
+
+    def result(self, timeout: float) -> Any:
+        raise distributed.CancelledError("lost")
 
 
 def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> None:

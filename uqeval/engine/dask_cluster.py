@@ -8,7 +8,9 @@ elsewhere when its worker dies.
 from __future__ import annotations
 
 import logging
+import math
 import re
+import time
 import uuid
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
@@ -34,7 +36,7 @@ _PATIENCE = 30.0
 #: Seconds after which it is looked whether a job waits for a worker that is dead.
 _PATIENCE_FOR_HOME = 2.0
 #: Jobs that wait at each worker, so that none is idle while results travel.
-_QUEUED = 2
+_QUEUED = 4
 #: Jobs of a worker in a pass, at least, so that all end at about the same time; and bytes that a
 #: job of several items reads at most, unless there are more jobs than these in a pass: the
 #: scheduler takes some milliseconds for each.
@@ -52,6 +54,7 @@ class DaskCluster:
         self._address = address
         self._open = ExitStack()
         self.client: Any = None
+        self._workers, self._counted_at = 0, -math.inf
 
     def __enter__(self) -> DaskCluster:
         try:
@@ -86,13 +89,19 @@ class DaskCluster:
         if match := re.fullmatch(r"local:([1-9][0-9]{0,3})", address):
             workers = int(match[1])
             self._open.enter_context(dask.config.set({"logging.distributed": "critical"}))
-            cluster = self._open.enter_context(
-                LocalCluster(
+            try:
+                cluster = LocalCluster(
                     n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0,
                     host="127.0.0.1", dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
-                )
-            )  # fmt: skip
+                )  # fmt: skip
+            except RuntimeError as error:
+                raise UsageError(
+                    f"--dask {address}: its workers do not start ({cut(error)}). They import the "
+                    "program again: in a Python script, put what it does under "
+                    '`if __name__ == "__main__":`.'
+                ) from None
+            self._open.enter_context(cluster)
             return Client(cluster, set_as_default=False)
         arguments: dict[str, Any] = {"address": address}
         if address.startswith("scheduler-file:"):
@@ -143,8 +152,11 @@ class DaskCluster:
 
     @property
     def workers(self) -> int:
-        """Return the number of workers now."""
-        return len(self.addresses())
+        """Return the number of workers, as of a second ago at most."""
+        now = time.monotonic()
+        if now - self._counted_at > 1:
+            self._workers, self._counted_at = len(self.addresses()), now
+        return self._workers
 
     def addresses(self) -> Mapping[str, Any]:
         """Return what the scheduler knows of its workers, by address."""

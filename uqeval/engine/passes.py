@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,13 +49,20 @@ class Resources:
 Progress = Callable[[int, int], None]
 
 
-def workers_within(source: MapSource, resources: Resources, scratch: Scratch | None = None) -> int:
+def workers_within(
+    source: MapSource,
+    resources: Resources,
+    scratch: Scratch | None = None,
+    batches: Sequence[range] | None = None,
+) -> int:
     """Return how many workers fit the memory when they read the source or the `scratch`.
 
-    Raises `UsageError` with the memory of one worker if none fits.
+    `batches`: what they read, by default all. Raises `UsageError` with the memory of one worker if
+    none fits.
     """
     scratch = scratch or Scratch(0, enabled=False)
-    need = max(scratch.batch_bytes(source, batch) for batch in source.batches())
+    batches = source.batches() if batches is None else batches
+    need = max(scratch.batch_bytes(source, batch) for batch in batches)
     if need > resources.memory:
         raise UsageError(
             f"--memory {shown_size(resources.memory)} does not hold one decoded chunk of "
@@ -64,7 +70,7 @@ def workers_within(source: MapSource, resources: Resources, scratch: Scratch | N
             f"--memory {shown_size(need)}, or store smaller chunks (`uqeval convert` rewrites a "
             "store)."
         )
-    return max(1, min(resources.workers, resources.memory // max(need, 1), len(source.batches())))
+    return max(1, min(resources.workers, resources.memory // max(need, 1), len(batches)))
 
 
 def in_order(
@@ -106,7 +112,8 @@ Items = tuple[int, list[Counted]]
 class Turn:
     """What one read of a source counts: tallies, and where the maps of its items are kept.
 
-    `workers` threads take `memory` bytes together.
+    `workers` threads take `memory` bytes together. `batches`: what is read of the source; `blocks`:
+    which of its items are counted and saved together.
     """
 
     source: MapSource
@@ -115,17 +122,18 @@ class Turn:
     workers: int
     memory: int
     progress: Progress
+    batches: Sequence[range]
+    blocks: ItemBlocks
 
     @property
     def names(self) -> set[str]:
         """Return the maps that its tallies read."""
         return {name for tally in self.counting.tallies for name in tally.reads}
 
-    @cached_property
-    def blocks(self) -> ItemBlocks:
-        """Return the blocks of items that are counted and saved together."""
-        source = self.source
-        return ItemBlocks(map(source.size, range(source.items)), source.classes)
+
+def blocks_of(source: MapSource) -> ItemBlocks:
+    """Return the blocks of items that are counted and saved together."""
+    return ItemBlocks(map(source.size, range(source.items)), source.classes)
 
 
 #: Counts the items of a turn: yields their states in order, by `counting.apart`.
@@ -156,9 +164,12 @@ def run_pass(
     cached = {} if cached is None else cached
     counting = Counting(tallies, retained, cached)
     carries_on = any(tally.carries_on for tally in tallies)
-    if carries_on and any(counting.known_of(batch) is None for batch in source.batches()):
+    batches = source.batches()
+    if carries_on and any(counting.known_of(batch) is None for batch in batches):
         counting = Counting(tallies, retained, {})
-    turn = Turn(source, scratch, counting, workers, memory, progress)
+    turn = Turn(
+        source, scratch, counting, workers, memory, progress, batches, blocks_of(source)
+    )  # fmt: skip
     totals = {tally: tally.empty() for tally in counting.apart}
     with closing((executor or count_in_threads)(turn)) as results:
         for first, counted in results:
@@ -208,7 +219,7 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
         waiting.count()
         return results
 
-    with closing(in_order(_jobs(source.batches(), blocks), work, turn.workers)) as results:
+    with closing(in_order(_jobs(turn.batches, blocks), work, turn.workers)) as results:
         yield from chain.from_iterable(result for _, result in results)
 
 

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import platform
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval import errors
 from uqeval.engine.counting import Counting
-from uqeval.engine.passes import Resources, Turn, count_in_threads, workers_within
+from uqeval.engine.passes import Resources, Turn, blocks_of, count_in_threads, workers_within
 from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, UqevalError, UsageError, cut
 from uqeval.inputs.opening import open_again
-from uqeval.stores.states.blocks import PackedItems
+from uqeval.stores.states.blocks import ItemBlocks, PackedItems
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.inputs.opened import Recipe
-    from uqeval.stores.contents import Contents
     from uqeval.tallies import Tally
 
 #: Distributions on which the bits of results depend, or the messages between processes.
@@ -39,15 +40,20 @@ _DISTRIBUTIONS = (
 _MOST_RUNS = 4
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of what results depend on, in this process."""
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
     found = {"python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
-    return found
+    return tuple(found.items())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of what results depend on, in this process."""
+    return dict(_versions())
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,17 @@ class Job:
 
 @dataclass
 class Opened:
-    """The items of a job, opened by a worker: `items` of the set are all those of `inputs`.
+    """The stores of a run, opened by a worker, and the `batches` of them that a job reads.
 
-    `scratch` keeps their maps; `workers` threads may take `memory` bytes together.
+    `scratch` keeps maps; `workers` threads may take `memory` bytes together. `blocks`: the items
+    that are counted together.
     """
 
     inputs: Inputs
     scratch: Scratch
     items: range
+    batches: Sequence[range]
+    blocks: ItemBlocks
     workers: int
     memory: int
     nbytes: int = 0
@@ -126,16 +135,22 @@ class Failed:
         return (kind if is_ours else UqevalError)(f"{where}: {self.message}")
 
 
-@dataclass
 class _Kept:
-    """What a worker keeps of one run: contents of paths, and inputs and maps by items."""
+    """What a worker keeps of one run: opened inputs, their maps, and how they are read."""
 
-    contents: dict[str, Contents] = field(default_factory=dict)
-    parts: dict[range, tuple[Inputs, Scratch]] = field(default_factory=dict)
+    def __init__(self, inputs: Inputs, scratch: Scratch) -> None:
+        self.inputs, self.scratch = inputs, scratch
+        self._batches = inputs.source.batches()
+        self._starts = [batch.start for batch in self._batches]
+        self.blocks = blocks_of(inputs.source)
+
+    def batches(self, items: range) -> Sequence[range]:
+        """Return the batches of some items."""
+        first, stop = (bisect_left(self._starts, item) for item in (items.start, items.stop))
+        return self._batches[first:stop]
 
     def close(self) -> None:
-        for _, scratch in self.parts.values():
-            scratch.__exit__(None, None, None)
+        self.scratch.__exit__(None, None, None)
 
 
 _runs: OrderedDict[str, _Kept] = OrderedDict()
@@ -165,9 +180,12 @@ def _do(job: Job, threads: int) -> Done:
     run = job.run
     if (different := differences(run.versions)) != "":
         raise UsageError(f"other versions than the client's: {different}. Install the same.")
-    inputs, scratch = _part(run, job.items)
-    opened = Opened(inputs, scratch, job.items, run.workers or threads, run.memory)
-    with inputs.session():
+    kept = _kept(run)
+    opened = Opened(
+        kept.inputs, kept.scratch, job.items, kept.batches(job.items), kept.blocks,
+        run.workers or threads, run.memory,
+    )  # fmt: skip
+    with kept.inputs.session():
         value = job.work(opened)
     return Done(value, opened.nbytes)
 
@@ -199,26 +217,33 @@ class CountTallies:
 
     def __call__(self, opened: Opened) -> Counts:
         """Return the states of the items."""
-        inputs, scratch, first_item = opened.inputs, opened.scratch, opened.items.start
+        inputs, scratch = opened.inputs, opened.scratch
+        batches, blocks = opened.batches, opened.blocks
         scratch.keeping = self.keeping
         source = self.tallies[0].view.source(inputs.source)
         if source is not inputs.source:  # its maps are not kept
+            items = opened.items
+            batches = [batch for batch in source.batches() if batch.start in items]
+            blocks = blocks_of(source)
             source.want(sorted({name for tally in self.tallies for name in tally.reads}))
             scratch = Scratch(0, False, watch=inputs.watch)
         counted: set[int] = set()
         scratch.reads = counted.update
-        workers = workers_within(source, Resources(opened.workers, opened.memory), scratch)
+        own = Resources(opened.workers, opened.memory)
+        workers = workers_within(source, own, scratch, batches)
         counting = Counting(self.tallies, self.sent, {})
-        turn = Turn(source, scratch, counting, workers, opened.memory, opened.advance)
+        turn = Turn(
+            source, scratch, counting, workers, opened.memory, opened.advance, batches, blocks
+        )
         totals = {tally: tally.empty() for tally in counting.apart if tally.adds_exactly}
         states = []
         for first, counted_items in count_in_threads(turn):
-            for tally, (own, _) in zip(counting.apart, counted_items, strict=True):
-                if tally in totals and own is not None:
-                    tally.fold_items(totals[tally], own)
+            for tally, (own_states, _) in zip(counting.apart, counted_items, strict=True):
+                if tally in totals and own_states is not None:
+                    tally.fold_items(totals[tally], own_states)
             if self.sent:
                 packed = [packed for _, packed in counted_items if packed is not None]
-                states.append((first_item + first, packed))
+                states.append((first, packed))
         totals |= counting.together()
         numbered = enumerate(self.tallies)
         packed_totals = {n: tally.pack(totals[tally]) for n, tally in numbered if tally in totals}
@@ -235,24 +260,20 @@ def differences(expected: Mapping[str, str]) -> str:
     )
 
 
-def _part(run: Run, items: range) -> tuple[Inputs, Scratch]:
-    """Return opened inputs of some items, and where their maps are kept."""
-    opened = _runs.setdefault(run.id, _Kept())
-    _runs.move_to_end(run.id)
-    while len(_runs) > _MOST_RUNS:
-        _runs.popitem(last=False)[1].close()
-    if items not in opened.parts:
-        inputs = open_again(run.recipe, items, opened.contents)
+def _kept(run: Run) -> _Kept:
+    """Return the opened stores of a run."""
+    if run.id not in _runs:
+        while len(_runs) >= _MOST_RUNS:
+            _runs.popitem(last=False)[1].close()
+        inputs = open_again(run.recipe)
         if inputs.fingerprint != run.fingerprint:
             raise ChangedError(
                 f"{' + '.join(inputs.paths())}: differs from what the client has opened. Give "
                 "paths at which all hosts see the same stores, and write to none of them."
             )
         inputs.source.want(sorted(run.maps))
-        used = sum(scratch.used for _, scratch in opened.parts.values())
         cache = map_cache_of(inputs, stamps_of(inputs)) if inputs.map_cache is not None else None
-        scratch = Scratch(
-            max(run.memory // 4 - used, 0), inputs.keeps_maps, cache, watch=inputs.watch
-        )
-        opened.parts[items] = inputs, scratch
-    return opened.parts[items]
+        scratch = Scratch(run.memory // 4, inputs.keeps_maps, cache, watch=inputs.watch)
+        _runs[run.id] = _Kept(inputs, scratch)
+    _runs.move_to_end(run.id)
+    return _runs[run.id]

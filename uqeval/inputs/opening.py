@@ -5,14 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.errors import UsageError
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
-
-if TYPE_CHECKING:
-    from uqeval.stores.contents import Contents
 
 
 def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
@@ -47,30 +44,17 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     return combined
 
 
-def open_again(recipe: Recipe, items: range, contents: dict[str, Contents]) -> Inputs:
-    """Open a range of the items of a recipe with absolute paths.
-
-    `contents`: of paths that are open already; others are added. Raises `UqevalError`.
-    """
+def open_again(recipe: Recipe) -> Inputs:
+    """Open what a recipe with absolute paths says. Raises `UqevalError`."""
     from uqeval.maps.subsets import subsets_of
-    from uqeval.stores.store import contents_of
 
-    def opened(path: str) -> Contents:
-        if path not in contents:
-            contents[path] = contents_of(path)
-        return contents[path]
-
-    options = dataclasses.replace(recipe.options, items=(items.start, items.stop))
     inputs = open_inputs(
-        [opened(path) for path in recipe.stores()] or None,
-        None if recipe.truth is None else opened(recipe.truth),
-        options,
-        reference_follows=True,
+        recipe.stores() or None, recipe.truth, recipe.options, reference_follows=True
     )
     if recipe.subsets is not None:
         inputs = dataclasses.replace(inputs, source=subsets_of(inputs.source, recipe.subsets))
     if recipe.reference is not None:
-        inputs = beside_reference(inputs, opened(recipe.reference), options)
+        inputs = beside_reference(inputs, recipe.reference, recipe.options)
     return inputs
 
 

@@ -57,15 +57,14 @@ def chosen_items(
 ) -> tuple[range, dict[str, Any]]:
     """Return the indices of the items to evaluate, and the record of the choice.
 
-    `part`: the shard, such as "2/3"; `limit`: the largest number of items; `items`: a range of the
-    items that these leave. Raises `UsageError` for a shard without items.
+    `part`: the shard, such as "2/3"; `limit`: the largest number of items. Raises `UsageError` for
+    a shard without items.
     """
-    first, stop = options.items or (0, count)
     if options.part is None:
-        item_range = range(min(options.limit or count, count))[first:stop]
+        item_range = range(min(options.limit or count, count))
         return item_range, {"items": count, "evaluated": len(item_range)}
     shard = Part.parse(options.part)
-    item_range = shard.of_items(count, ends)[first:stop]
+    item_range = shard.of_items(count, ends)
     record = {} if shard.of == 1 else {"part": shard.record(item_range)}
     return item_range, {"items": count, "evaluated": len(item_range), **record}
 
@@ -129,8 +128,6 @@ class InputOptions(Settings):
         metavar="PATH", panel=_IN, path=True)
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
-    #: Of the items that --part or --limit leave, those in this range only: from, up to.
-    items: tuple[int, int] | None = None
     video: str | Path | None = shared_option(
         None, "Frames: a folder, a store or a video file.", metavar="VIDEO", panel=_IN, path=True,
         data="video")
@@ -240,7 +237,7 @@ class InputOptions(Settings):
 
         Options of videos are included only for a video.
         """
-        hidden = {"names", "whole_sequences", "map_cache", "items"}
+        hidden = {"names", "whole_sequences", "map_cache"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
         hidden |= set() if self.region else {"region", "depth_map"}
         record = {

@@ -254,7 +254,7 @@ class _Reading:
     """Reads the items of a job with all checks, on a worker of a cluster."""
 
     def __call__(self, opened: Opened) -> _Read:
-        return _read(opened.inputs, opened.inputs.source.batches(), opened.advance)
+        return _read(opened.inputs, opened.batches, opened.advance)
 
 
 def _read(inputs: Inputs, batches: Sequence[range], advance: Callable[[int, int], None]) -> _Read:

@@ -63,7 +63,7 @@ def reduce(
     source.want(map_names)
     dense = len({source.size(item) for item in range(source.items)}) == 1
     new = hidden_path(target)
-    writing = _Writing(str(new), source.items, dense, map_names, _mean_probs_origin(source))
+    writing = _Writing(str(new), dense, map_names, _mean_probs_origin(source))
     with locked(target), ExitStack() as stack:
         stack.callback(zw.discard, new)
         options.progress.begin("reduce", source.items)
@@ -71,7 +71,7 @@ def reduce(
         NewStore(new, source.items, source.names, dense).create(_attributes(inputs, source))
         if options.cluster is None:
             own = Resources(options.threads(), options.memory)
-            writing.write(inputs, 0, own, options.progress.advance)
+            writing.write(inputs, source.batches(), own, options.progress.advance)
         else:
             executor = options.cluster.executor(inputs, options, map_names)
             stack.callback(executor.end)
@@ -88,11 +88,10 @@ def reduce(
 class _Writing:
     """Writes maps of items into the new store at `root`, which is `dense` if all have one size.
 
-    `items` of the whole store; `origin`: attributes of `mean_probs`.
+    `origin`: attributes of `mean_probs`.
     """
 
     root: str
-    items: int
     dense: bool
     maps: tuple[str, ...]
     origin: Mapping[str, str] | None
@@ -105,10 +104,12 @@ class _Writing:
                 "all hosts share."
             )
         own = Resources(opened.workers, opened.memory)
-        self.write(opened.inputs, opened.items.start, own, opened.advance)
+        self.write(opened.inputs, opened.batches, own, opened.advance)
 
-    def write(self, inputs: Inputs, first: int, own: Resources, advance: Advance) -> None:
-        """Write the items of `inputs`, the first of which is item `first` of the store."""
+    def write(
+        self, inputs: Inputs, batches: Sequence[range], own: Resources, advance: Advance
+    ) -> None:
+        """Write the items of some batches."""
         from uqeval.stores.writing.new_store import NewStore
 
         source = inputs.source
@@ -123,12 +124,13 @@ class _Writing:
             advance(0, len(batch))
             return maps
 
-        store = NewStore(Path(self.root), self.items, source.names, self.dense, first=first)
-        for batch, reduced in in_order(source.batches(), work, workers_within(source, own)):
+        store = NewStore(Path(self.root), source.items, source.names, self.dense)
+        workers = workers_within(source, own, batches=batches)
+        for batch, reduced in in_order(batches, work, workers):
             for item, values in zip(batch, reduced, strict=True):
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
-                    store.put(first + item, _STORED.get(name, name), values[name], attributes)
+                    store.put(item, _STORED.get(name, name), values[name], attributes)
 
 
 def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:

@@ -22,8 +22,8 @@ _KEPT = 64
 class NewStore:
     """Creates arrays when they are first needed, each at once, so that processes may race for them.
 
-    `names` of the items, from the item `first` on; `dense`: [N, …] arrays at the root, else
-    `items/<name>/` without N. A store that is not dense needs names.
+    `names` of the items; `dense`: [N, …] arrays at the root, else `items/<name>/` without N. A
+    store that is not dense needs names.
     """
 
     root: Path
@@ -31,7 +31,6 @@ class NewStore:
     names: Sequence[str] | None
     dense: bool
     compression: zw.Compression = "lz4"
-    first: int = 0
     _arrays: dict[Path, Any] = field(default_factory=dict, init=False, repr=False)
 
     def create(self, attributes: Mapping[str, Any]) -> None:
@@ -110,16 +109,13 @@ class NewStore:
 
     def label(self, index: int) -> str:
         """Return an item as messages name it."""
-        return repr(self._name(index)) if self.names is not None else str(index)
-
-    def _name(self, index: int) -> str:
-        assert self.names is not None
-        return self.names[index - self.first]
+        return repr(self.names[index]) if self.names is not None else str(index)
 
     def _folder(self, index: int, kind: str) -> Path:
         if self.dense:
             return self.root / kind
-        return self.root / "items" / zw.item_folder(self._name(index)) / kind
+        assert self.names is not None
+        return self.root / "items" / zw.item_folder(self.names[index]) / kind
 
     def _create(
         self,
@@ -134,8 +130,9 @@ class NewStore:
         if self.dense:
             shape, chunks, axes = (self.items, *shape), (1, *chunks), ("item", *axes)
         elif not folder.parent.exists():
+            assert self.names is not None
             temporary = self._temporary()
-            zw.create_group(temporary, {"name": self._name(index)})
+            zw.create_group(temporary, {"name": self.names[index]})
             zw.put_in_place(temporary, folder.parent)
         temporary = self._temporary()
         zw.create_array(
