@@ -23,6 +23,7 @@ _HOMES = {
     "UqevalError": "uqeval.errors",
     "UsageError": "uqeval.errors",
     "evaluate": "uqeval.usecases.evaluate",
+    "fit_shards": "uqeval.usecases.rounds.fitting",
     "merge": "uqeval.usecases.merge",
     "run_config": "uqeval.usecases.run",
     "sweep": "uqeval.usecases.sweep",
@@ -38,6 +39,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "evaluate",
+    "fit_shards",
     "merge",
     "run_config",
     "sweep",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from uqeval.usecases.evaluate import evaluate
     from uqeval.usecases.merge import merge
     from uqeval.usecases.observe import TemporalObserver
+    from uqeval.usecases.rounds.fitting import fit_shards
     from uqeval.usecases.run import run_config
     from uqeval.usecases.sweep import sweep
     from uqeval.writer import PredictionWriter

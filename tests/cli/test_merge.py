@@ -20,7 +20,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = [f"i{k}" for k in range(ITEMS)]
     arrays = {"probs": probs(ITEMS), "labels": labels(ITEMS)}
     save(folder / "s.zarr", arrays, {"names": names})
-    run = ("pavpu", "s.zarr", "--threshold", "0.9", "--curve-range", "0:1.6", "-q")
+    run = ("pavpu", "s.zarr", "--threshold", "0.9", "--curve-range", "0:1.6", "--no-deciles", "-q")
     run_well(*run, "-o", "whole.json", cwd=folder)
     for k in (1, 2, 3):
         run_well(*run, "--part", f"{k}/3", "-o", f"{k}.json", cwd=folder)
@@ -35,11 +35,8 @@ def report(path: Path) -> dict[str, Any]:
 def test_parts_of_three_processes_are_the_whole(parts: Path, tmp_path: Path) -> None:
     out = tmp_path / "merged.json"
     done = run_well("merge", "3.json", "1.states.zip", "2.json", "-o", out, cwd=parts)
-    assert "accuracy_by_uncertainty without" in " ".join(done.stderr.split())
     assert "PAvPU" in done.stdout
     merged, whole = report(out), report(parts / "whole.json")
-    for record in (merged, whole):
-        del record["results"]["pavpu"]["accuracy_by_uncertainty"]
     for key in ("results", "items", "inputs", "settings", "numerics", "partial"):
         assert merged[key] == whole[key], key
     assert (tmp_path / "merged.states.zip").exists()
@@ -69,14 +66,56 @@ def test_missing_parts(parts: Path, tmp_path: Path) -> None:
     assert report(out)["partial"]
 
 
-def test_other_thresholds(parts: Path, tmp_path: Path) -> None:
-    for k in (1, 2):
-        out = tmp_path / f"{k}.json"
-        run_well("pavpu", "s.zarr", "--part", f"{k}/2", "-q", "-o", out, cwd=parts)
-    outcome = run_uqeval("merge", tmp_path, "-o", tmp_path / "merged.json")
-    refused(outcome, "fitted on their own items", "--threshold", "--curve-range")
-    assert not (tmp_path / "merged.json").exists()
-    assert not list(tmp_path.glob("*merged*"))
+def test_rounds_of_processes_are_the_whole(parts: Path, tmp_path: Path) -> None:
+    """Default settings need several passes: the same command, and a file of fits, for each."""
+    run = ("pavpu", parts / "s.zarr", "-q")
+    run_well(*run, "-o", "whole.json", "--ci", "0.9", cwd=tmp_path)
+    (tmp_path / "parts").mkdir()
+    fitted: tuple[str, ...] = ()
+    lines = []
+    while not lines or lines[-1] != "done\n":
+        for k in (1, 2):
+            shard = ("--part", f"{k}/2", "-o", f"parts/{k}.json", *fitted)
+            run_well(*run, *shard, cwd=tmp_path)
+        if not fitted:
+            outcome = run_uqeval("merge", "parts", "-o", "merged.json", cwd=tmp_path)
+            refused(outcome, "have counted 1 pass, and need another", "uqeval merge --fit")
+        lines.append(run_well("merge", "--fit", "parts", "-o", "f.json", cwd=tmp_path).stdout)
+        fitted = ("--fitted", "f.json")
+    assert lines == [
+        "next: pavpu, pavpu/accuracy_by_uncertainty\n", "next: pavpu/accuracy_by_uncertainty\n",
+        "done\n",
+    ]  # fmt: skip
+    refused(
+        run_uqeval(*run, "--part", "1/2", "-o", "parts/1.json", *fitted, cwd=tmp_path),
+        "all passes are counted",
+    )
+    run_well("merge", "parts", "-o", "merged.json", "--ci", "0.9", "-q", cwd=tmp_path)
+    merged, whole = report(tmp_path / "merged.json"), report(tmp_path / "whole.json")
+    for key in ("results", "items", "inputs", "settings", "numerics", "intervals", "warnings"):
+        assert merged[key] == whole[key], key
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("merge", "--fit", "1.json", "2.json", "3.json"), "-o FITTED.json"),
+        (("merge", "--fit", "1.json", "2.json", "-o", "f.json"), "of 3 parts, 3 is missing"),
+        (("merge", "--fit", "whole.json", "-o", "f.json"), "is for the shards of a run"),
+        (("merge", "--fit", "1.json", "-o", "f.json", "--ci", "0.9"), "--ci has no effect"),
+        (("merge", "--fit", "1.json", "2.json", "3.json", "-o", "2.json"), "is an input"),
+        (("pavpu", "s.zarr", "--fitted", "f.json", "-o", "x.json"), "give --part K/N"),
+        (("pavpu", "s.zarr", "--part", "1/2"), "give -o FILE"),
+        (("pavpu", "s.zarr", "--part", "1/3", "--fitted", "whole.json", "-o", "x.json"),
+         "its schema is 'uqeval.report/1'"),
+        (("pavpu", "s.zarr", "--part", "1/3", "--fitted", "no.json", "-o", "x.json"),
+         "No such file"),
+    ],
+)  # fmt: skip
+def test_what_is_no_round(arguments: tuple[str, ...], says: str, parts: Path) -> None:
+    before = sorted(parts.iterdir())
+    refused(run_uqeval(*arguments, cwd=parts), says)
+    assert sorted(parts.iterdir()) == before
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,9 @@ CASES: dict[str, dict[str, Any]] = {
     "two classes": {"predictions": "two.zarr", "metrics": "all"},
     "float16": {"predictions": "half.zarr", "metrics": ["pavpu", "calibration", "failure"]},
     "ensemble": {"predictions": ["p.zarr", "q.zarr"], "metrics": ["segmentation", "pavpu"]},
-    "a part": {"predictions": "p.zarr", "metrics": ["pavpu", "calibration"], "part": "2/3"},
+    "a part": {"predictions": "p.zarr", "part": "2/3", "states": "part.states.zip", "metrics": {
+        "pavpu": {"threshold": 0.6, "curve_range": "0:1.4", "deciles": False},
+        "calibration": {"adaptive": False, "temperature": False}}},
     "uncertainties": {"predictions": "p.zarr", "metrics": {
         "pavpu": {"uncertainty": UNCERTAINTIES}, "failure": {"uncertainty": UNCERTAINTIES},
         "sparsification": {"uncertainty": ["entropy", "std"], "error": ["brier", "zero-one"]}}},
@@ -186,9 +188,12 @@ def _merged() -> dict[str, Any]:
     metrics = {"pavpu": fixed | {"curve_range": "0:1.4"}, "failure": fixed, "sparsification": {},
                "calibration": {"temperature": False}}  # fmt: skip
     parts = [f"part{k}.json" for k in (1, 2)]
-    for k, part in enumerate(parts, 1):
-        states = part.replace("json", "states.zip")
-        report = uqeval.evaluate("p.zarr", None, metrics, part=f"{k}/2", states=states)
+    for part, rows in zip(parts, (slice(N // 2), slice(N // 2, N)), strict=True):
+        own, states = part.replace("json", "zarr"), part.replace("json", "states.zip")
+        known = {"names": NAMES[rows], "class_names": CLASSES}
+        if not Path(own).exists():
+            save(Path(own), known, probs=probabilities()[rows], labels=labels()[rows])
+        report = uqeval.evaluate(own, None, metrics, states=states)
         Path(part).write_text(report.to_json())
     return _plain(uqeval.merge(parts, ci=0.9, draws=100, slices="slices.csv", slice_by=["city"]))
 

@@ -110,21 +110,25 @@ def test_of_some_classes() -> None:
 
 
 def test_of_parts(tmp_path: Path) -> None:
-    """Two parts without a Surplus may have one together: what they counted cannot be added."""
+    """Two runs without a Surplus may have one together: what they counted cannot be added."""
     p, label = data([True, False])
     options = {"pavpu": MAX | {"curve_range": "0:1"}}
-    parts = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
-    for k, path in enumerate(parts, 1):
-        part = uqeval.evaluate(p, label, options, states=path, part=f"{k}/2")
-        assert part.results["pavpu"]["uncertainty_threshold"] is None
+    parts = [tmp_path / f"{k}.states.zip" for k in (0, 1)]
+
+    def evaluate_each() -> None:
+        for k, path in enumerate(parts):
+            own = slice(k, k + 1)
+            run = uqeval.evaluate(p[own], label[own], options, states=path, names=[f"i{k}"])
+            assert run.results["pavpu"]["uncertainty_threshold"] is None
+
+    evaluate_each()
     with pytest.raises(UsageError, match="fitted on their own items") as refused:
         uqeval.merge(parts)
     whole = uqeval.evaluate(p, label, options).results["pavpu"]["uncertainty_threshold"]
     assert whole is not None and f"--threshold {whole!r}" in str(refused.value)
     # And where all of them together have none, neither has the whole.
     p, label = data([True, True])
-    for k, path in enumerate(parts, 1):
-        uqeval.evaluate(p, label, options, states=path, part=f"{k}/2")
+    evaluate_each()
     check_null(uqeval.merge(parts).results["pavpu"])
 
 

@@ -87,7 +87,7 @@ def test_a_report_says_when_it_was_finished(scene: Any, tmp_path: Path) -> None:
     p, truth = scene
     parts = [tmp_path / f"{k}.zip" for k in (1, 2)]
     first = now()
-    asked = {"metrics": "calibration", "names": NAMES}
+    asked: dict[str, Any] = {"metrics": "segmentation", "names": NAMES}
     reports = [uqeval.evaluate(p, truth, **asked)]
     for k, states in enumerate(parts, 1):
         reports.append(uqeval.evaluate(p, truth, **asked, part=f"{k}/2", states=states))

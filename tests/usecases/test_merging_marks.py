@@ -39,6 +39,12 @@ def given(family: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"predictions": (p / p.sum(2, keepdims=True)).astype("f4"), "labels": label.astype("u1")}
 
 
+def rows_of(values: Any, rows: slice) -> Any:
+    if isinstance(values, dict):
+        return {name: own[rows] for name, own in values.items()}
+    return values[rows]
+
+
 def differing(one: Any, other: Any, path: str = "") -> Iterator[str]:
     """Return the paths of numbers that are neither the same nor null in the other."""
     if isinstance(one, dict) and isinstance(other, dict):
@@ -55,13 +61,12 @@ def differing(one: Any, other: Any, path: str = "") -> Iterator[str]:
 @pytest.mark.parametrize(("family", "options"), CASES)
 def test_merged_numbers(family: str, options: dict[str, Any], tmp_path: Path) -> None:
     data, metrics = given(family, options), {family: options}
-    if isinstance(data["predictions"], dict):
-        np.savez(tmp_path / "r.npz", **data["predictions"])
-        data = {"predictions": tmp_path / "r.npz"}
     whole = json.loads(uqeval.evaluate(**data, metrics=metrics, workers=1).to_json())
     files = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
-    for k, states in enumerate(files, 1):
-        uqeval.evaluate(**data, metrics=metrics, states=states, part=f"{k}/2", workers=1)
+    for states, names in zip(files, (["0", "1"], ["2", "3"]), strict=True):
+        rows = slice(int(names[0]), int(names[1]) + 1)
+        half = {name: rows_of(values, rows) for name, values in data.items()}
+        uqeval.evaluate(**half, metrics=metrics, states=states, names=names, workers=1)
     merged = json.loads(uqeval.merge(files).to_json())
     marked = {name for name, own in merged["metrics"].items() if "approximate" in own}
     for key in ("results", "items", "numerics"):

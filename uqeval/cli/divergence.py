@@ -14,7 +14,7 @@ from uqeval.errors import UsageError
 
 @of_family(
     "divergence", *o.OUTPUTS, "store", "names", "kind", "axes", "sum_tolerance", "missing_chunks",
-    "invalid", "limit", "part", *o.CUTS, "map_cache", "resume", *o.RUNNING,
+    "invalid", "limit", "part", "fitted", *o.CUTS, "map_cache", "resume", *o.RUNNING,
 )  # fmt: skip
 def divergence(
     shared: Shared,

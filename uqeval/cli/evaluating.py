@@ -14,7 +14,7 @@ from uqeval.settings import option_name, options_of
 #: What is read.
 _PATHS = (
     "predictions", "labels", "reference", "video", "pseudo_labels", "names", "flow_path",
-    "flow_forward_path", "slices", "threshold_from", "fit_on", "item_table",
+    "flow_forward_path", "slices", "threshold_from", "fit_on", "item_table", "fitted",
 )  # fmt: skip
 _ALL = (*o.OUTPUTS, "store", *o.INPUTS, *o.CUTS, "resume", *o.RUNNING)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from shlex import quote
 from typing import Annotated
 
 import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
+from uqeval.errors import UsageError
 
 
 @with_options(*o.OUTPUTS, *o.CUTS)
@@ -25,13 +28,21 @@ def merge(
         "--threshold", metavar="RULE", show_default=False,
         help="Recompute PAvPU at another uncertainty threshold of its curve: range:T, "
         "max-surplus, or a number.")] = None,
+    fit: Annotated[bool, typer.Option(
+        "--fit",
+        help="Add up what all shards of a run have counted, and write it to -o FILE for their "
+        "next pass (--fitted FILE). Prints `done` after the last pass, else `next: …`.")] = False,
 ) -> None:  # fmt: skip
     """Join the saved states of several machines or shards into one report.
 
-    Opens no store. All shards need the same settings and thresholds (give these as numbers).
+    Opens no store. Shards (--part) whose metrics need several passes are counted in rounds:
+    --fit writes the file for their next pass, until it prints `done`.
 
     Example: uqeval merge part1.json part2.json part3.json -o report.json
     """
+    if fit:
+        _fit(shared, parts)
+        return
     from uqeval.cli.finish import check_outputs, deliver, refuse_other_format, states_path
     from uqeval.usecases.merge import files_of
     from uqeval.usecases.merge import merge as join
@@ -45,3 +56,36 @@ def merge(
         **shared.values_of(*o.CUTS),
     )  # fmt: skip
     deliver(report, shared)
+
+
+def _fit(shared: Shared, parts: list[str]) -> None:
+    """Write the file for the next pass of all shards, and print what is left."""
+    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.streams import printing, tell
+    from uqeval.settings import option_name
+    from uqeval.usecases.merge import files_of
+    from uqeval.usecases.rounds.fitting import fit_shards
+
+    others = sorted(shared.typed - {"fit", "output", "quiet", "parts"})
+    if others:
+        raise UsageError(
+            f"{option_name(others[0])} has no effect with --fit, which makes no report; give it to "
+            "the merge after the last pass."
+        )
+    if shared.output is None or shared.output == "-":
+        raise UsageError("--fit writes a file for the shards; give -o FITTED.json.")
+    check_outputs(shared.output, inputs=files_of(parts))
+    fitted = fit_shards(parts, shared.output)
+    passes = f"{fitted.passes} {'pass' if fitted.passes == 1 else 'passes'}"
+    if not shared.quiet:
+        tell(
+            f"uqeval: {passes} counted. Repeat the command of each shard with --fitted "
+            f"{quote(shared.output)}."
+            if fitted.unfinished
+            else f"uqeval: {passes} counted, and no other is needed. Join the shards: uqeval merge "
+            f"{' '.join(map(quote, parts))} -o report.json"
+        )
+    with printing():
+        sys.stdout.write(
+            f"next: {', '.join(fitted.unfinished)}\n" if fitted.unfinished else "done\n"
+        )

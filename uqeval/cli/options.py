@@ -47,7 +47,7 @@ INPUTS = tuple(n for n, option in options_of(InputOptions).items() if option.dat
 READING = tuple(
     n for n in INPUTS
     if n not in (
-        "class_names", "nan_samples", "invalid", "limit", "part", "region", "depth_map",
+        "class_names", "nan_samples", "invalid", "limit", "part", "fitted", "region", "depth_map",
         "map_cache",
     )
 )  # fmt: skip

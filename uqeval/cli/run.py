@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @with_options(
-    "quiet", "video", *(name for name in o.INPUTS if name != "part"), *o.CUTS, "workers", "dask",
-    of=RunSettings,
+    "quiet", "video", *(name for name in o.INPUTS if name not in ("part", "fitted")), *o.CUTS,
+    "workers", "dask", of=RunSettings,
 )  # fmt: skip
 def run(
     shared: Shared,

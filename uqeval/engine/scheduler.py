@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.options import shown_size
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.maps.views import View
+    from uqeval.metrics._driver import Running
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states.blocks import PackedItems
@@ -41,12 +42,16 @@ class Scheduler:
         states: StatesWriter | None = None,
         cache: MapCache | None = None,
         maps: Collection[str] = (),
+        saves_all: bool = False,
     ) -> None:
-        """`maps`: names of all maps that the run reads, for workers of a cluster."""
+        """`maps`: names of all maps that the run reads, for workers of a cluster. `saves_all`: the
+        states of a shard are saved also of tallies of which a whole run needs the total alone, as
+        far as their sums depend on the order of items."""
         self.inputs = inputs
         self.options = options
         self.states = states
         self.cache = cache
+        self._saves_all = saves_all
         self.bytes_read = 0
         self.passes = 0
         self.workers = 0
@@ -67,29 +72,52 @@ class Scheduler:
 
         Raises `UqevalError`, after removing all temporary files.
         """
-        from uqeval.engine.scratch import Scratch
         from uqeval.metrics._driver import LastRequest, Running
 
         running = Running(passes)
-        with ExitStack() as stack:
-            if self._executor is not None:
-                stack.callback(self._executor.end)
-            memory, keeps_maps = self.options.memory // 4, self.inputs.keeps_maps
-            watch = self.inputs.watch
-            scratch = stack.enter_context(
-                Scratch(memory, keeps_maps, self.cache, self._reads, watch)
-            )
+        with self._scratch() as scratch:
             while requests := running.requests:
                 group = self._turn(requests)
                 over = len(group) == len(requests) and all(
                     type(request) is LastRequest for request in requests.values()
                 )
                 scratch.keeping = not over
-                tallies = list(dict.fromkeys(t for key in group for t in requests[key]))
-                self._check_states(group, tallies)
-                running.send(self._pass(tallies, scratch), group)
+                running.send(self._count(group, requests, scratch), group)
         self.inputs.watch.check_all()
         return {key: running.results[key] for key in passes}
+
+    def run_next(self, running: Running[str]) -> dict[str, dict[Tally, TallyResult]]:
+        """Count the tallies that generators request now, and return them by generator, which does
+        not go on. Raises as `run` does."""
+        results: dict[str, dict[Tally, TallyResult]] = {}
+        requests = dict(running.requests)
+        with self._scratch() as scratch:
+            while requests:
+                group = self._turn(requests)
+                scratch.keeping = len(group) < len(requests)
+                results |= dict.fromkeys(group, self._count(group, requests, scratch))
+                requests = {key: own for key, own in requests.items() if key not in results}
+        self.inputs.watch.check_all()
+        return results
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Scratch]:
+        """Keep maps between passes; at the end, delete them."""
+        from uqeval.engine.scratch import Scratch
+
+        with ExitStack() as stack:
+            if self._executor is not None:
+                stack.callback(self._executor.end)
+            memory, keeps_maps = self.options.memory // 4, self.inputs.keeps_maps
+            watch = self.inputs.watch
+            yield stack.enter_context(Scratch(memory, keeps_maps, self.cache, self._reads, watch))
+
+    def _count(
+        self, group: Sequence[str], requests: Mapping[str, Sequence[Tally]], scratch: Scratch
+    ) -> dict[Tally, TallyResult]:
+        tallies = list(dict.fromkeys(t for key in group for t in requests[key]))
+        self._check_states(group, tallies)
+        return self._pass(tallies, scratch)
 
     def _turn(self, requests: Mapping[str, Sequence[Tally]]) -> list[str]:
         """Return the first evaluations whose states fit the memory, at least one.
@@ -184,9 +212,10 @@ class Scheduler:
 
         progress = self.options.progress
         states = self.states
-        cached = {t: self._known_items(t) for t in tallies if states is not None and t.saved}
+        saved = {t for t in tallies if states is not None and self._is_saved(t)}
+        cached = {t: self._known_items(t) for t in tallies if t in saved}
         cached_totals = {
-            t: self._known_total(t) for t in tallies if states is not None and not t.saved
+            t: self._known_total(t) for t in tallies if states is not None and t not in saved
         }
         totals = {t: state for t, state in cached_totals.items() if state is not None}
         missing = [t for t in tallies if t not in totals]
@@ -196,7 +225,7 @@ class Scheduler:
         def keep(first: int, tally: Tally, packed: PackedItems) -> None:
             if tally.keeps_items:
                 items[tally].blocks.append(packed)
-            if states is not None and tally.saved:
+            if states is not None and tally in saved:
                 states.add(keys[tally], first, packed)
 
         def advance(nbytes: int, items: int) -> None:
@@ -207,7 +236,7 @@ class Scheduler:
         self.passes += 1
         progress.begin(f"pass {self.passes}", source.items)
         try:
-            retained = [t for t in missing if t.keeps_items or (states is not None and t.saved)]
+            retained = [t for t in missing if t.keeps_items or t in saved]
             totals |= run_pass(
                 source, scratch, missing, workers, advance, keep, retained, cached,
                 self.options.memory, None if self._executor is None else self._executor.count,
@@ -218,6 +247,10 @@ class Scheduler:
             assert states is not None
             states.add_total(keys[tally], tally.pack(totals[tally]))
         return {tally: TallyResult(totals[tally], items[tally]) for tally in tallies}
+
+    def _is_saved(self, tally: Tally) -> bool:
+        """Return whether the states of a tally are saved by item."""
+        return tally.saved or (self._saves_all and not tally.any_order)
 
     def _known_items(self, tally: Tally) -> KnownStates:
         """Return states of a tally by item from an earlier run."""

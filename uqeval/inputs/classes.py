@@ -84,6 +84,7 @@ def open_classes(opened: PredictionStores, labels: Given | None, options: InputO
     return Inputs(
         source, names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
+        all_names=opened.shown_names(count) if "part" in evaluated else None,
     )  # fmt: skip
 
 

@@ -127,6 +127,8 @@ class Inputs:
     watch: Watch = field(default_factory=lambda: Watch((), ()))
     #: Whether the user, or the target's array, declares invalid targets.
     invalid: bool = False
+    #: The names of the items of all shards; None if these are all items.
+    all_names: tuple[str, ...] | None = None
     #: How to open them again in another process.
     recipe: Recipe | None = None
 
@@ -151,6 +153,7 @@ class Inputs:
                 )
             ),
             (record.get("labels") or {}).get("path", ""), self.ignore_index,
+            all_names=self.all_names,
         )  # fmt: skip
 
     def paths(self) -> list[str]:

@@ -115,8 +115,12 @@ class InputOptions(Settings):
         None, "Evaluate only the first N items; the report is marked as partial.",
         metavar="N", panel=_IN, least=1)
     part: str | None = shared_option(
-        None, "Evaluate only the K-th of N shards of the items; `uqeval merge` joins them.",
+        None, "Count the first pass over the K-th of N shards of the items. `uqeval merge` joins "
+        "the shards; `uqeval merge --fit` first, if metrics need more passes.",
         metavar="K/N", panel=_IN, in_file=False)
+    fitted: str | Path | None = shared_option(
+        None, "With --part: count the next pass, after those of this file from `uqeval merge "
+        "--fit`.", metavar="FILE", panel=_IN, in_file=False)
     region: str | Sequence[str] = shared_option(
         (), "Also compute all scores in this region: boundary:R, the pixels at most R pixels from "
         "another class; interior:R, the others; class:NAME; depth:LOW-HIGH; box:y0:y1,x0:x1 in "
@@ -172,6 +176,11 @@ class InputOptions(Settings):
             Part.parse(self.part)
             if self.limit is not None:
                 raise UsageError("--limit and --part exclude each other; give one of them.")
+        if self.fitted is not None and (self.part is None or Part.parse(self.part).of == 1):
+            raise UsageError(
+                f"--fitted {quoted(str(self.fitted))} is for a shard of the items; give --part K/N "
+                "too, as in the first round, or leave out --fitted."
+            )
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -214,6 +223,7 @@ class InputOptions(Settings):
             self.flow_forward_path,
             self.depth_map,
             *(map_and_id(text)[0] for text in self.regions if text.strip().startswith("map:")),
+            self.fitted,
         )
         return [path for path in input_paths if isinstance(path, str | Path)]
 
@@ -237,7 +247,7 @@ class InputOptions(Settings):
 
         Options of videos are included only for a video.
         """
-        hidden = {"names", "whole_sequences", "map_cache"}
+        hidden = {"names", "whole_sequences", "map_cache", "fitted"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
         hidden |= set() if self.region else {"region", "depth_map"}
         record = {

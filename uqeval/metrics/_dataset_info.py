@@ -62,6 +62,8 @@ class DatasetInfo:
     ignore_index: int | None = None
     #: The command that computes the same metrics from `paths`: that of the only family, or run.
     command: str = "run"
+    #: The names of the items of all shards, of which these are one; None if these are all items.
+    all_names: tuple[str, ...] | None = None
 
     @property
     def labelled(self) -> Labelled:

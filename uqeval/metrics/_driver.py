@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
+    from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
     from uqeval.tallies import Tally
 
 Key = TypeVar("Key", bound=Hashable)
@@ -54,8 +54,8 @@ class Running(Generic[Key]):
             self.results[key] = stop.value
 
 
-def drive(evaluations: Mapping[str, Evaluation[Any]]) -> Passes:
-    """Run evaluations that share fitted numbers; return their sections by key.
+def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) -> Passes:
+    """Run evaluations that share fitted numbers; return their sections by key, if `sectioned`.
 
     The first fits. Each tally that `scores` and `section` read is counted in the first pass in
     which what is fitted determines it, beside the passes of `fit` and `exact`.
@@ -80,7 +80,9 @@ def drive(evaluations: Mapping[str, Evaluation[Any]]) -> Passes:
         running.send(new_results)
     if missing:
         results |= yield LastRequest(missing)
-    sections = {}
+    sections: dict[str, Section] = {}
+    if not sectioned:
+        return sections
     for key, evaluation in evaluations.items():
         results_of_evaluation = {
             tally: results[tally] for tally in (*evaluation.tallies(), *evaluation.extra_tallies())
@@ -122,14 +124,25 @@ def replay(passes: Passes, count: Callable[[Tally], TallyResult | None]) -> tupl
 
     `count` returns a tally's states, None where none are saved.
     """
-    running = Running({"": passes})
-    while running.requests:
-        results: dict[Tally, TallyResult] = {}
-        for tally in running.tallies:
-            result = count(tally)
-            if result is None:
-                running.close()
-                return False, None
-            results[tally] = result
-        running.send(results)
-    return True, running.results[""]
+    running = replayed({"": passes}, count)
+    running.close()
+    return not running.requests, running.results.get("")
+
+
+def replayed(
+    passes: Mapping[Key, Passes], count: Callable[[Tally], TallyResult | None]
+) -> Running[Key]:
+    """Run generators on saved states, each up to the first pass that `count` lacks a tally of."""
+    running = Running(passes)
+    for key in passes:
+        while key in running.requests:
+            results: dict[Tally, TallyResult] = {}
+            for tally in running.requests[key]:
+                if (result := count(tally)) is None:
+                    break
+                results[tally] = result
+            else:
+                running.send(results, [key])
+                continue
+            break
+    return running

@@ -36,6 +36,13 @@ class TallyResult:
     total: State
     items: Sequence[bytes]
 
+    def of_items(self, tally: Tally, items: Sequence[int]) -> State:
+        """Return the state of some items, folded in their order."""
+        total = tally.empty()
+        for i in items:
+            tally.merge(total, tally.unpack(self.items[i]))
+        return total
+
 
 #: A generator that yields the tallies of its next pass and receives what was counted.
 Passes = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Any]

@@ -105,6 +105,8 @@ class Failure(Evaluation[FailureSettings]):
         from uqeval.tallies import Patches
 
         rule = Rule.parse(self.settings.threshold)
+        if rule.kind == "value":  # counted in this pass
+            self.fitted["threshold"] = rule.value
         fitted = yield from fit(rule, Patches(self._uncertainty, self.info.classes), False)
         self.fitted["threshold"] = fitted.threshold[0]
 

@@ -88,10 +88,12 @@ class Pavpu(Evaluation[PavpuSettings]):
         scope = self.settings.threshold_scope
         if scope == "item":
             return
+        rule, ends = self._rule, self.settings.ends()
+        if rule.kind == "value" and scope == "set" and ends is not None:  # counted in this pass
+            self.fitted |= dataclasses.asdict(Fitted((rule.value,), (ends,)))
         fitted = yield from fit(
-            self._rule, self._patches, scope == "class", self.settings.ends(), self.region,
-            **self._operators,
-        )  # fmt: skip
+            rule, self._patches, scope == "class", ends, self.region, **self._operators
+        )
         self.fitted |= dataclasses.asdict(fitted)
 
     def tallies(self) -> tuple[Tally, ...]:

@@ -129,7 +129,8 @@ class Temperature(Part[CalibrationSettings]):
 
 
 def fit_items(settings: CalibrationSettings, info: DatasetInfo) -> list[int] | None:
-    """Return the places of the items that the temperature is fitted on; None for all.
+    """Return the places of the items that the temperature is fitted on, among those of all shards;
+    None for all.
 
     Raises `UsageError` for names that are no items.
     """
@@ -138,7 +139,7 @@ def fit_items(settings: CalibrationSettings, info: DatasetInfo) -> list[int] | N
     from uqeval.stores.names import read_names_file
 
     names = read_names_file(settings.fit_on)
-    place = {name: i for i, name in enumerate(info.names)}
+    place = {name: i for i, name in enumerate(info.all_names or info.names)}
     strange = [name for name in names if name not in place]
     if strange or not names:
         raise UsageError(

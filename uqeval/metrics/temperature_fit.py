@@ -69,12 +69,7 @@ Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fit]
 
 def folded(tally: Tally, results: TallyResult, items: Sequence[int] | None) -> State:
     """Return the state of some items (None: all), folded in the order of items."""
-    if items is None:
-        return results.total
-    total = tally.empty()
-    for i in items:
-        tally.merge(total, tally.unpack(results.items[i]))
-    return total
+    return results.total if items is None else results.of_items(tally, items)
 
 
 def fit(

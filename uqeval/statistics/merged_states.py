@@ -8,8 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.states.blocks import PackedItems
+from uqeval.stores.states.entries import DAMAGED
 from uqeval.stores.states.saved import SavedStates, tally_key
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class MergedStates:
         for file in self.files[1:]:
             _check_same(self.files[0], file)
             _check_stores(self.files[0], file)
+        _refuse_other_round(self.files)
         _refuse_shared(self.files)
         self.missing = _missing(self.files)
         tally_keys = [
@@ -45,6 +47,8 @@ class MergedStates:
         self._held = set.intersection(*tally_keys)
         #: By view: the evaluated pixels of each item, as `checked_states` has them.
         self.evaluated: dict[str, tuple[NDArray[np.int64], str]] = {}
+        #: How many passes shards of a run have counted; None if these are no shards.
+        self.passes: int | None = indices[0].get("rounds", {}).get("passes")
         self.index: dict[str, Any] = indices[0] | {
             "items": [name for index in indices for name in index["items"]],
             "records": [record for index in indices for record in index["records"]],
@@ -61,6 +65,7 @@ class MergedStates:
             "partial": bool(self.missing)
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
         }
+        self.index.pop("rounds", None)
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Return whether all files have states of a tally of these parameters."""
@@ -73,6 +78,22 @@ class MergedStates:
     def blocks(self, parameters: Mapping[str, Any]) -> Iterator[PackedItems]:
         """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
         return chain.from_iterable(file.blocks(parameters) for file in self.files)
+
+    def totals(self, key: str) -> list[bytes]:
+        """Return the packed state of all items of each file together, of the tally of a key; none
+        if a file does not have it. Raises `StoreError`."""
+        if not all(file.has_total(key) for file in self.files):
+            return []
+        packed = []
+        for file in self.files:
+            try:
+                packed.append(file.total(key))
+            except DAMAGED as error:
+                raise StoreError(
+                    f"{cut(file.path)}: has a damaged total: {cut(error)}. Run the evaluation "
+                    "again."
+                ) from None
+        return packed
 
     def parameters(self) -> list[dict[str, Any]]:
         """Return id and parameters of every tally that all files have."""
@@ -129,13 +150,21 @@ def _missing(files: Sequence[SavedStates]) -> list[int]:
 
 def _check_same(first: SavedStates, second: SavedStates) -> None:
     """Raise `UsageError` naming the first thing in which two runs differ."""
-    a, b = first.index, second.index
+    if (found := difference(first.index, second.index)) is not None:
+        raise UsageError(
+            f"{first.path} and {second.path} differ in {found}. Only runs of the same settings "
+            "can be joined."
+        )
+
+
+def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
+    """Return the first thing in which two runs differ, by their indices, with both values; None if
+    they are the same.
+    """
     for description, x, y in _compared(a, b):
         if x != y:
-            raise UsageError(
-                f"{first.path} and {second.path} differ in {description}: {_short(x)} and "
-                f"{_short(y)}. Only runs of the same settings can be joined."
-            )
+            return f"{description}: {_short(x)} and {_short(y)}"
+    return None
 
 
 def _check_stores(first: SavedStates, second: SavedStates) -> None:
@@ -166,6 +195,40 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         for name in dict.fromkeys((*settings, *second_settings[key])):
             option = f"--{name.replace('_', '-')} of {key}"
             yield option, settings.get(name), second_settings[key].get(name)
+
+
+def _refuse_other_round(files: Sequence[SavedStates]) -> None:
+    """Raise `UsageError` for shards that are given twice, or have counted other passes."""
+    first_files: dict[int, SavedStates] = {}
+    for file in files:
+        if (shard := part_of(file)) is None:
+            return
+        if shard["number"] in first_files:
+            raise UsageError(
+                f"{first_files[shard['number']].path} and {file.path} are both shard "
+                f"{shard['number']} of {shard['of']}; give each shard once."
+            )
+        first_files[shard["number"]] = file
+    first, *others = files
+    rounds = first.index.get("rounds", {})
+    for file in others:
+        own = file.index.get("rounds", {})
+        if own == rounds:
+            continue
+        passes = [record.get("passes") for record in (rounds, own)]
+        if passes[0] == passes[1]:
+            raise UsageError(
+                f"{first.path} and {file.path} follow from different files of `uqeval merge "
+                "--fit`. Count this round again for all shards, with one --fitted FILE."
+            )
+        last, behind = (first, file) if passes[0] > passes[1] else (file, first)
+        shard = part_of(behind)
+        assert shard is not None
+        raise UsageError(
+            f"{last.path} has counted {max(passes)} passes, {behind.path} only {min(passes)}: they "
+            f"are of different rounds. Count shard {shard['number']} of {shard['of']} again, with "
+            "the --fitted FILE of the others."
+        )
 
 
 def _refuse_shared(files: Sequence[SavedStates]) -> None:

@@ -20,6 +20,7 @@ from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
 from uqeval.usecases.report_of_run import collect, report_of
+from uqeval.usecases.rounds.shard import ShardRound
 from uqeval.usecases.saved_states import states_index, states_of_run
 
 
@@ -115,17 +116,26 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         leaves = options.states is not None or inputs.map_cache is not None
         stamps = stamps_of(inputs) if leaves else []
         cache = map_cache_of(inputs, stamps)
+        shard = ShardRound.of_inputs(inputs, info, evaluations, options.states)
         if options.states is not None:
+            identity = {} if shard is None else shard.identity()
             states = stack.enter_context(
-                states_of_run(inputs, families, options.states, options.resume, stamps)
+                states_of_run(inputs, families, options.states, options.resume, stamps, identity)
             )
-        scheduler = Scheduler(inputs, options, states, cache, map_names)
+        scheduler = Scheduler(
+            inputs, options, states, cache, map_names, saves_all=shard is not None
+        )
         stack.enter_context(inputs.session())
         groups = groups_of(evaluations)
-        results = scheduler.run({next(iter(group)): drive(group) for group in groups})
-        sections = {key: section for group in results.values() for key, section in group.items()}
-        sections = {key: sections[key] for key in evaluations}
+        if shard is None:
+            results = scheduler.run({next(iter(group)): drive(group) for group in groups})
+            sections = {key: own for group in results.values() for key, own in group.items()}
+        else:
+            sections = shard.count(scheduler, groups, states)
+        sections = {key: sections[key] for key in evaluations if key in sections}
         record = collect(sections, inputs.source.names)
+        if shard is not None:
+            record = shard.completed(record, evaluations)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:
             from uqeval.stores.states.earlier import resume_warnings
@@ -134,11 +144,12 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         path = str(options.states) if options.states else None
         report = report_of(inputs, record, scheduler, time.perf_counter() - began, path)
         if states is not None:
-            fitted = {key: section.fitted for key, section in sections.items()}
+            fitted = {key: sections[key].fitted if key in sections else {} for key in evaluations}
             index = states_index(report, info, fitted, inputs.fingerprint)
+            index |= {} if shard is None else shard.index()
             digest = states.seal(index | {"warnings": list(inputs.warnings)})
             report = report.model_copy(update={"states_digest": digest})
-            if options.cut is not None:
+            if options.cut is not None and (shard is None or not shard.unfinished):
                 report = _with_slices(report, states.partial, options.cut)
             states.put()  # last, so that they lie beside an older report for a moment only
     return report

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import StoreError, cut
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.statistics.checked_states import checked_states
 from uqeval.stores.states.blocks import ItemStates, PackedItems
+from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation
@@ -16,8 +18,27 @@ if TYPE_CHECKING:
 
 
 def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | None:
-    """Return the states of a tally; None where they are not saved. Raises `StoreError`."""
-    return sum_states(tally, merged_states) if merged_states.holds(tally.parameters()) else None
+    """Return the states of a tally; None where they are not saved. Raises `StoreError`.
+
+    Of a tally whose sums have the same bits in any order, the totals of files are enough.
+    """
+    if merged_states.holds(tally.parameters()):
+        return sum_states(tally, merged_states)
+    if not tally.any_order or tally.keeps_items:
+        return None
+    packed = merged_states.totals(tally_key(tally.parameters()))
+    if not packed:
+        return None
+    total = tally.empty()
+    for file, data in zip(merged_states.files, packed, strict=True):
+        try:
+            tally.merge(total, tally.load(PackedItems(data, 1).states(tally.most_bytes)[0]))
+        except ValueError as error:
+            raise StoreError(
+                f"{cut(file.path)}: the total of {tally.id} is damaged or forged: {cut(error)}. "
+                "Evaluate again."
+            ) from None
+    return TallyResult(total, ())
 
 
 def left_out(

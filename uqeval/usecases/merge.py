@@ -83,14 +83,9 @@ def _merge_states(
     from uqeval.statistics.scoring import Scoring
 
     merged_states = MergedStates(files)
-    if merged_states.missing and not allow_missing:
-        numbers = ", ".join(map(str, merged_states.missing))
-        raise UsageError(
-            f"of {len(files) + len(merged_states.missing)} parts, {numbers} "
-            f"{'is' if len(merged_states.missing) == 1 else 'are'} missing; give all, or "
-            "--allow-missing for a partial report."
-        )
-    if len(files) == 1:
+    if not allow_missing:
+        refuse_missing(merged_states, ", or --allow-missing for a partial report")
+    if len(files) == 1 and merged_states.passes is None:
         Scoring(merged_states).check()  # nothing else reads these states here
         record = _recorded(files[0])
     else:
@@ -107,6 +102,16 @@ def _merge_states(
         record = rethreshold(merged_states, record, str(threshold))
     digest = None if states is None else _write(merged_states, states)
     return _report(merged_states, record, states, digest), merged_states
+
+
+def refuse_missing(states: MergedStates, remedy: str = "") -> None:
+    """Raise `UsageError` if some shards of a run are missing."""
+    if states.missing:
+        numbers = ", ".join(map(str, states.missing))
+        raise UsageError(
+            f"of {len(states.files) + len(states.missing)} parts, {numbers} "
+            f"{'is' if len(states.missing) == 1 else 'are'} missing; give all{remedy}."
+        )
 
 
 def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:

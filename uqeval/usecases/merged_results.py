@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -19,46 +19,85 @@ _UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 
 
 def merged_results(merged_states: MergedStates) -> dict[str, Any]:
-    """Return the results of a run over all items, as far as the states contain them."""
+    """Return the results of a run over all items, as far as the states contain them.
+
+    Those of shards are complete, or a `UsageError`.
+    """
     from uqeval.metrics._driver import drive, groups_of, replay
-    from uqeval.metrics._view import shared
     from uqeval.statistics.variants import info_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
     info = info_of(merged_states.index["facts"])
     variants = variants_of(merged_states.index, info)
+    evaluations = unfitted_evaluations(merged_states)
+    if merged_states.passes is None:
+        _refuse_other_thresholds(
+            merged_states, {key: own[key] for key, (_, own) in variants.items()}
+        )
+    metrics = {name: dict(record) for name, record in merged_states.index["metrics"].items()}
+    fitted = {key: own for _, by_key in variants.values() for key, own in by_key.items()}
+    sections: dict[str, Section] = {}
+    unfinished: list[str] = []
+    for group in groups_of({key: evaluation for key, (_, evaluation) in evaluations.items()}):
+        complete, totals = replay(drive(group), lambda tally: saved_result(merged_states, tally))
+        if complete:
+            sections |= totals
+        elif merged_states.passes is not None:
+            unfinished += group
+        else:
+            for key in group:
+                sections[key] = _read_off(merged_states, key, fitted[key])
+                _mark(metrics, evaluations[key][0], fitted[key], sections[key].results)
+    if unfinished:
+        _refuse_unfinished(merged_states, unfinished)
+    totals = collect({key: sections[key] for key in evaluations}, info.names)
+    return totals | {
+        "fitted": {key: sections[key].fitted for key in evaluations},
+        "metrics": metrics,
+    }
+
+
+def unfitted_evaluations(
+    merged_states: MergedStates,
+) -> dict[str, tuple[Family, Evaluation[Any]]]:
+    """Return the family and the evaluation of all results by key, before anything is fitted.
+
+    Raises `UsageError` for results that no states hold.
+    """
+    from uqeval.metrics._view import shared
+    from uqeval.statistics.variants import info_of, variants_of
+
+    variants = variants_of(merged_states.index, info_of(merged_states.index["facts"]))
     for key in merged_states.index["settings"]:
         if key not in variants:
             raise UsageError(f"{merged_states.path}: {key} cannot be computed from saved states.")
-    _refuse_other_thresholds(
-        merged_states,
-        {key: evaluations_of_family[key] for key, (_, evaluations_of_family) in variants.items()},
+    families = {key: family for family, own in variants.values() for key in own}
+    evaluations = shared(
+        {key: own.unfitted() for _, by_key in variants.values() for key, own in by_key.items()}
     )
-    metrics = {name: dict(record) for name, record in merged_states.index["metrics"].items()}
-    sections: dict[str, Section] = {}
-    evaluations = {
-        key: (family, evaluation)
-        for family, evaluations_of_family in variants.values()
-        for key, evaluation in evaluations_of_family.items()
-    }
-    fresh = shared({key: evaluation.unfitted() for key, (_, evaluation) in evaluations.items()})
-    for key, evaluation in fresh.items():
-        evaluation.use_items(key, merged_states.index["records"])
-    for group in groups_of(fresh):
-        running, totals = replay(drive(group), lambda tally: saved_result(merged_states, tally))
-        for key in group:
-            if running:
-                sections[key] = totals[key]
-                continue
-            family, evaluation = evaluations[key]
-            sections[key] = _read_off(merged_states, key, evaluation)
-            _mark(metrics, family, evaluation, sections[key].results)
-    sections = {key: sections[key] for key in evaluations}
-    totals = collect(sections, info.names)
-    return totals | {
-        "fitted": {key: section.fitted for key, section in sections.items()},
-        "metrics": metrics,
-    }
+    for key, evaluation in evaluations.items():
+        if merged_states.passes is None:
+            evaluation.use_items(key, merged_states.index["records"])
+        else:  # their records are not all there
+            evaluation.use_evaluations(evaluations)
+    return {key: (families[key], evaluation) for key, evaluation in evaluations.items()}
+
+
+def _refuse_unfinished(merged_states: MergedStates, keys: Sequence[str]) -> None:
+    """Raise `UsageError` for results of shards that need another round."""
+    paths = " ".join(quote(str(file.path)) for file in merged_states.files)
+    if merged_states.missing:
+        raise UsageError(
+            f"{', '.join(keys)}: needs counts of all shards, and some are missing. Count the "
+            "missing shards, and merge all."
+        )
+    passes = merged_states.passes
+    raise UsageError(
+        f"{', '.join(keys)}: the shards have counted {passes} "
+        f"{'pass' if passes == 1 else 'passes'}, and need another. Fit on all of them, then repeat "
+        f"the command of each shard with --fitted fitted.json: uqeval merge --fit {cut(paths, 500)}"
+        " -o fitted.json"
+    )
 
 
 def add_families(

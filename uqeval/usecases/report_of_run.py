@@ -79,11 +79,6 @@ def report_of(
         warnings.append(
             f"partial: {inputs.record['evaluated']} of {inputs.record['items']} items ({remedy})."
         )
-        if shard and (fitted_keys := _fitted_alone(record["settings"])):
-            warnings.append(
-                f"{', '.join(fitted_keys)}: fitted on this part alone, which cannot be merged; "
-                "give all parts --threshold NUMBER, and for PAvPU --curve-range LOW:HIGH."
-            )
     families = dict.fromkeys(family_of(key) for key in record["settings"])
     families_in_order = [by_name[name] for name in families if name in by_name]
     return Report(
@@ -107,18 +102,3 @@ def report_of(
             },
         }
     )
-
-
-def _fitted_alone(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the variants whose threshold, or ends of the curve, are not given numbers."""
-    from uqeval.metrics.thresholds import Rule
-
-    return [
-        key
-        for key, settings_of_key in settings.items()
-        if "threshold" in settings_of_key and settings_of_key.get("threshold_scope") != "item"
-        and (
-            Rule.parse(settings_of_key["threshold"]).kind != "value"
-            or settings_of_key.get("curve_range", "") is None
-        )
-    ]  # fmt: skip

@@ -25,9 +25,11 @@ def states_of_run(
     path: str | Path,
     resume: bool,
     stamps: list[str | None],
+    identity: Mapping[str, Any],
 ) -> StatesWriter:
     """Return the file for a run's states, and the reusable states at its path.
 
+    `identity`: what else a run to resume has to have in common.
     Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
     """
     from uqeval.stores.states.blocks import ItemBlocks
@@ -41,6 +43,7 @@ def states_of_run(
         "options": {name: str(value) for name, value in inputs.options.items()},
         "metrics": {name: repr(dict(options)) for name, options in families.items()},
         "stamps": stamps,
+        **identity,
     }
     info = inputs.info()
     before = EarlierStates(path, info.names, stamps) if Path(path).is_file() else None
@@ -53,7 +56,7 @@ def states_index(
     """Return the index of a states file: all that scoring the states again requires."""
     # Not `asdict`, which copies the names and sizes of all items one by one.
     info_record = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
-    del info_record["command"]  # of the run's messages only
+    del info_record["command"], info_record["all_names"]  # of the run alone
     info_record["video"] = None
     if info.video is not None:
         video = dataclasses.replace(info.video, flow_record=lambda method: {})

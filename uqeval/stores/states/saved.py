@@ -48,7 +48,7 @@ _TOTALS = "totals"
 #: What an index holds, as JSON has it.
 _KINDS: dict[str, type] = {
     "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
-    "metrics": dict, "inputs": dict, "results": dict, "stamps": list,
+    "metrics": dict, "inputs": dict, "results": dict, "stamps": list, "rounds": dict,
 }  # fmt: skip
 
 
@@ -160,7 +160,20 @@ class SavedStates:
 
         Raises what `zipfile` does, and `KeyError` or `ValueError`, where it is damaged.
         """
-        return self._read(f"{_TOTALS}/{digest_of(key)}")
+        return self.total_named(digest_of(key))
+
+    def total_named(self, name: str) -> bytes:
+        """Return the packed state of all items together of a tally by name, as `total` does."""
+        return self._read(f"{_TOTALS}/{name}")
+
+    def has_total(self, key: str) -> bool:
+        """Return whether there is a state of all items together of the tally of a key."""
+        return f"{_TOTALS}/{digest_of(key)}" in self._zip.NameToInfo
+
+    def totals(self) -> list[str]:
+        """Return the names (`digest_of` a key) of tallies with a state of all items together."""
+        names = self._zip.namelist()
+        return [name.removeprefix(f"{_TOTALS}/") for name in names if name.startswith(_TOTALS)]
 
     def parameters(self) -> list[dict[str, Any]]:
         """Return id and parameters of every tally that has states by item."""

@@ -163,10 +163,12 @@ class StatesWriter:
 
     def add_total(self, key: str, state: bytes) -> None:
         """Keep the state of the tally of a key for all items together."""
-        name = digest_of(key)
+        self.add_packed_total(digest_of(key), PackedItems.of([state]).data)
+
+    def add_packed_total(self, name: str, data: bytes) -> None:
+        """Keep the packed state of a tally by name (`digest_of` its key) likewise."""
         if name not in self._totals:
             with _writing(self.path):
-                data = PackedItems.of([state]).data
                 self._totals[name] = self._write(f"{_TOTALS}/{name}", data)
                 self._file.flush()
 

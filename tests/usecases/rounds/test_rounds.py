@@ -1,0 +1,302 @@
+"""Shards of a run in rounds: the report of a single run to the bit, for every family at default
+settings, and what does not fit together is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import small_videos
+
+import uqeval
+from uqeval import Report, StoreError, UsageError
+from uqeval.stores.states.fitted import _digest
+
+N, T, C, H, W = 4, 2, 3, 12, 16
+
+
+def classes(folder: Path, void: slice = slice(0)) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, C, (N, H // 4, W // 4)).repeat(4, 1).repeat(4, 2).astype("u1")
+    label[void] = 255
+    hit = label[:, None, None] == np.arange(C)[:, None, None]
+    z = np.exp(rng.normal(size=(N, T, C, H, W)) + 1.5 * hit)
+    np.savez(folder / "p.npz", probs=(z / z.sum(2, keepdims=True)).astype("f4"), labels=label)
+    return {"predictions": folder / "p.npz"}
+
+
+def half_void(folder: Path) -> dict[str, Any]:
+    """The first shard of two has nothing to evaluate."""
+    return classes(folder, slice(N // 2))
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    mean = rng.normal(10, 2, (N, H, W)).astype("f4")
+    target = (mean + rng.normal(0, 1, mean.shape)).astype("f4")
+    std = rng.uniform(0.5, 2, mean.shape).astype("f4")
+    np.savez(folder / "r.npz", mean=mean, std=std, target=target)
+    return {"predictions": folder / "r.npz"}
+
+
+def both(folder: Path) -> dict[str, Any]:
+    data = classes(folder)
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.1, 1, (N, C, H, W)).astype("f4")
+    np.savez(folder / "q.npz", probs=p / p.sum(1, keepdims=True))
+    return data | {"reference": folder / "q.npz"}
+
+
+def video(folder: Path) -> dict[str, Any]:
+    names = [name for sequence in "abc" for name in small_videos.numbered(3, sequence)]
+    return {"video": small_videos.save_folder(folder / "video", small_videos.video(names))}
+
+
+Data = Callable[[Path], dict[str, Any]]
+#: Kind of data, metrics, options of inputs, and the passes that they need.
+CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
+    "segmentation": (classes, {"segmentation": {}}, {}, 1),
+    "pavpu": (classes, {"pavpu": {}}, {}, 3),
+    "variants": (
+        classes,
+        {"pavpu": {"threshold": ["median", "max-surplus"], "threshold_scope": "class"}},
+        {}, 3,
+    ),
+    "fixed": (
+        classes, {"pavpu": {"threshold": "0.5", "curve_range": "0:1.4", "deciles": False}}, {}, 1
+    ),
+    "calibration": (classes, {"calibration": {}}, {}, 3),
+    "samples": (classes, {"calibration": {"temperature_of": "samples"}}, {}, 4),
+    "failure": (classes, {"failure": {}}, {}, 3),
+    "region": (classes, {"failure": {}}, {"region": "boundary:2"}, 3),
+    "sparsification": (classes, {"sparsification": {}}, {}, 2),
+    "brier": (classes, {"sparsification": {"error": "brier"}}, {}, 2),
+    "divergence": (both, {"divergence": {}}, {}, 1),
+    "regression": (numbers, {"regression": {}}, {}, 1),
+    "rmse": (numbers, {"sparsification": {}}, {}, 2),
+    "nmerci": (numbers, {"nmerci": {}}, {}, 2),
+    "public-code": (numbers, {"nmerci": {"definition": "public-code"}}, {}, 3),
+    "depth": (numbers, {"nmerci": {"depth_step": 2.0}}, {}, 5),
+    "tc": (video, {"tc": {}}, {}, 1),
+    "tracks": (video, {"tc": {"tracks": True}}, {}, 1),
+    "void": (half_void, {"pavpu": {}, "failure": {}, "calibration": {}}, {}, 3),
+    "several": (classes, {"pavpu": {}, "failure": {}, "calibration": {}}, {}, 3),
+}  # fmt: skip
+
+
+def told(report: Report) -> dict[str, Any]:
+    """A report as it is written, but for where and how fast it was made."""
+    record: dict[str, Any] = json.loads(report.to_json())
+    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
+
+
+def shard(folder: Path, k: int, of: int, metrics: Any, given: dict[str, Any]) -> Report:
+    states = folder / f"{k}.states.zip"
+    return uqeval.evaluate(metrics=metrics, states=states, part=f"{k}/{of}", workers=1, **given)
+
+
+def in_rounds(folder: Path, metrics: Any, given: dict[str, Any], of: int = 2) -> int:
+    """Count all passes of all shards; return how many rounds it took."""
+    fitted: dict[str, Any] = {}
+    for passes in range(1, 10):
+        for k in range(1, of + 1):
+            shard(folder, k, of, metrics, given | fitted)
+        found = uqeval.fit_shards(folder, folder / "fitted.json")
+        assert found.passes == passes
+        if not found.unfinished:
+            return passes
+        fitted = {"fitted": folder / "fitted.json"}
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rounds_have_the_bits_of_a_single_run(case: str, tmp_path: Path) -> None:
+    make, metrics, options, passes = CASES[case]
+    given = make(tmp_path) | options
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    assert in_rounds(shards, metrics, given) == passes
+    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
+    assert told(uqeval.merge(shards)) == told(whole)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the states of the first round of three shards, and `fitted.json` of it."""
+    folder = tmp_path_factory.mktemp("first")
+    given = classes(folder)
+    for k in (1, 2, 3):
+        shard(folder, k, 3, {"failure": {}}, given)
+    uqeval.fit_shards(folder, folder / "fitted.json")
+    return folder
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def copied(first: Path, folder: Path) -> Path:
+    for path in first.iterdir():
+        shutil.copy(path, folder)
+    return folder
+
+
+def again(folder: Path, k: int = 1, of: int = 3, metrics: Any = None, **options: Any) -> Report:
+    """Count the second pass of a shard."""
+    given = {"predictions": folder / "p.npz", "fitted": folder / "fitted.json", **options}
+    return shard(folder, k, of, metrics or {"failure": {}}, given)
+
+
+def test_what_a_shard_says(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    report = again(own)
+    assert report.partial and set(report.results) == {"segmentation"}
+    assert any("failure: 2 passes are counted" in text for text in report.warnings)
+    assert set(report.settings) == {"segmentation", "failure"}
+    assert [item["name"] for item in report.items] == ["0"]
+    assert report.timing["passes"] == 1
+
+
+def test_a_round_may_be_repeated(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    again(own)
+    again(own)
+    again(own, 2), again(own, 3)
+    assert uqeval.fit_shards(own, own / "fitted.json").passes == 2
+
+
+def test_shards_of_different_rounds(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    again(own, 2)
+    with pytest.raises(UsageError, match=r"has counted 2 passes, .*1\.states\.zip only 1.*shard 1"):
+        uqeval.merge(own)
+    with pytest.raises(UsageError, match="different rounds"):
+        uqeval.fit_shards(own, own / "g.json")
+    assert not (own / "g.json").exists()
+
+
+def test_shards_after_different_fits(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    again(own, 1)
+    fitted = json.loads((own / "fitted.json").read_text())
+    fitted["unfinished"].append("other")
+    write_fitted(own / "fitted.json", fitted)
+    again(own, 2), again(own, 3)
+    with pytest.raises(UsageError, match="follow from different files of `uqeval merge --fit`"):
+        uqeval.merge(own)
+
+
+def write_fitted(path: Path, record: dict[str, Any]) -> None:
+    """Write a file of fits with its digest."""
+    record = {name: value for name, value in record.items() if name != "digest"}
+    path.write_text(json.dumps(record | {"digest": _digest(record)}))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"metrics": {"failure": {"threshold": "0.5"}}},
+            "--threshold of failure: 'mean' and '0.5'",
+        ),
+        ({"metrics": {"pavpu": {}}}, "differ in metrics"),
+        ({"of": 4}, "is of 3 shards, --part names one of 4"),
+        ({"k": 2, "states": "1"}, "the states of other items than shard 2"),
+        ({"states": "none"}, "is not there. Give the same -o"),
+        ({"ignore_index": 0}, "ignore index: 255 and 0"),
+        ({"fitted": "none.json"}, "No such file"),
+    ],
+)
+def test_what_does_not_fit(options: dict[str, Any], says: str, first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    before = files(own)
+    options = {"k": 1, "of": 3, "metrics": {"failure": {}}, "fitted": own / "fitted.json"} | options
+    k, of = options.pop("k"), options.pop("of")
+    states = own / f"{options.pop('states', k)}.states.zip"
+    with pytest.raises((UsageError, StoreError), match=says):
+        uqeval.evaluate(own / "p.npz", part=f"{k}/{of}", states=states, **options)
+    assert files(own) == before
+
+
+def test_another_store(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    classes(own, slice(1))
+    with pytest.raises(UsageError, match="differ in the content of the stores"):
+        again(own)
+
+
+def test_states_that_the_fits_were_not_made_from(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    fitted = json.loads((own / "fitted.json").read_text())
+    fitted["shards"][0] = "0" * 64
+    write_fitted(own / "fitted.json", fitted)
+    with pytest.raises(UsageError, match="was counted in another round"):
+        again(own)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"schema": "uqeval.fitted/9"}, "its schema is 'uqeval.fitted/9'"),
+        ({"passes": "1"}, "`passes` is '1'"),
+        ({"passes": 0}, "no number above 0"),
+        ({"shards": [1, 2, 3]}, "its lists no texts"),
+        ({"totals": {"a": {"total": "*"}}}, "its totals are damaged"),
+        ({"totals": {"a": 5}}, "its totals are damaged"),
+        ({"run": {}}, "differ in the content of the stores"),
+        ({"unfinished": []}, "all passes are counted"),
+        (None, "was changed after it was written"),
+        ("text", "is no file of `uqeval merge --fit`"),
+    ],
+)
+def test_damaged_fits(change: Any, says: str, first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    path = own / "fitted.json"
+    record = json.loads(path.read_text())
+    if change is None:
+        path.write_text(json.dumps(record | {"passes": 2}))
+    elif isinstance(change, str):
+        path.write_text(change)
+    else:
+        write_fitted(path, record | change)
+    before = files(own)
+    with pytest.raises((StoreError, UsageError), match=says):
+        again(own)
+    assert files(own) == before
+
+
+def test_a_forged_run(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    record = json.loads((own / "fitted.json").read_text())
+    del record["run"]["facts"]
+    write_fitted(own / "fitted.json", record)
+    with pytest.raises(StoreError, match="is not as uqeval writes it"):
+        again(own)
+
+
+def test_forged_totals(first: Path, tmp_path: Path) -> None:
+    """Totals of another tally, and impossible ones, are refused before they are used."""
+    own = copied(first, tmp_path)
+    record = json.loads((own / "fitted.json").read_text())
+    names = list(record["totals"])
+    record["totals"][names[0]], record["totals"][names[-1]] = (
+        record["totals"][names[-1]], record["totals"][names[0]],
+    )  # fmt: skip
+    write_fitted(own / "fitted.json", record)
+    with pytest.raises(StoreError, match=r"the total of .* is damaged"):
+        again(own)
+
+
+def test_fits_that_lack_totals(first: Path, tmp_path: Path) -> None:
+    """Shards count the first pass again, and the next fit has it."""
+    own = copied(first, tmp_path)
+    record = json.loads((own / "fitted.json").read_text())
+    write_fitted(own / "fitted.json", record | {"totals": {}})
+    for k in (1, 2, 3):
+        assert again(own, k).timing["passes"] == 1
+    assert uqeval.fit_shards(own, own / "g.json").totals.keys() == record["totals"].keys()

@@ -1,0 +1,139 @@
+"""The file of `uqeval merge --fit`: what all shards of a run have counted so far, added up.
+
+It holds the total of each tally of the finished passes, from which every shard finds out what the
+next pass counts: thresholds, bins of ranks, temperatures. It holds no states of items, so its size
+does not grow with their number. Its digest names it: states of the next pass say which file they
+follow from.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uqeval.disk.files import read_json
+from uqeval.errors import StoreError, cut, quoted
+from uqeval.stores.states.blocks import PackedItems
+
+SCHEMA = "uqeval.fitted/1"
+_KINDS: dict[str, type] = {
+    "schema": str, "passes": int, "unfinished": list, "shards": list, "run": dict, "totals": dict,
+    "digest": str,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PackedTotal:
+    """The packed state of all items of a tally, and those of some items by `name_of_items`."""
+
+    total: bytes
+    of_items: Mapping[str, bytes]
+
+    def state(self, most: int, items: Sequence[int] | None = None) -> bytes:
+        """Return the state of all items or of some, of `most` bytes at most.
+
+        Raises `ValueError` for damaged bytes, `KeyError` for items that there are no states of.
+        """
+        data = self.total if items is None else self.of_items[name_of_items(items)]
+        return PackedItems(data, 1).states(most)[0]
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON of the totals."""
+        texts = {name: _text(data) for name, data in self.of_items.items()}
+        return {"total": _text(self.total)} | ({"of_items": texts} if texts else {})
+
+
+@dataclass(frozen=True)
+class FittedFile:
+    """The content of a file of fits.
+
+    `passes`: how many passes all shards have counted; `unfinished`: the keys of results that need
+    another. `shards`: the digests of their states files, in order. `run`: what
+    was evaluated. `totals`: by `digest_of` a tally's key. `digest`: of the file.
+    """
+
+    path: Path
+    passes: int
+    unfinished: tuple[str, ...]
+    shards: tuple[str, ...]
+    run: Mapping[str, Any]
+    totals: Mapping[str, PackedTotal]
+    digest: str = ""
+
+    def text(self) -> str:
+        """Return the file as JSON, with its digest."""
+        record = {
+            "schema": SCHEMA, "passes": self.passes, "unfinished": list(self.unfinished),
+            "shards": list(self.shards), "run": self.run,
+            "totals": {name: total.record() for name, total in self.totals.items()},
+        }  # fmt: skip
+        return json.dumps(record | {"digest": _digest(record)}, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def load(cls, path: str | Path) -> FittedFile:
+        """Read a file. Raises `StoreError` if it is none, or was changed after it was written."""
+        try:
+            record = read_json(path)
+        except OSError as error:
+            raise StoreError(
+                f"{cut(path)}: {error.strerror}; expected the file that `uqeval merge --fit SHARDS "
+                "-o FILE` writes."
+            ) from None
+        except ValueError as error:
+            raise _no_fits(path, str(error)) from None
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            schema = record.get("schema") if isinstance(record, dict) else None
+            raise _no_fits(path, f"its schema is {quoted(schema)}, not {SCHEMA!r}")
+        for name, kind in _KINDS.items():
+            if type(record.get(name)) is not kind:
+                raise _no_fits(path, f"`{name}` is {quoted(record.get(name))}")
+        digest = record.pop("digest")
+        if digest != _digest(record):
+            raise _no_fits(path, "it was changed after it was written: its digest does not fit")
+        texts = [*record["unfinished"], *record["shards"]]
+        if record["passes"] < 1 or not all(isinstance(text, str) for text in texts):
+            raise _no_fits(path, "its passes are no number above 0, or its lists no texts")
+        try:
+            totals = {name: _packed(total) for name, total in record["totals"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
+            raise _no_fits(path, f"its totals are damaged: {error}") from None
+        return cls(
+            Path(path), record["passes"], tuple(record["unfinished"]), tuple(record["shards"]),
+            record["run"], totals, digest,
+        )  # fmt: skip
+
+
+def name_of_items(items: Sequence[int]) -> str:
+    """Return a name for some items by their places, the same for the same items."""
+    return hashlib.sha256(json.dumps(list(items)).encode()).hexdigest()[:32]
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _packed(record: Mapping[str, Any]) -> PackedTotal:
+    of_items = {name: _bytes(text) for name, text in record.get("of_items", {}).items()}
+    return PackedTotal(_bytes(record["total"]), of_items)
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _no_fits(path: str | Path, reason: str) -> StoreError:
+    return StoreError(
+        f"{cut(path)}: is no file of `uqeval merge --fit`: {cut(reason)}. Make it again from the "
+        "states of all shards."
+    )

@@ -1,0 +1,110 @@
+"""Fit on all shards of a run: what they have counted, added up, for the next round of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uqeval.disk.files import content_of
+from uqeval.errors import UsageError, cut
+from uqeval.metrics._evaluation import TallyResult
+from uqeval.stores.states.blocks import PackedItems
+from uqeval.stores.states.fitted import FittedFile, PackedTotal, name_of_items
+from uqeval.stores.states.saved import digest_of, tally_key
+
+if TYPE_CHECKING:
+    from uqeval.statistics.merged_states import MergedStates
+    from uqeval.tallies import Tally
+    from uqeval.tallies._fields import State
+
+
+@dataclass(frozen=True)
+class _NotedResult(TallyResult):
+    """The states of a tally, with a note of the states of some items that a fit asks for."""
+
+    noted: dict[str, bytes] = field(default_factory=dict)
+
+    def of_items(self, tally: Tally, items: Sequence[int]) -> State:
+        state = super().of_items(tally, items)
+        self.noted[name_of_items(items)] = _packed(tally, state)
+        return state
+
+
+def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -> FittedFile:
+    """Add up what all shards of a run have counted, and write it to `output` for their next round.
+
+    `reports`: as of `merge`. The result's `unfinished` holds the keys of results that need another
+    pass; if it is empty, `merge` joins the shards. Raises `UsageError` for states that are not of
+    all shards of one run in the same round, `StoreError` for files that are no states.
+    """
+    from uqeval.disk.outputs import refuse_overlap, write
+    from uqeval.statistics.merged_states import MergedStates
+    from uqeval.usecases.merge import refuse_missing, states_of
+
+    paths = [reports] if isinstance(reports, str | Path) else list(reports)
+    files = states_of(paths)
+    report_files = [path for path in map(Path, paths) if path.is_file()]
+    refuse_overlap([output], [*report_files, *(file.path for file in files)])
+    with content_of(" + ".join(str(file.path) for file in files)):
+        states = MergedStates(files)
+        if states.passes is None:
+            raise UsageError(
+                f"{cut(states.path)}: --fit is for the shards of a run (--part K/N). Join these "
+                "without it: uqeval merge"
+            )
+        refuse_missing(states)
+        fitted = _fitted(states, output)
+    text = fitted.text()
+    write(output, text)
+    return FittedFile.load(output)
+
+
+def _fitted(states: MergedStates, output: str | Path) -> FittedFile:
+    from uqeval.metrics._driver import drive, groups_of, replayed
+    from uqeval.usecases.merged_results import unfitted_evaluations
+    from uqeval.usecases.rounds.record import run_of_states
+
+    evaluations = {key: own for key, (_, own) in unfitted_evaluations(states).items()}
+    counted = _Counted(states)
+    unfinished: list[str] = []
+    for group in groups_of(evaluations):
+        running = replayed({"": drive(group, sectioned=False)}, counted.result)
+        running.close()
+        unfinished += list(group) if running.requests else []
+    assert states.passes is not None
+    return FittedFile(
+        Path(output), states.passes, tuple(key for key in evaluations if key in unfinished),
+        tuple(str(file.digest) for file in states.files),
+        run_of_states(states.index, evaluations), counted.totals() if unfinished else {},
+    )  # fmt: skip
+
+
+class _Counted:
+    """What all shards have counted, each tally added up once."""
+
+    def __init__(self, states: MergedStates) -> None:
+        self._states = states
+        self._results: dict[Tally, _NotedResult | None] = {}
+
+    def result(self, tally: Tally) -> TallyResult | None:
+        from uqeval.usecases.from_states import saved_result
+
+        if tally not in self._results:
+            saved = saved_result(self._states, tally)
+            self._results[tally] = None if saved is None else _NotedResult(saved.total, saved.items)
+        return self._results[tally]
+
+    def totals(self) -> dict[str, PackedTotal]:
+        """Return the totals by name of the tally."""
+        return {
+            digest_of(tally_key(tally.parameters())): PackedTotal(
+                _packed(tally, result.total), result.noted
+            )
+            for tally, result in self._results.items() if result is not None
+        }  # fmt: skip
+
+
+def _packed(tally: Tally, state: State) -> bytes:
+    return PackedItems.of([tally.pack(state)]).data

@@ -1,0 +1,262 @@
+"""A round of one shard: count the next pass of all evaluations over its items, and stop.
+
+The first pass needs nothing but the items. Each later pass depends on what all shards have counted
+before, which a file of `uqeval merge --fit` says. The states of all passes stay in one file, which
+every round replaces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval import version
+from uqeval.disk.files import content_of
+from uqeval.errors import DataError, StoreError, UsageError, cut
+from uqeval.keys import Key
+from uqeval.metrics._driver import LastRequest, Running, drive, replayed
+from uqeval.metrics._evaluation import TallyResult
+from uqeval.stores.states.fitted import FittedFile, PackedTotal
+from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
+from uqeval.usecases.rounds.record import difference_of_runs, run_of_inputs
+
+if TYPE_CHECKING:
+    from uqeval.engine.scheduler import Scheduler
+    from uqeval.inputs import Inputs
+    from uqeval.metrics._dataset_info import DatasetInfo
+    from uqeval.metrics._evaluation import Evaluation, Section
+    from uqeval.stores.states.writer import StatesWriter
+    from uqeval.tallies import Tally
+    from uqeval.tallies._fields import State
+
+Groups = Sequence[Mapping[str, "Evaluation[Any]"]]
+
+
+@dataclass(frozen=True)
+class _OwnResult(TallyResult):
+    """What one shard has counted of a tally."""
+
+    def of_items(self, tally: Tally, items: Sequence[int]) -> State:
+        raise DataError("the items of other shards are needed")
+
+
+@dataclass(frozen=True)
+class _SharedResult(TallyResult):
+    """What all shards have counted of a tally: the state of all items, not that of each."""
+
+    packed: PackedTotal | None = None
+
+    def of_items(self, tally: Tally, items: Sequence[int]) -> State:
+        assert self.packed is not None
+        return tally.load(self.packed.state(tally.most_bytes, items))
+
+
+@dataclass
+class ShardRound:
+    """A round of shard `number` of `of`, after those of the file `fitted` (None: the first).
+
+    `earlier`: the states of the rounds before.
+    """
+
+    number: int
+    of: int
+    fitted: FittedFile | None = None
+    earlier: SavedStates | None = None
+    #: Keys of results that need all shards to go on.
+    unfinished: list[str] = field(default_factory=list)
+    _known: dict[Tally, TallyResult] = field(default_factory=dict)
+
+    @classmethod
+    def of_inputs(
+        cls,
+        inputs: Inputs,
+        info: DatasetInfo,
+        evaluations: Mapping[str, Evaluation[Any]],
+        states: str | Path | None,
+    ) -> ShardRound | None:
+        """Return the round of inputs that are a shard; None for all items.
+
+        `states`: where the states of the shard lie. Raises `UsageError` and `StoreError` for a file
+        of fits that this round cannot follow from.
+        """
+        shard = inputs.record.get("part")
+        if shard is None:
+            return None
+        path = None if inputs.recipe is None else inputs.recipe.options.fitted
+        if path is None:
+            return cls(shard["number"], shard["of"])
+        fitted = FittedFile.load(path)
+        own = run_of_inputs(inputs, info, evaluations, version.VERSION)
+        with content_of(path):
+            found = difference_of_runs(fitted.run, own)
+        if found is not None:
+            raise UsageError(
+                f"{cut(path)} is of another run: it and this command differ in {found}. Give the "
+                "command of the first round and --fitted, or make the file again from the states "
+                "of this run."
+            )
+        if len(fitted.shards) != shard["of"]:
+            raise UsageError(
+                f"{cut(path)} is of {len(fitted.shards)} shards, --part names one of "
+                f"{shard['of']}. Give the same --part as in the first round."
+            )
+        if not fitted.unfinished:
+            raise UsageError(
+                f"{cut(path)}: all passes are counted; no shard has anything to do. Join them: "
+                "uqeval merge SHARDS -o REPORT.json"
+            )
+        earlier = _earlier(fitted, shard, states, info.names)
+        return cls(shard["number"], shard["of"], fitted, earlier)
+
+    @property
+    def passes(self) -> int:
+        """Return the number of passes that are counted after this round."""
+        return 1 if self.fitted is None else self.fitted.passes + 1
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this round from others, for --resume."""
+        return {} if self.fitted is None else {"fitted": self.fitted.digest}
+
+    def index(self) -> dict[str, Any]:
+        """Return what the states of this round say of it."""
+        digest = None if self.fitted is None else self.fitted.digest
+        return {"rounds": {"passes": self.passes, "fitted": digest}}
+
+    def count(
+        self, scheduler: Scheduler, groups: Groups, states: StatesWriter | None
+    ) -> dict[str, Section]:
+        """Count the next pass of groups of evaluations; return the sections that it completes.
+
+        Raises `UqevalError`.
+        """
+        by_key = {next(iter(group)): group for group in groups}
+        if self.fitted is None:
+            return self._count_first(scheduler, by_key, states)
+        assert states is not None and self.earlier is not None
+        _carry(self.earlier, self.fitted.totals.keys(), states)
+        passes = {key: drive(group, sectioned=False) for key, group in by_key.items()}
+        with content_of(self.fitted.path):
+            running = replayed(passes, self._shared)
+        if not running.requests:
+            raise StoreError(
+                f"{self.fitted.path}: says that {', '.join(self.fitted.unfinished)} need another "
+                "pass, but its totals finish them. Make it again with `uqeval merge --fit`."
+            )
+        self.unfinished = list(running.requests)
+        scheduler.run_next(running)
+        running.close()
+        return {}
+
+    def _count_first(
+        self,
+        scheduler: Scheduler,
+        groups: Mapping[str, Mapping[str, Evaluation[Any]]],
+        states: StatesWriter | None,
+    ) -> dict[str, Section]:
+        running = Running({key: drive(group) for key, group in groups.items()})
+        several = [key for key, own in running.requests.items() if type(own) is not LastRequest]
+        if states is None and several:
+            raise UsageError(
+                f"--part counts the first pass of {', '.join(several)} and saves it for `uqeval "
+                "merge --fit`; give -o FILE."
+            )
+        results = scheduler.run_next(running)
+        for key, counted in results.items():
+            own = {tally: _OwnResult(one.total, one.items) for tally, one in counted.items()}
+            try:
+                running.send(own, [key])
+            except DataError:  # this shard has nothing to evaluate, or too little: others may
+                continue
+        running.close()
+        sections: dict[str, Section] = {}
+        for complete in running.results.values():
+            sections |= complete
+        evaluations = [key for group in groups.values() for key in group]
+        self.unfinished = [key for key in evaluations if key not in sections]
+        heads = {Key.parse(key).whole for key in self.unfinished}
+        return {key: own for key, own in sections.items() if Key.parse(key).whole not in heads}
+
+    def _shared(self, tally: Tally) -> TallyResult | None:
+        """Return what all shards have counted of a tally; None if they have not."""
+        assert self.fitted is not None
+        packed = self.fitted.totals.get(digest_of(tally_key(tally.parameters())))
+        if packed is None:
+            return None
+        if tally not in self._known:
+            try:
+                total = tally.load(packed.state(tally.most_bytes))
+            except ValueError as error:
+                raise StoreError(
+                    f"{self.fitted.path}: the total of {tally.id} is damaged: {cut(error)}. Make "
+                    "it again with `uqeval merge --fit`."
+                ) from None
+            self._known[tally] = _SharedResult(total, (), packed)
+        return self._known[tally]
+
+    def completed(
+        self, record: Mapping[str, Any], evaluations: Mapping[str, Evaluation[Any]]
+    ) -> dict[str, Any]:
+        """Return the record of this round's sections with the settings of all evaluations, and with
+        the results of the first round."""
+        if self.earlier is not None:
+            index = self.earlier.index
+            kept = {name: index[name] for name in ("results", "numerics", "settings")}
+            return {**record, **kept, "items": index["records"], "warnings": [self._advice()]}
+        settings = {
+            key: record["settings"].get(key) or dataclasses.asdict(evaluation.settings)
+            for key, evaluation in evaluations.items() if not Key.parse(key).part
+        }  # fmt: skip
+        warnings = [*record["warnings"], *([self._advice()] if self.unfinished else [])]
+        return {**record, "settings": settings, "warnings": warnings}
+
+    def _advice(self) -> str:
+        passes = "pass 1 is" if self.passes == 1 else f"{self.passes} passes are"
+        return (
+            f"{', '.join(self.unfinished)}: {passes} counted, more may follow. When all "
+            f"{self.of} shards are here: uqeval merge --fit SHARDS -o fitted.json"
+        )
+
+
+def _earlier(
+    fitted: FittedFile, shard: Mapping[str, Any], path: str | Path | None, names: Sequence[str]
+) -> SavedStates:
+    """Return the states of the rounds before; raise `UqevalError` where they are not there."""
+    number = shard["number"]
+    if path is None or not Path(path).is_file():
+        where = "give -o FILE" if path is None else f"{cut(path)} is not there"
+        raise UsageError(
+            f"--fitted continues from the states of the round before, and {where}. Give the same "
+            f"-o as in the first round of shard {number}."
+        )
+    saved = SavedStates(path)
+    rounds, part = saved.index.get("rounds", {}), saved.index["inputs"].get("part", {})
+    follows = saved.digest == fitted.shards[number - 1]
+    repeats = rounds.get("fitted") == fitted.digest
+    if part.get("number") != number or list(saved.index["items"]) != list(names):
+        raise UsageError(
+            f"{cut(path)} holds the states of other items than shard {number} of {shard['of']}. "
+            "Give the same -o and --part as in the first round."
+        )
+    if not (follows or repeats):
+        raise UsageError(
+            f"{cut(path)} was counted in another round: {cut(fitted.path)} was not made from it. "
+            "Make the file again: uqeval merge --fit SHARDS -o FITTED.json"
+        )
+    return saved
+
+
+def _carry(saved: SavedStates, names: Collection[str], states: StatesWriter) -> None:
+    """Copy the states of tallies with these `names` (`digest_of` a key) to a file of the same
+    items. Raises `StoreError` where they are damaged.
+    """
+    for parameters in saved.parameters():
+        key, first = tally_key(parameters), 0
+        for block in saved.blocks(parameters) if digest_of(key) in names else ():
+            states.add(key, first, block)
+            first += block.items
+    for name in saved.totals():
+        if name in names:
+            states.add_packed_total(name, saved.total_named(name))
