@@ -74,6 +74,8 @@ CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
     "samples": (classes, {"calibration": {"temperature_of": "samples"}}, {}, 4),
     "failure": (classes, {"failure": {}}, {}, 3),
     "region": (classes, {"failure": {}}, {"region": "boundary:2"}, 3),
+    "images": (classes, {"image_failure": {}, "failure": {}}, {}, 3),
+    "scope": (classes, {"pavpu": {"threshold_scope": "region"}}, {"region": "class:0"}, 3),
     "sparsification": (classes, {"sparsification": {}}, {}, 2),
     "brier": (classes, {"sparsification": {"error": "brier"}}, {}, 2),
     "divergence": (both, {"divergence": {}}, {}, 1),
