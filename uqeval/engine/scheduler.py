@@ -45,8 +45,8 @@ class Scheduler:
         saves_all: bool = False,
     ) -> None:
         """`maps`: names of all maps that the run reads, for workers of a cluster. `saves_all`: the
-        states of a shard are saved also of tallies of which a whole run needs the total alone, as
-        far as their sums depend on the order of items."""
+        states of items are saved also of tallies of which a whole run needs the total alone, if
+        totals of shards do not add up exactly."""
         self.inputs = inputs
         self.options = options
         self.states = states
@@ -250,7 +250,7 @@ class Scheduler:
 
     def _is_saved(self, tally: Tally) -> bool:
         """Return whether the states of a tally are saved by item."""
-        return tally.saved or (self._saves_all and not tally.any_order)
+        return tally.saved or (self._saves_all and not tally.adds_exactly)
 
     def _known_items(self, tally: Tally) -> KnownStates:
         """Return states of a tally by item from an earlier run."""

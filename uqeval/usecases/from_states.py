@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | None:
     """Return the states of a tally; None where they are not saved. Raises `StoreError`.
 
-    Of a tally whose sums have the same bits in any order, the totals of files are enough.
+    Of a tally that adds up exactly, the totals of files are enough.
     """
     if merged_states.holds(tally.parameters()):
         return sum_states(tally, merged_states)
-    if not tally.any_order or tally.keeps_items:
+    if not tally.adds_exactly or tally.keeps_items:
         return None
     packed = merged_states.totals(tally_key(tally.parameters()))
     if not packed:
