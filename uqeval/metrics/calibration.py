@@ -14,6 +14,7 @@ from uqeval.errors import DataError, UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
+from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import together
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
@@ -22,7 +23,7 @@ from uqeval.metrics.calibration_records import results_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.calibration_tables import DISPLAY
 from uqeval.metrics.smooth_ece import SmoothEce
-from uqeval.metrics.temperature import Temperature, fit_items
+from uqeval.metrics.temperature import Temperature
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Calibr
             "Leave it out: more classes have the confidence of the top label."
         )
     for variant in settings.values():
-        fit_items(variant, info)
+        fit_items(variant.fit_on, info)
         if variant.temperature_of == "samples" and info.samples is None:
             raise UsageError(
                 f"--temperature-of samples: {info.where} is a maps store, whose samples are gone. "

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
-from uqeval.errors import UsageError, listed
 from uqeval.metrics._contract import set_value
-from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
+from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics.calibration_columns import of_temperature
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples, folded
@@ -50,7 +49,7 @@ class Temperature(Part[CalibrationSettings]):
 
     def fit(self) -> Passes:
         settings, classes = self.settings, self.info.classes
-        items = fit_items(settings, self.info)
+        items = fit_items(settings.fit_on, self.info)
         if settings.temperature_of == "mean":
             fit_result = yield from fit(classes, items, settings.clip, self._at)
         else:
@@ -97,7 +96,7 @@ class Temperature(Part[CalibrationSettings]):
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the scores of the items that are held out of the fit."""
         run = super().run_of(results, exact)
-        fitted_on, tallies = fit_items(self.settings, self.info), self.tallies()
+        fitted_on, tallies = fit_items(self.settings.fit_on, self.info), self.tallies()
         if fitted_on is not None and tallies:
             test_items = sorted(set(range(len(self.info.names))) - set(fitted_on))
             held_out: dict[str, Any] = {"items": len(test_items)}
@@ -126,29 +125,6 @@ class Temperature(Part[CalibrationSettings]):
         settings, classes = self.settings, self.info.classes
         make = Tempered if settings.temperature_of == "mean" else TemperedSamples.of
         return make(classes, beta, settings.binning(), settings.clip, settings.is_positive(classes))
-
-
-def fit_items(settings: CalibrationSettings, info: DatasetInfo) -> list[int] | None:
-    """Return the places of the items that the temperature is fitted on, among those of all shards;
-    None for all.
-
-    Raises `UsageError` for names that are no items.
-    """
-    if settings.fit_on is None:
-        return None
-    from uqeval.stores.names import read_names_file
-
-    names = read_names_file(settings.fit_on)
-    place = {name: i for i, name in enumerate(info.all_names or info.names)}
-    strange = [name for name in names if name not in place]
-    if strange or not names:
-        raise UsageError(
-            f"--fit-on {settings.fit_on}: it names no item."
-            if not names
-            else f"--fit-on {settings.fit_on}: {len(strange)} of its {len(names)} names are no "
-            f"items of the evaluated {len(place)}: {listed(strange)}."
-        )
-    return sorted({place[name] for name in names})
 
 
 def _unfitted() -> dict[str, Any]:
