@@ -5,8 +5,8 @@ Four measurements, for the table of docs/scale.md:
 - `client`: the client's time and memory for N images of 1024×2048 with 19 classes, whose states are
   made up: nothing is read;
 - `tasks`: the time that Dask takes for a job, with jobs of items that only wait;
-- `throttled`: a store behind a slow HTTP server, read by 1 to 8 worker processes, beside the time
-  that one worker predicts;
+- `throttled`: items that take half a second each to be read, by 1 to 8 worker processes, beside
+  the time that the delay alone predicts;
 - `linear`: `pavpu` of 10 to 10,000 small images on this machine.
 
 `predicted` prints the table of the same page from the figures in `Machine`.
@@ -21,18 +21,19 @@ import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from uqeval.engine.remote import CountTallies
+
 CLASSES, HEIGHT, WIDTH = 19, 1024, 2048
+#: Seconds that an item takes to be read, in `throttled`.
+READ_SECONDS = 0.5
 #: Items of a job in `client`, as a cluster of 128 workers has them for 100,000 images.
 JOB = 100
 
@@ -168,79 +169,44 @@ def tasks(items: int, seconds: float, workers: int) -> dict[str, Any]:
             "ms_a_job": (taken - ideal) / items * 1000}  # fmt: skip
 
 
-# A slow store
+# Slow reads
 
 
-class _Slow(SimpleHTTPRequestHandler):
-    """Serves a folder, each answer at most at some bytes a second."""
+@dataclass(frozen=True)
+class SlowCount(CountTallies):
+    """Counts items that take some seconds each to be read."""
 
-    protocol_version = "HTTP/1.1"
-    rate = 2e6
-
-    def do_HEAD(self) -> None:
-        path = Path(self.translate_path(self.path))
-        if not path.is_file():
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(path.stat().st_size))
-        self.send_header("ETag", f'"{path.stat().st_size}"')
-        self.end_headers()
-
-    def do_GET(self) -> None:
-        path = Path(self.translate_path(self.path))
-        if not path.is_file():
-            self.send_error(404)
-            return
-        data = path.read_bytes()
-        status, first, last = 200, 0, len(data)
-        if asked := self.headers.get("Range"):
-            start, _, stop = asked.removeprefix("bytes=").partition("-")
-            status, first = 206, int(start)
-            last = int(stop) + 1 if stop else len(data)
-        part = data[first:last]
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(part)))
-        self.send_header("ETag", f'"{len(data)}"')
-        if status == 206:
-            self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(data)}")
-        self.end_headers()
-        for at in range(0, len(part), 65536):
-            time.sleep(len(part[at : at + 65536]) / self.rate)
-            self.wfile.write(part[at : at + 65536])
-
-    def log_message(self, *_: Any) -> None: ...
+    def __call__(self, opened: Any) -> Any:
+        time.sleep(READ_SECONDS * len(opened.items))
+        return super().__call__(opened)
 
 
 def throttled(items: int, most_workers: int) -> list[dict[str, Any]]:
-    """`pavpu` of a store behind a slow server, by 1, 2, 4 … workers."""
+    """Segmentation scores of items that take `READ_SECONDS` each, by 1 to 8 workers."""
     from benchmarks.of_clusters import _make
-    from uqeval.engine.dask_cluster import DaskCluster
+    from uqeval.engine import dask_cluster
     from uqeval.engine.options import RunOptions
     from uqeval.inputs import InputOptions, open_inputs
     from uqeval.usecases.evaluate import run
 
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        _make(Path(folder), items, 128)
-        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Slow, directory=folder))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/store.zarr"
+        _make(Path(folder), items, 512)
         workers = 1
         while workers <= most_workers:
-            with DaskCluster(f"local:{workers}") as cluster:
-                times = []
-                for _ in range(2):  # the first run compiles, and loads what the workers need
-                    began = time.perf_counter()
-                    inputs = open_inputs(url, None, InputOptions())
-                    run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))
-                    times.append(time.perf_counter() - began)
-            predicted = rows[0]["seconds"] / workers if rows else times[1]
-            rows.append({"items": items, "workers": workers, "seconds": times[1],
-                         "predicted": predicted})  # fmt: skip
-            print(json.dumps(rows[-1]), flush=True)
+            with dask_cluster.DaskCluster(f"local:{workers}") as cluster:
+                inputs = open_inputs(f"{folder}/store.zarr", None, InputOptions())
+                run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))  # compiles
+                dask_cluster.CountTallies = SlowCount  # type: ignore[misc]
+                began = time.perf_counter()
+                run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))
+                seconds = time.perf_counter() - began
+                dask_cluster.CountTallies = CountTallies  # type: ignore[misc]
+            predicted = -(-items // workers) * READ_SECONDS
+            row = {"items": items, "workers": workers, "seconds": seconds, "predicted": predicted}
+            rows.append(row)
+            print(json.dumps(row), flush=True)
             workers *= 2
-        server.shutdown()
     return rows
 
 

@@ -1,12 +1,21 @@
-"""`uqeval schema`: the JSON Schema of `uqeval.yaml`, for editors."""
+"""`uqeval schema`: the JSON Schema of `uqeval.yaml`, for editors; and checks of such files."""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
+
+import typer
 
 
-def schema() -> None:
-    """Print the JSON Schema of uqeval.yaml, for completion and checks in editors.
+def schema(
+    files: Annotated[list[str] | None, typer.Argument(
+        metavar="[FILE]...", show_default=False,
+        help="Check these: each a uqeval.yaml, or a file of rules. Opens no stores.")] = None,
+) -> None:  # fmt: skip
+    """Print the JSON Schema of uqeval.yaml, for completion and checks in editors; or check files.
+
+    With files: prints what is wrong in them, a line each, and exits with status 2 if anything is.
 
     Example: uqeval schema > uqeval.schema.json
     """
@@ -14,4 +23,23 @@ def schema() -> None:
 
     from uqeval.config import json_schema
 
+    if files:
+        valid = [_is_valid(path) for path in files]
+        if not all(valid):
+            raise typer.Exit(2)
+        return
     sys.stdout.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
+
+
+def _is_valid(path: str) -> bool:
+    """Return whether a settings file or a file of rules is valid; tell what is wrong."""
+    from uqeval.cli.streams import tell
+    from uqeval.config import check_file
+    from uqeval.errors import UsageError
+
+    try:
+        check_file(path)
+    except UsageError as error:
+        tell(f"uqeval: {error}")
+        return False
+    return True

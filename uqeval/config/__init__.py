@@ -1,6 +1,6 @@
 """`uqeval.yaml`: stores, metrics, outputs and rules of a run."""
 
-from uqeval.config.load import FILE, json_schema, load_config, load_rules
+from uqeval.config.load import FILE, check_file, json_schema, load_config, load_rules
 from uqeval.config.model import Config, Store
 
-__all__ = ["FILE", "Config", "Store", "json_schema", "load_config", "load_rules"]
+__all__ = ["FILE", "Config", "Store", "check_file", "json_schema", "load_config", "load_rules"]

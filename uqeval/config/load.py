@@ -61,6 +61,13 @@ def load_rules(path: str | Path) -> list[Rule]:
     return list(_rules(document, limits, above))
 
 
+def check_file(path: str | Path) -> None:
+    """Raise `UsageError` for a `uqeval.yaml` or a file of rules that no run or gate takes."""
+    document = _mapping(read_yaml(path))
+    if not any(key in Config.model_fields for key in document.data) or _config(document).gate:
+        load_rules(path)
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of `uqeval.yaml`, for editors."""
     schema = Config.model_json_schema()

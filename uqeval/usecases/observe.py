@@ -54,7 +54,7 @@ class Observation:
 
 
 class TemporalObserver:
-    """TC_t of Varghese et al. 2020 as the frames come, with the bits that `uqeval tc` finds.
+    """TC_t of Varghese et al. 2020 as the frames come, with the bits that `uqeval tc` finds::
 
         observer = TemporalObserver(classes=19, alarm=0.6)
         for frame, prediction in camera:
