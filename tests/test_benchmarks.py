@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -62,3 +63,22 @@ def test_ratios_are_compared_on_one_kind_of_machine(
 ) -> None:
     assert program.compare(run_of(0.1), new) == status
     assert ("0.1 × CPU before, 0.13 now" in capsys.readouterr().out) == (status == 1)
+
+
+def test_forms_of_a_store_are_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import formats
+
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), (2, 2, 16, 16)).transpose(0, 1, 4, 2, 3)
+    np.savez(tmp_path / "p.npz", probs=probs.astype(np.float16))
+    np.save(tmp_path / "labels.npy", probs[:, 0].argmax(axis=1).astype(np.uint8))
+    preds, labels = str(tmp_path / "p.npz"), str(tmp_path / "labels.npy")
+    forms = (("float32", "none"), ("float16", "none"), ("uint16", "zstd 4"))
+    rows, scores = formats.measure(preds, labels, tmp_path / "made", 1, forms)
+    assert rows[1].megabytes < rows[0].megabytes and 1 < rows[1].share < 2
+    assert [row.objects for row in rows[:4]] == [4, 4, 4, 4]
+    errors = formats.errors(scores)
+    assert 0 < errors["uint16"]["calibration.brier"] < errors["float16"]["calibration.brier"]
+    assert "uint16 zstd 4, one shard an item" in capsys.readouterr().out

@@ -104,7 +104,8 @@ OF_COMMAND = {
     "reduce": {"maps": ANY, "mean_probs": ANY},
     "inspect": {"full": ANY},
     "convert": {
-        "key": "named arrays", "kind": "a bare array", "axes": "a bare array", "compression": ANY,
+        "key": "named arrays", "kind": "a bare array", "axes": "a bare array",
+        "compression": "no --recommended", "recommended": ANY,
     },
 }  # fmt: skip
 FREE = {ANY, PERMISSION}
@@ -235,6 +236,7 @@ REFUSED = [
     "convert p.npy c.zarr --key probs", "convert p.npy c.zarr --missing-chunks fill",
     "convert ids c.zarr --key a", "convert ids c.zarr --kind probs", "convert ids c.zarr --axes HW",
     "convert p.npz c.zarr --kind logits --axes NCHW",
+    "convert p.npy c.zarr --recommended --compression lz4",
 ]  # fmt: skip
 
 

@@ -208,6 +208,19 @@ def test_convert_label_pngs(tmp_path: Path, stores: Path, complete: Path) -> Non
     assert evaluated(*both) == evaluated(stores / "preds.zarr", stores / "labels")
 
 
+def test_convert_to_the_recommended_form(tmp_path: Path, complete: Path) -> None:
+    outcome = run_well("convert", complete, "r.zarr", "--recommended", cwd=tmp_path)
+    assert "wrote r.zarr: probabilities" in outcome.stderr
+    assert "the largest change of a value is" in outcome.stderr
+    run_well("pavpu", "r.zarr", "-q", cwd=tmp_path)
+    both = ("--recommended", "--compression", "lz4")
+    refused(
+        run_uqeval("convert", complete, "two.zarr", *both, cwd=tmp_path),
+        "--compression lz4 has no effect with --recommended, which uses zstd",
+    )
+    assert not (tmp_path / "two.zarr").exists()
+
+
 def test_convert_what_cannot_be(tmp_path: Path, complete: Path) -> None:
     damaged = broken(tmp_path, complete)
     out = tmp_path / "out"

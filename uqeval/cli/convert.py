@@ -9,6 +9,7 @@ import typer
 
 from uqeval.cli.declared import Shared, given, with_options
 from uqeval.cli.streams import tell, warn
+from uqeval.errors import UsageError
 from uqeval.settings import Settings, shared_option
 
 
@@ -30,9 +31,20 @@ class ConvertOptions(Settings):
     compression: str = shared_option(
         "lz4", "Compression: lz4 (fastest to read), zstd (smaller), or none.",
         choices=("lz4", "zstd", "none"))
+    recommended: bool = shared_option(
+        False, "Write the form for object stores and networks: probabilities as uint16 in steps "
+        "of 1/65535, zstd. Prints the largest change of a value.")
     overwrite: bool = shared_option(
         False, "Replace an existing store.", flags=("--overwrite/--no-overwrite",))
     # fmt: on
+
+    def check_typed(self, typed: frozenset[str]) -> None:
+        """Raise `UsageError` for options without effect; `typed`: names on the command line."""
+        if self.recommended and "compression" in typed:
+            raise UsageError(
+                f"--compression {self.compression} has no effect with --recommended, which uses "
+                "zstd; leave one of them out."
+            )
 
 
 @with_options("quiet", "names", "class_names", "missing_chunks", of=ConvertOptions)
@@ -55,6 +67,7 @@ def convert(
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.store import read_names_file
     from uqeval.stores.writing.convert import convert as write_store
+    from uqeval.stores.writing.recoding import Recoding
 
     progress_bar = progress_for(shared.quiet)
     finished_items = 0
@@ -66,22 +79,24 @@ def convert(
         progress_bar.advance(0, items - finished_items)
         finished_items = items
 
+    settings.check_typed(shared.typed)
     refuse_overlap([destination], [source, settings.labels, shared.names], "choose another path")
     if "://" not in destination:
         lock(destination)
     options = given(
         labels=settings.labels, kind=settings.kind, axes=settings.axes, key=settings.key,
-        compression=settings.compression,
+        compression="zstd-4" if settings.recommended else settings.compression,
         names=read_names_file(shared.names) if shared.names else None,
     ) | shared.values_of("class_names")  # fmt: skip
+    recoding = Recoding() if settings.recommended else None
     try:
         warnings = write_store(
             source, destination, fill_missing=shared.missing_chunks == "fill",
-            overwrite=settings.overwrite, progress=progress, **options,
+            overwrite=settings.overwrite, recoding=recoding, progress=progress, **options,
         )  # fmt: skip
     finally:
         if finished_items:
             progress_bar.end()
     warn(warnings, shared.quiet)
     if not shared.quiet:
-        tell(f"wrote {destination}")
+        tell(f"wrote {destination}{'' if recoding is None else f': {recoding.loss()}'}")

@@ -220,7 +220,7 @@ class Scheduler:
         totals = {t: state for t, state in cached_totals.items() if state is not None}
         missing = [t for t in tallies if t not in totals]
         items = {tally: ItemStates(tally.most_bytes) for tally in tallies}
-        keys = {tally: tally_key(tally.parameters()) for tally in tallies}
+        keys = {tally: tally_key(tally.parameters()) for tally in tallies if states is not None}
 
         def keep(first: int, tally: Tally, packed: PackedItems) -> None:
             if tally.keeps_items:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import State, Thin
 
 
+#: Entries of an item from which on it is quicker to add it by itself.
+_MANY = 64
+
+
 @dataclass(frozen=True)
 class FieldOfItems:
     """One field of several items.
@@ -65,7 +69,11 @@ class CountedItems:
         for (name, field), entries in zip(fields.items(), self.fields, strict=True):
             join = {"sum": np.add, "min": np.minimum, "max": np.maximum}[field.merge]
             flat = total[name].reshape(-1)
-            if entries.places is not None:
+            if entries.places is not None and entries.places.size > _MANY * self.items:
+                for item in range(self.items):  # the places of one item differ
+                    places, values = entries.of_item(item)
+                    flat[places] = join(flat[places], values)
+            elif entries.places is not None:
                 join.at(flat, entries.places, entries.values)
             elif field.dtype.startswith("float") and field.merge == "sum":
                 # In the order of items; `sum` would add in pairs.

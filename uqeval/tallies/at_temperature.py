@@ -5,10 +5,12 @@ Guo et al. 2017, §4.2.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from uqeval.maps.names import Betas
+from uqeval.maps.names import UNMASKED_LABEL, Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
@@ -20,6 +22,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.tallies._fields import Counts, Maps, State
+
+
+class _Latest(NamedTuple):
+    """Tempered maps, and what they were computed from."""
+
+    probs: Any
+    label: Any
+    beta: float
+    values: tuple[NDArray[Any], NDArray[Any]]
+
+    def is_of(self, probs: NDArray[Any], label: NDArray[Any], beta: float) -> bool:
+        """Return whether these are the arrays that it was computed from."""
+        return self.probs() is probs and self.label() is label and self.beta == beta
+
+
+#: What a thread has computed last.
+_latest = threading.local()
 
 
 @dataclass(frozen=True)
@@ -124,7 +143,14 @@ class Tempered(_AtBeta):
         self._add_items(state, maps, first, *self._at_beta(maps))
 
     def _at_beta(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
-        return tempered(flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.beta)
+        """Return confidences and the labels' probabilities, [i]; those of all labels for a region,
+        so that all regions of an item share them."""
+        probs, label = maps["mean_probs"], maps.get(UNMASKED_LABEL, maps["label"])
+        latest: _Latest | None = getattr(_latest, "of", None)
+        if latest is None or not latest.is_of(probs, label, self.beta):
+            values = tempered(flat(maps), label.reshape(-1), void_of(self.classes), self.beta)
+            latest = _latest.of = _Latest(weakref.ref(probs), weakref.ref(label), self.beta, values)
+        return latest.values
 
 
 @dataclass(frozen=True)

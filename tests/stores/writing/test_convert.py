@@ -13,10 +13,12 @@ import zarr
 from PIL import Image
 from written import stored
 
+import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
 from uqeval.stores.writing import convert as module
 from uqeval.stores.writing.convert import convert
+from uqeval.stores.writing.recoding import Recoding
 from uqeval.stores.zarr import writer as zw
 
 RNG = np.random.default_rng(0)
@@ -240,3 +242,53 @@ def test_a_video_with_flows_of_both_directions(tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", frames=frames, flow=flow, flow_forward=-flow)
     convert(tmp_path / "v.npz", tmp_path / "v.zarr")
     np.testing.assert_array_equal(zarr.open_group(tmp_path / "v.zarr")["flow_forward"][:], -flow)
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_probabilities_as_integers_with_what_is_lost(tmp_path: Path, dtype: str) -> None:
+    values = STACK.astype(dtype) if dtype == "f2" else probs(3, 4, 5, 9, 8, dtype=dtype)
+    np.savez(tmp_path / "s.npz", probs=values, labels=LABELS, names=np.array(["a", "b", "c"]))
+    recoding = Recoding()
+    convert(tmp_path / "s.npz", tmp_path / "out", compression="zstd-4", recoding=recoding)
+    array = zarr.open_group(tmp_path / "out")["probs"]
+    assert array.dtype == np.uint16 and array.attrs["scale"] == 1 / 65535
+    read = array[:] / 65535
+    exact = values.astype(np.float64)
+    sums = exact.sum(axis=2, keepdims=True)
+    assert np.abs(read - exact / sums).max() <= 0.5 / 65535 * (1 + 1e-9)
+    differences = np.abs(read - exact)
+    assert recoding.largest == differences.max() and recoding.values == values.size
+    item = "abc"[int(differences.max(axis=(1, 2, 3, 4)).argmax())]
+    assert recoding.where.endswith(f"item '{item}'")
+    np.testing.assert_allclose(recoding.worst_sum, np.abs(sums - 1).max(), rtol=1e-9)
+    np.testing.assert_array_equal(stored(tmp_path / "out", "labels"), LABELS)
+    uqeval.evaluate(str(tmp_path / "out"), metrics=["segmentation"])  # sums are accepted
+
+
+def test_only_floating_point_probabilities_become_integers(tmp_path: Path) -> None:
+    """A foreground probability is not divided by anything; logits and integers stay."""
+    foreground = np.array([0, 1e-6, 0.25, 1], np.float32).reshape(1, 1, 1, 2, 2)
+    integers = np.full((1, 2, 5, 4, 6), 51, np.uint8)
+    folder = tmp_path / "scaled"
+    folder.mkdir()
+    np.savez(folder / "a.npz", probs=integers[0], scale=1 / 255)
+    np.savez(tmp_path / "f.npz", probs=foreground)
+    np.savez(tmp_path / "l.npz", logits=STACK)
+    found = {}
+    for source in ("f.npz", "l.npz", "scaled"):
+        recoding, out = Recoding(), tmp_path / f"{source}.zarr"
+        convert(tmp_path / source, out, recoding=recoding)
+        found[source] = recoding, zarr.open_group(out)
+    recoding, group = found["f.npz"]
+    assert group["probs"][:].ravel().tolist() == [0, 0, 16384, 65535]
+    assert recoding.worst_sum == 0 and recoding.largest == pytest.approx(0.25 / 65535)
+    assert "rounded to multiples of 1.5e-05: the largest change of a value is 3.8e-06" in (
+        recoding.loss()
+    )
+    assert found["l.npz"][1]["logits"].dtype == np.float16
+    assert found["scaled"][1]["probs"].dtype == np.uint8
+    for source in ("l.npz", "scaled"):
+        assert found[source][0].loss() == (
+            "no floating-point probabilities: all values are as they were"
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.classes import MOST
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, of_whole_images
 from uqeval.report.figures.curves import format_number, numbers
 from uqeval.report.page.items_behind_cell import anchor
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Yield one heat map a line; none where lines of several reports are compared."""
+    """Yield one heat map a line, but none of regions, which tables have; none where lines of
+    several reports are compared."""
+    lines = of_whole_images(lines)
     if len({id(line.report) for line in lines}) > 1:
         return
     for n, line in enumerate(lines):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, lines_with
+from uqeval.report.figures.contract import Figure, Line, lines_with, of_whole_images
 from uqeval.report.figures.curves import draw_bars, format_number, tall
 
 if TYPE_CHECKING:
@@ -20,8 +20,11 @@ MOST = 60
 
 
 def figures(family: str, bars: ClassBars, lines: list[Line]) -> Iterator[Figure]:
-    """Yield the bars of a family, if any line has rows by class, and not too many."""
-    plotted = _named_alike(lines_with(lines, "per_class"))
+    """Yield the bars of a family, if any line has rows by class, and not too many.
+
+    Scores of regions by class are in tables only.
+    """
+    plotted = _named_alike(lines_with(of_whole_images(lines), "per_class"))
     rows = [row for line in plotted for row in line.record["per_class"]]
     names = list(dict.fromkeys(str(row["display_name"]) for row in rows))
     panels = [panel for panel in bars.panels if any(panel.field in row for row in rows)]

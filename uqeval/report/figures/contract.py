@@ -63,6 +63,11 @@ def lines_with(lines: Iterable[Line], field: str) -> list[Line]:
     return [line for line in lines if line.record.get(field)]
 
 
+def of_whole_images(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that are of no region of pixels."""
+    return [line for line in lines if Key.parse(line.key).region is None]
+
+
 def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
     """Return lines of all reports by family, in the order of the reports' results."""
     by_family: dict[str, list[Line]] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, of_whole_images
 from uqeval.report.figures.curves import format_number
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     for family, lines in families.items():
         row_panels = [
             (lines, field)
-            for field in headlines(family)
+            for field in _fields(family, lines)
             if any(line.record.get(field) is not None for line in lines)
             and (len(lines) > 1 or any(line.interval(field) for line in lines))
         ]
@@ -49,6 +49,12 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
         (8.2, 0.3 + rows * (0.85 + 0.22 * most)),
         lambda canvas: _draw(canvas, grid, rows),
     )
+
+
+def _fields(family: str, lines: Sequence[Line]) -> Sequence[str]:
+    """Return the headlines of a family; only the first where lines are of regions of pixels."""
+    fields = headlines(family)
+    return fields if len(of_whole_images(lines)) == len(lines) else fields[:1]
 
 
 def _label(lines: Sequence[Line], field: str) -> str:

@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.new_store import NewStore
 from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes
+from uqeval.stores.writing.recoding import ATTRIBUTES, DTYPE, Recoding
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.source import is_url, is_zarr
 
@@ -49,6 +50,7 @@ def convert(
     compression: zw.Compression = "lz4",
     fill_missing: bool = False,
     overwrite: bool = False,
+    recoding: Recoding | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, ...]:
     """Write what is at `source` as a Zarr store at `destination`; gives warnings.
@@ -58,7 +60,8 @@ def convert(
     `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
     (`probs` if it has classes); `key`: the array to take from an `.npz` file or Zarr group.
     `labels`: a store or folder with labels for the items. With `fill_missing`, chunks that a Zarr
-    store does not hold are written as the fill value. `progress` is called with the items that are
+    store does not hold are written as the fill value. `recoding`: store probabilities as uint16;
+    afterwards it tells what was lost. `progress` is called with the items that are
     done and their number, over all kinds.
 
     Nothing is guessed from values and nothing is repaired: probabilities are held to what
@@ -95,7 +98,7 @@ def convert(
     new = hidden_path(target)
     with locked(target):
         try:
-            _write(pieces, new, compression, progress)
+            _write(pieces, new, compression, recoding, progress)
             zw.mark_complete(new)
             shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
             zw.publish(new, target)
@@ -171,7 +174,11 @@ def _form(kind: str, item_array: ItemArray) -> _Form:
 
 
 def _write(
-    pieces: Pieces, root: Path, compression: zw.Compression, progress: Progress | None
+    pieces: Pieces,
+    root: Path,
+    compression: zw.Compression,
+    recoding: Recoding | None,
+    progress: Progress | None,
 ) -> None:
     forms = {
         kind: [_form(kind, piece()) for piece in parts] for kind, parts in pieces.kinds.items()
@@ -193,7 +200,9 @@ def _write(
     )
     classes = {form.size("class") for k in ("probs", "logits") for form in forms.get(k, ())}
     checks = _Checks(
-        max(*classes, 2) if classes else None, int(pieces.attributes.get("ignore_index", 255))
+        max(*classes, 2) if classes else None,
+        int(pieces.attributes.get("ignore_index", 255)),
+        recoding,
     )
     names = pieces.names or [str(i) for i in range(pieces.items)]
     watches = {
@@ -224,6 +233,9 @@ def _copy(
     first = 0
     while first < len(parts):
         item_array, form = parts[first](), forms[first]
+        is_recoded = checks.recodes(kind, form.dtype)
+        if is_recoded:
+            form = replace(form, dtype=DTYPE)
         array, rows = item_array.array, form.chunks[form.axes.index("y")]
         row_bytes = math.prod(form.shape) // form.size("y") * array.dtype.itemsize
         batch = 1
@@ -234,6 +246,7 @@ def _copy(
         for index in range(first, first + batch):
             copied = ("scale", "invalid", *SOURCE)
             attributes = {k: v for k, v in array.attributes.items() if k in copied}
+            attributes = ATTRIBUTES if is_recoded else attributes
             store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
         for y in range(0, form.size("y"), rows):
             with watch.reading(range(first, first + batch)):
@@ -241,6 +254,9 @@ def _copy(
             for k, values in enumerate(block):
                 where = f"{array.where}, item {store.label(first + k)}"
                 values = checks.check(kind, values, array.attributes, where, y)
+                if is_recoded:
+                    assert checks.recoding is not None
+                    values = checks.recoding.recode(values, where)
                 start = tuple(y if axis == "y" else 0 for axis in form.axes)
                 store.write(first + k, kind, values.astype(dtype, copy=False), *start)
         first += batch
@@ -266,9 +282,16 @@ class _Checks:
 
     classes: int | None
     ignore_index: int
+    recoding: Recoding | None = None
+
+    def recodes(self, kind: str, dtype: np.dtype[Any]) -> bool:
+        """Return whether an array of a kind and dtype is stored as uint16."""
+        return self.recoding is not None and self.recoding.applies_to(kind, dtype)
 
     def dtype(self, kind: str, form: _Form) -> np.dtype[Any]:
         """Return the dtype in which an array is stored: labels in the smallest that holds them."""
+        if self.recodes(kind, form.dtype):
+            return DTYPE
         if kind == "labels" and self.classes is not None:
             return label_dtype(self.classes, self.ignore_index)
         return form.dtype

@@ -79,7 +79,9 @@ def find_pieces(
         if isinstance(contents, ZarrStore):
             array = contents.array(key, fill_missing=fill_missing)
         if isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
-            array = _member(source, contents.members, key)
+            name, array = _member(source, contents.members, key)
+            if kind is None and ALIASES.get(name, name) == "logits":
+                kind = "logits"
         if array is not None:
             return _bare(array, kind, names, axes)
         _needs_key(kind, axes)
@@ -111,7 +113,8 @@ def _needs_key(kind: str | None, axes: str | None) -> None:
         raise UsageError("kind and axes describe a single array: say which one with key.")
 
 
-def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArray:
+def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str, StoredArray]:
+    """Return the name and the array of the member to convert."""
     score_names = [name for name in members if ALIASES.get(name, name) in ("probs", "logits")]
     if key is None:
         key = (
@@ -126,12 +129,11 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArra
         raise StoreError(
             f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Say key=NAME."
         )
-    array: StoredArray = members[key]
-    return array
+    return key, members[key]
 
 
 def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
-    """Return the array with its axes set, and its kind; nothing but rank and dtype decide."""
+    """Return the array with its axes set, and its kind, by rank and dtype if it is None."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
         axis_names = array.dimension_names
