@@ -12,7 +12,7 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, given, with_options
 from uqeval.cli.streams import warn
 from uqeval.errors import UsageError
-from uqeval.usecases.run.outcome import RunSettings
+from uqeval.usecases.run.outcome import OF_ITEMS, RunSettings
 
 if TYPE_CHECKING:
     from uqeval.config import Config
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 @with_options(
-    "quiet", "video", *(name for name in o.INPUTS if name not in ("part", "fitted")), *o.CUTS,
-    "workers", "dask", of=RunSettings,
+    "quiet", "video", *o.INPUTS, *o.CUTS, "workers", "dask", of=RunSettings,
 )  # fmt: skip
 def run(
     shared: Shared,
@@ -46,12 +45,12 @@ def run(
     from uqeval.usecases.run import run_stores
 
     of_input = shared.values_of(
-        *(name for name in (*o.INPUTS, "video") if name != "limit")
+        *(name for name in (*o.INPUTS, "video") if name not in OF_ITEMS)
     ) | given(reference=reference)
     for name in ("missing_chunks", "nan_samples"):  # the file has the same defaults
         if of_input[name] == "error":
             del of_input[name]
-    over_file = shared.values_of("limit", *o.CUTS, "workers", "dask")
+    over_file = shared.values_of(*OF_ITEMS, *o.CUTS, "workers", "dask")
     for name in ("draws", "seed", "interval_method"):  # likewise
         if name not in shared.typed:
             del over_file[name]

@@ -117,6 +117,10 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     from uqeval.report.page.html import to_html
     from uqeval.statistics.items_behind_cell import items_by_cell
 
+    if run_settings.is_shard:  # all items have a table and a page, after `merge`
+        path = folder / f"{task.name}.json"
+        write(path, report.to_json())
+        return [*([Path(report.states)] if report.states is not None else []), path]
     exhibits = _exhibits(task, report, run_settings)
     gallery = None
     if exhibits:

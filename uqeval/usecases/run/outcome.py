@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Silent
 from uqeval.errors import UqevalError, UsageError
+from uqeval.inputs.options import Part
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of, same_option, shared_option
 from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement
+
+
+#: Options of inputs that a run takes over those of the file: which items it evaluates.
+OF_ITEMS = ("limit", "part", "fitted")
 
 
 @dataclass
@@ -60,7 +65,7 @@ class Listener:
 class RunSettings(Settings):
     """The options of a run beside its file. Raises `UsageError` for a value that is not allowed.
 
-    `shared`: options over those of the file: `limit`, those of `CutOptions`, `workers` and
+    `shared`: options over those of the file: `OF_ITEMS`, those of `CutOptions`, `workers` and
     `memory`. `progress` and `listener` are called during the run.
     """
 
@@ -105,13 +110,26 @@ class RunSettings(Settings):
 
         return day_of(self.today)
 
+    @property
+    def is_shard(self) -> bool:
+        """Return whether only a shard of the items is counted."""
+        part = self.shared.get("part")
+        return part is not None and Part.parse(part).of > 1
+
+    def fitted_of(self, name: str) -> Path | None:
+        """Return the file of fits of a store: the given one, or that of its name in a folder."""
+        path = self.shared.get("fitted")
+        if path is None:
+            return None
+        return Path(path) / f"{name}.json" if Path(path).is_dir() else Path(path)
+
     @classmethod
     def of_keywords(cls, keywords: Mapping[str, Any]) -> RunSettings:
         """Return settings of these options, and of shared ones. Raises `UsageError`."""
         names = {field.name for field in fields(cls)}
         run_keywords = {name: value for name, value in keywords.items() if name in names}
         shared = {name: value for name, value in keywords.items() if name not in names}
-        names_known = {"limit", *options_of(CutOptions), *options_of(MachineOptions)}
+        names_known = {*OF_ITEMS, *options_of(CutOptions), *options_of(MachineOptions)}
         if strange := sorted(shared.keys() - names_known):
             expected = ", ".join(sorted(names_known | names))
             raise UsageError(f"unknown options {strange}; expected some of {expected}.")

@@ -18,6 +18,7 @@ from uqeval.usecases.plans import with_companions
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.statistics.options import CutOptions
+    from uqeval.usecases.run.outcome import RunSettings
 
 
 def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
@@ -31,6 +32,24 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
             "would "
             "write over its baseline; name another with -o DIR, or keep the baseline elsewhere."
         )
+
+
+def refuse_shared_fits(run_settings: RunSettings, names: Sequence[str]) -> None:
+    """Raise `UsageError` for one file of fits of several stores."""
+    path = run_settings.shared.get("fitted")
+    if path is not None and len(names) > 1 and not Path(path).is_dir():
+        raise UsageError(
+            f"--fitted {cut(path)}: the run has {len(names)} stores, each with fits of its own. "
+            f"Give a folder with {cut(', '.join(f'{name}.json' for name in names))}, or --store."
+        )
+
+
+def is_counted(fitted: Path | None) -> bool:
+    """Return whether all passes of a store are counted, by its file of fits: a shard has nothing to
+    do. Raises `StoreError`."""
+    from uqeval.stores.states.fitted import FittedFile
+
+    return fitted is not None and not FittedFile.load(fitted).unfinished
 
 
 def _is_same_path(first: Path, second: Path) -> bool:

@@ -32,7 +32,12 @@ from uqeval.usecases.run.folder import (
     write_overview,
 )
 from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
-from uqeval.usecases.run.preflight import RunRules, refuse_same_folder
+from uqeval.usecases.run.preflight import (
+    RunRules,
+    is_counted,
+    refuse_same_folder,
+    refuse_shared_fits,
+)
 from uqeval.usecases.run.reports import of_families, with_sweep, without_sweep
 from uqeval.usecases.run.tasks import open_task, with_cuts
 
@@ -72,10 +77,13 @@ def run_stores(
     from uqeval.records.folder import load_reports
 
     names = _names(config, run_settings, file)
+    refuse_shared_fits(run_settings, names)
+    names = [name for name in names if not is_counted(run_settings.fitted_of(name))] or names
     cut_settings = _cut_options(config, run_settings)
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
     machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
-    rules = load_rules(file) if file is not None and run_settings.gate and config.gate else []
+    judges = run_settings.gate and not run_settings.is_shard  # rules are for all items
+    rules = load_rules(file) if file is not None and judges and config.gate else []
     if run_settings.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
     if run_settings.day is not None:
@@ -88,8 +96,9 @@ def run_stores(
     gate = RunRules(rules, run_settings.listener.warned)
     gate.check(list(config.stores), names, before, sliced=sliced)
     make_folder(
-        outcome.folder, names, [config.stores[name] for name in names], _files(cut_settings, file)
-    )
+        outcome.folder, names, [config.stores[name] for name in names],
+        _files(cut_settings, file, *map(run_settings.fitted_of, names)),
+    )  # fmt: skip
     with locked(outcome.folder / PAGE):
         put_overview_aside(outcome.folder)  # it is of reports that are replaced now
         tasks = []
@@ -110,7 +119,7 @@ def run_stores(
                     _evaluate(task, outcome, run_settings, options)
         if rules and outcome.reports:
             judge_all(outcome, gate, before, file, run_settings, _failed(config, outcome))
-        if outcome.reports:
+        if outcome.reports and not run_settings.is_shard:
             write_overview(outcome)
             drop_overview_aside(outcome.folder)
     return outcome
@@ -193,13 +202,10 @@ def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -
     return from_file | overrides
 
 
-def _files(cut_settings: CutOptions | None, file: str | Path | None) -> list[str]:
+def _files(cut_settings: CutOptions | None, *files: str | Path | None) -> list[str]:
     """Return the files that are read beside the stores."""
-    return [
-        str(path)
-        for path in (file, cut_settings.slices if cut_settings else None)
-        if path is not None
-    ]
+    paths = (*files, cut_settings.slices if cut_settings else None)
+    return [str(path) for path in paths if path is not None]
 
 
 def config_of_store(predictions: Sequence[str], truth: str | None, **options: Any) -> Config:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Config, Store
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
-from uqeval.inputs import Inputs, beside_reference, open_inputs
+from uqeval.inputs import InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import check_family, companions, everything, input_options, wants_tracks
-from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
+from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def open_task(
     try:
         _refuse_missing(store)
         stores = _Stores.open_all(store, opened)
-        inputs, source = _open(store, stores, run_settings, families)
+        input_settings = input_options(options_of(name, store, run_settings))
+        inputs, source = _open(stores, input_settings, families)
         if metrics is None:
             families, warnings = everything(inputs, run_settings.uncertainty)
             inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *warnings])
@@ -75,7 +76,7 @@ def open_task(
     planned = None
     if sweep is not None:
         try:
-            planned = _plan_sweep(store, stores, inputs, sweep, run_settings)
+            planned = _plan_sweep(stores, inputs, sweep, input_settings)
         except UqevalError as error:
             raise type(error)(f"{config.locate('evaluate', name, 'sweep')}{error}") from None
     if families and inputs.record.get("labels"):
@@ -158,13 +159,9 @@ class _Stores:
 
 
 def _open(
-    store: Store,
-    stores: _Stores,
-    run_settings: RunSettings,
-    families: Mapping[str, Mapping[str, Any]],
+    stores: _Stores, input_settings: InputOptions, families: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Inputs, MapSource]:
     """Return the inputs, and the maps of the predictions without those of a reference."""
-    input_settings = input_options(options_of(store, run_settings))
     if wants_tracks(families):
         input_settings = dataclasses.replace(input_settings, whole_sequences=True)
     follows = stores.reference is not None
@@ -178,14 +175,15 @@ def _open(
 
 
 def _plan_sweep(
-    store: Store,
-    stores: _Stores,
-    inputs: Inputs,
-    sweep: Mapping[str, Any],
-    run_settings: RunSettings,
+    stores: _Stores, inputs: Inputs, sweep: Mapping[str, Any], input_settings: InputOptions
 ) -> PlannedSweep:
     from uqeval.usecases.sweep import arguments, plan_sweep
 
+    if "part" in inputs.record:
+        raise UsageError(
+            "a sweep is not counted in shards. Leave it out of the file of the shards, and run it "
+            "on one machine, or with --dask."
+        )
     if inputs.source.kind == "video":
         raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")
     assert stores.predictions is not None
@@ -194,10 +192,12 @@ def _plan_sweep(
         stores.predictions,
         stores.truth,
         **sweep_options,
-        input_options=input_options(options_of(store, run_settings)),
+        input_options=input_settings,
     )
 
 
-def options_of(store: Store, run_settings: RunSettings) -> dict[str, Any]:
-    limit = {name: value for name, value in run_settings.shared.items() if name == "limit"}
-    return store.options() | limit
+def options_of(name: str, store: Store, run_settings: RunSettings) -> dict[str, Any]:
+    """Return the options of the inputs of a store by its name."""
+    items = {n: value for n, value in run_settings.shared.items() if n in OF_ITEMS}
+    fitted = run_settings.fitted_of(name)
+    return store.options() | items | ({} if fitted is None else {"fitted": fitted})

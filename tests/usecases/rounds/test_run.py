@@ -1,0 +1,71 @@
+"""`uqeval run` in rounds: each store of a file has its shards and its file of fits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval import Report, UsageError
+
+N, C, H, W = 4, 3, 12, 16
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Two stores: one needs three passes, the other one; rules, and a sweep in another file."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(C), (N, H, W)).transpose(0, 3, 1, 2).astype("f4")
+    labels = rng.integers(0, C, (N, H, W)).astype("u1")
+    np.savez(tmp_path / "p.npz", probs=p, labels=labels)
+    mean = rng.normal(size=(N, H, W)).astype("f4")
+    np.savez(tmp_path / "r.npz", mean=mean, std=np.ones_like(mean), target=mean + 1)
+    path = tmp_path / "uqeval.yaml"
+    path.write_text(
+        "stores: {p: {predictions: p.npz}, r: {predictions: r.npz}}\n"
+        "evaluate: {p: {failure: {}}, r: {regression: {}}}\n"
+        "gate: {failure.auroc: {min: 2}}\n"
+    )
+    return path
+
+
+def told(report: Report) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(report.to_json())
+    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
+
+
+def test_each_store_has_the_bits_of_a_single_run(file: Path) -> None:
+    folder = file.parent
+    (folder / "fitted").mkdir()
+    whole = {
+        "p": uqeval.evaluate(folder / "p.npz", None, "failure"),
+        "r": uqeval.evaluate(folder / "r.npz", None, "regression"),
+    }
+    options: dict[str, Any] = {}
+    for passes in (1, 2, 3):
+        for k in (1, 2):
+            out = folder / "shards" / str(k)
+            outcome = uqeval.run_config(file, output=out, part=f"{k}/2", **options)
+            assert outcome.status == 0 and outcome.judgement is None
+            assert set(outcome.reports) == ({"p", "r"} if passes == 1 else {"p"})
+            endings = {"p.json", "p.states.zip", "r.json", "r.states.zip"}
+            assert {path.name for path in out.iterdir() if path.name[0] != "."} == endings
+        for store in ("p", "r"):
+            states = sorted((folder / "shards").glob(f"*/{store}.states.zip"))
+            fitted = uqeval.fit_shards(states, folder / "fitted" / f"{store}.json")
+            assert bool(fitted.unfinished) == (store == "p" and passes < 3)
+            if not fitted.unfinished:
+                assert told(uqeval.merge(states)) == told(whole[store])
+        options = {"fitted": folder / "fitted"}
+    with pytest.raises(UsageError, match="Give a folder with p.json, r.json"):
+        uqeval.run_config(file, output=folder / "x", part="1/2", fitted=folder / "p.npz")
+
+
+def test_a_sweep_is_not_counted_in_shards(file: Path) -> None:
+    file.write_text(file.read_text().replace("failure: {}", "sweep: {metric: pavpu}"))
+    outcome = uqeval.run_config(file, output=file.parent / "out", part="1/2")
+    assert "a sweep is not counted in shards" in outcome.failed["p"]
