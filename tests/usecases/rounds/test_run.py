@@ -61,7 +61,7 @@ def test_each_store_has_the_bits_of_a_single_run(file: Path) -> None:
             if not fitted.unfinished:
                 assert told(uqeval.merge(states)) == told(whole[store])
         options = {"fitted": folder / "fitted"}
-    with pytest.raises(UsageError, match="Give a folder with p.json, r.json"):
+    with pytest.raises(UsageError, match=r"Give a folder with p\.json, r\.json"):
         uqeval.run_config(file, output=folder / "x", part="1/2", fitted=folder / "p.npz")
 
 
