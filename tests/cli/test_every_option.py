@@ -46,6 +46,7 @@ EFFECT = {
     "ci": ANY, "draws": LEVEL, "seed": LEVEL, "slices": ANY, "slice_by": TABLE, "group_by": TABLE,
     "interval_method": LEVEL,
     # Families.
+    "aggregation": ANY, "ood_mask": ANY,
     "uncertainty": ANY, "window": ANY, "stride": ANY, "border": ANY, "void": ANY, "top_k": ANY,
     "log_base": "an entropy", "threshold": ANY, "threshold_from": "no --threshold beside",
     "threshold_scope": ANY, "curve_range": "one scope", "accuracy_threshold": ANY,
@@ -79,6 +80,7 @@ OF_COMMAND = {
         "count": ANY, "by": ANY, "min_gap": "pairs of a video", "per_sequence": "pairs of a video",
         "min_coverage": "pairs of a video", "keep_cuts": "pairs of a video",
     },
+    "ood": {"patch": "--aggregation patch-max"},
     "failure": {
         "images": ANY, "risk": "--images", "confidence": "--images", "patch": "--images",
         "risk_limit": "--images", "item_table": "--images",
@@ -205,6 +207,7 @@ REFUSED = [
     "compare c.json d.json --no-intervals --ci 0.9",
     "pavpu p.npz --uncertainty confidence --log-base 2",
     "failure p.npz --uncertainty confidence --log-base 2",
+    "ood p.npz q.npz --patch 3",
     "failure p.npz --risk dice", "failure p.npz --confidence sum", "failure p.npz --patch 3",
     "failure p.npz --risk-limit 0.3", "failure p.npz --item-table t.csv",
     "failure p.npz --images --item-table t.csv", "failure p.npz --images --patch 3",

@@ -17,6 +17,7 @@ from typing import Any
 import naive
 import naive_calibration
 import naive_images
+import naive_ood
 import naive_ranked
 import naive_regression
 import naive_tracks
@@ -148,6 +149,23 @@ class Images:
 
 
 @dataclass(frozen=True, eq=False)
+class Sets:
+    """Probabilities [item, sample, class, y, x] in-distribution, and out of it."""
+
+    inside: Any
+    outside: Any
+
+    @functools.cached_property
+    def ood(self) -> dict[str, Any]:
+        maps = [
+            Classes(own, np.zeros((len(own), *own.shape[3:]), "u1")).entropy
+            for own in (self.inside, self.outside)
+        ]
+        means = [own.astype("f8").mean(axis=(1, 2)) for own in maps]
+        return naive_ood.ood(*(own.ravel() for own in maps)) | {"images": naive_ood.ood(*means)}
+
+
+@dataclass(frozen=True, eq=False)
 class Numbers:
     """`mean`, `std` and `target`, float32 [item, y, x]; unknown targets are NaN."""
 
@@ -247,6 +265,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "image_failure": (
         "aurc", "e_aurc", "augrc", "auroc", "spearman", "kendall", "mean_risk",
+    ),
+    "ood": tuple(
+        f"{part}{name}" for part in ("", "images.")
+        for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error")
     ),
     "sparsification": ("ause", "aurg"),
     "regression": (

@@ -43,7 +43,8 @@ WORSE = {
 }
 WORSE_FAMILY = {
     "segmentation": "errors", "pavpu": "uncertainty", "calibration": "overconfident",
-    "failure": "uncertainty", "image_failure": "uncertainty", "sparsification": "uncertainty",
+    "failure": "uncertainty", "image_failure": "uncertainty", "ood": "alike",
+    "sparsification": "uncertainty",
     "regression": "errors",
     "nmerci": "uncertainty", "divergence": "reference", "temporal": "flow",
 }  # fmt: skip
@@ -164,16 +165,30 @@ def images(worse: str = "") -> naive_metrics.Images:
     return naive_metrics.Images(naive_metrics.Classes(probs, labels))
 
 
+@functools.cache
+def sets(worse: str = "") -> naive_metrics.Sets:
+    """Seven items in-distribution and six out of it, a little less certain."""
+    rng = np.random.default_rng(5)
+    means = rng.normal(size=(13, 2, CLASSES, 5, 6)) * rng.uniform(1, 4, (13, 1, 1, 1, 1))
+    scale = np.where(np.arange(13) < 7, 1.0, 1.0 if worse else 0.6)[:, None, None, None, None]
+    z = np.exp(means * scale)
+    probs = (z / z.sum(axis=2, keepdims=True)).astype("f4")
+    if worse:
+        probs = np.concatenate([probs[6:], probs[:6]])
+    return naive_metrics.Sets(probs[:7], probs[7:])
+
+
 DATA = {
     "classes": classes,
     "images": images,
+    "sets": sets,
     "numbers": numbers,
     "reference": reference,
     "video": film,
 }
 KINDS = {
     "segmentation": "classes", "pavpu": "classes", "calibration": "classes", "failure": "classes",
-    "image_failure": "images",
+    "image_failure": "images", "ood": "sets",
     "sparsification": "classes", "regression": "numbers", "nmerci": "numbers",
     "divergence": "reference", "temporal": "video",
 }  # fmt: skip
@@ -191,6 +206,9 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
     if kind == "images":
         own = images(worse).classes
         return uqeval.evaluate(own.probs, own.labels, ["image_failure"], **options).results
+    if kind == "sets":
+        both = sets(worse)
+        return uqeval.evaluate(both.inside, None, ["ood"], out=[both.outside], **options).results
     if kind == "numbers":
         values = numbers(worse)
         arrays = {"mean": values.mean, "std": values.std}

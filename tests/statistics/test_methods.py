@@ -9,6 +9,7 @@ from collections.abc import Callable
 import naive_statistics as naive
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from uqeval.compare.holm import holm
 from uqeval.statistics import flips, methods
@@ -47,8 +48,9 @@ def test_shares_and_other_scores(units: int, level: float) -> None:
     expected = naive.korn_graubard(range(units), score, int(trials.sum()), level, few)
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
     for logit in (True, False):
-        bias = methods.jackknife_bias(p, without)
-        own = methods.jackknife_t(p, variance, units, level, logit=logit, bias=bias)
+        spread = methods.Spread.of(p, np.array(without), [np.arange(units)], units)
+        assert spread.variance == variance
+        own = methods.jackknife_t(p, spread, units, level, logit=logit)
         assert isinstance(own, Bounds)
         expected = naive.jackknife_t(range(units), score, level, logit)
         assert (own.low, own.high) == pytest.approx(expected, rel=1e-9)
@@ -70,22 +72,45 @@ def test_the_bound_never_gets_better_with_another_event() -> None:
 def test_no_event_counts_units() -> None:
     found = methods.korn_graubard(1.0, 0.0, 4, 0, 1e6, 0.95)
     assert (found.low, found.high) == pytest.approx(naive.clopper_pearson(4, 4, 0.95))
-    own = methods.jackknife_t(0.0, 0.0, 4, 0.95, logit=True)
+    own = methods.jackknife_t(0.0, methods.Spread(0.0, 0.0, 3), 4, 0.95, logit=True)
     assert isinstance(own, Bounds) and own.high == pytest.approx(found_of(0, 4)[1])
-    assert isinstance(methods.jackknife_t(0.4, math.nan, 4, 0.95, logit=True), NoBounds)
+    undefined = methods.Spread(math.nan, 0.0, 3)
+    assert isinstance(methods.jackknife_t(0.4, undefined, 4, 0.95, logit=True), NoBounds)
 
 
 def test_a_biased_score_reaches_beyond_both_centres() -> None:
     """Its interval contains those around the value and around the value less its bias."""
-    plain = methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=True)
+
+    def of(bias: float, logit: bool) -> Bounds | NoBounds:
+        return methods.jackknife_t(0.5, methods.Spread(0.01, bias, 9), 10, 0.95, logit=logit)
+
+    plain = of(0.0, True)
     assert isinstance(plain, Bounds)
     for bias in (-0.1, 0.1, -1e9):
-        own = methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=True, bias=bias)
+        own = of(bias, True)
         assert isinstance(own, Bounds) and 0 <= own.low <= plain.low <= plain.high <= own.high <= 1
         assert (own.high > plain.high) == (bias < 0) and (own.low < plain.low) == (bias > 0)
         assert own.standard_error == plain.standard_error
-    linear = methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=False, bias=-0.1)
-    assert linear == methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=False)
+    assert of(-0.1, False) == of(0.0, False)
+
+
+def test_strata_add_their_variances_with_degrees_of_welch() -> None:
+    rng = np.random.default_rng(3)
+    inside, outside = rng.normal(0, 1, 8), rng.normal(1, 3, 5)
+    value = outside.mean() - inside.mean()
+    without = [outside.mean() - np.delete(inside, i).mean() for i in range(8)]
+    without += [np.delete(outside, i).mean() - inside.mean() for i in range(5)]
+    spread = methods.Spread.of(value, np.array(without), [np.arange(8), np.arange(8, 13)], 13)
+    parts = inside.var(ddof=1) / 8, outside.var(ddof=1) / 5
+    assert spread.variance == pytest.approx(sum(parts)) and spread.bias == pytest.approx(
+        0, abs=1e-9
+    )
+    welch = sum(parts) ** 2 / (parts[0] ** 2 / 7 + parts[1] ** 2 / 4)
+    assert spread.degrees == pytest.approx(welch)
+    expected = ttest_ind(outside, inside, equal_var=False).confidence_interval(0.9)
+    found = methods.jackknife_t(value, spread, 5, 0.9, logit=False)
+    assert isinstance(found, Bounds)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
 def found_of(events: int, trials: int) -> tuple[float, float]:

@@ -39,6 +39,7 @@ COMMANDS = {
     "pavpu": "Patch accuracy vs patch uncertainty: are the wrong patches the uncertain ones?",
     "calibration": "Confidence vs accuracy: are 90 % of the pixels with confidence 0.9 correct?",
     "failure": "Failure detection: are wrong pixels less certain than correct ones?",
+    "ood": "Out-of-distribution detection: is the model less certain about what it does not know?",
     "regression": "Regression: are the predicted standard deviations as large as the errors?",
     "nmerci": "n-MeRCI: does the predicted uncertainty follow the error, at any scale?",
     "sparsification": "Sparsification: does the error fall when you remove the least certain "

@@ -15,6 +15,7 @@ from uqeval.settings import option_name, options_of
 _PATHS = (
     "predictions", "labels", "reference", "video", "pseudo_labels", "names", "flow_path",
     "flow_forward_path", "slices", "threshold_from", "fit_on", "item_table", "fitted",
+    "out", "ood_mask",
 )  # fmt: skip
 _ALL = (*o.OUTPUTS, "store", *o.INPUTS, *o.CUTS, "resume", *o.RUNNING)
 

@@ -41,8 +41,10 @@ TargetPaths = Annotated[
 
 #: Outputs and their format.
 OUTPUTS = ("output", "csv", "format", "states", "quiet")
-#: How inputs other than video are read.
-INPUTS = tuple(n for n, option in options_of(InputOptions).items() if option.data != "video")
+#: How inputs are read, other than video and sets of items.
+INPUTS = tuple(
+    n for n, option in options_of(InputOptions).items() if option.data not in ("video", "ood")
+)
 #: The same without options of items and targets.
 READING = tuple(
     n for n in INPUTS

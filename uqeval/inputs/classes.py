@@ -31,21 +31,30 @@ if TYPE_CHECKING:
     from uqeval.stores.stack import Stack
 
 
-def open_classes(opened: PredictionStores, labels: Given | None, options: InputOptions) -> Inputs:
-    """Open predictions of classes with their labels. Raises `StoreError` or `UsageError`."""
+def open_classes(
+    opened: PredictionStores,
+    labels: Given | None,
+    options: InputOptions,
+    chosen: range | None = None,
+) -> Inputs:
+    """Open predictions of classes with their labels. Raises `StoreError` or `UsageError`.
+
+    `chosen`: the items, in place of those that the options choose.
+    """
     from uqeval.maps.sources import Labels, Source
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
     stores, where = opened.stores, opened.where
-    kind = _kind(stores)
+    kind = kind_of(stores)
     label_store, label_parts = _labels(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
     item_range, evaluated = chosen_items(options, count)
+    item_range = item_range if chosen is None else chosen
     restricted = [store_of(store, item_range) for store in stores]
     stack = Stack(restricted, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)
-    stored = _stored_maps(restricted[0])
+    stored = stored_maps(restricted[0])
     ignore = _ignore_index(options, label_store, stores[0])
     target: Labels | None = None
     if label_parts is not None:
@@ -88,7 +97,7 @@ def open_classes(opened: PredictionStores, labels: Given | None, options: InputO
     )  # fmt: skip
 
 
-def _stored_maps(store: Store) -> dict[str, Planes]:
+def stored_maps(store: Store) -> dict[str, Planes]:
     """Return the maps of a store: its arrays of numbers without samples, and of classes only
     `mean_probs`.
     """
@@ -121,7 +130,7 @@ def _check_label_sizes(source: Source, *, volume: bool) -> None:
         check_size(planes.size(item), source.classes, message, source.size(item), volume=volume)
 
 
-def _kind(stores: Sequence[Store]) -> str | None:
+def kind_of(stores: Sequence[Store]) -> str | None:
     """Return `probs` or `logits`, equal for all stores; None for a maps store."""
     kinds: list[str | None] = []
     for store in stores:

@@ -32,6 +32,7 @@ Given: TypeAlias = "str | Path | Contents | NDArray[Any] | Mapping[str, Any]"
 _PATHS = (
     "names", "video", "pseudo_labels", "flow_path", "flow_forward_path", "flow_cache", "map_cache",
     "depth_map",
+    "ood_mask",
 )  # fmt: skip
 
 
@@ -56,7 +57,11 @@ class Recipe:
         options: dict[str, Any] = {
             name: _absolute(value) for name in _PATHS
             if isinstance(value := getattr(self.options, name), str | os.PathLike)
+            and not (name == "ood_mask" and str(value).isdigit())
         }  # fmt: skip
+        options["out"] = tuple(
+            [_absolute(member) for member in members_of(store)] for store in self.options.out
+        )
         return Recipe(
             [_absolute(given) for given in self.stores()] or None,
             None if self.truth is None else _absolute(self.truth),
@@ -83,6 +88,14 @@ def _absolute_map(region: str) -> str:
     if not region.strip().startswith("map:") or not Path(path).exists():
         return region
     return f"map:{_absolute(path)}" + ("" if number is None else f":{number}")
+
+
+def members_of(store: Any) -> list[Any]:
+    """Return the members of one set of predictions: a list, or paths joined by `+`."""
+    if isinstance(store, list | tuple):
+        return list(store)
+    is_path = isinstance(store, str) and "+" in store and not Path(store).exists()
+    return store.split("+") if is_path else [store]
 
 
 def _absolute(given: Given | os.PathLike[str]) -> str:
@@ -131,6 +144,8 @@ class Inputs:
     all_names: tuple[str, ...] | None = None
     #: How to open them again in another process.
     recipe: Recipe | None = None
+    #: Of several sets of items: the set of each item.
+    sets: tuple[int, ...] = ()
 
     def region_names(self) -> tuple[str, ...]:
         """Return the regions to evaluate, one for each id of a map. Raises `UqevalError`."""
@@ -153,7 +168,7 @@ class Inputs:
                 )
             ),
             (record.get("labels") or {}).get("path", ""), self.ignore_index,
-            all_names=self.all_names,
+            all_names=self.all_names, sets=self.sets,
         )  # fmt: skip
 
     def paths(self) -> list[str]:

@@ -102,6 +102,13 @@ def _open(
     options.refuse_video()
     if predictions is None:
         raise UsageError("no predictions; give a store of predictions.")
+    if options.is_ood:
+        from uqeval.inputs.sets import open_sets
+
+        return dataclasses.replace(
+            open_sets(predictions, truth, options), options=options.record(),
+            map_cache=options.map_cache,
+        )  # fmt: skip
     predictions_opened = open_predictions(predictions, options)
     if is_regression(predictions_opened):
         from uqeval.inputs.regression import open_regression

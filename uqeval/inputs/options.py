@@ -130,6 +130,13 @@ class InputOptions(Settings):
         None, "Depth of each pixel for --region depth:LOW-HIGH: a folder of 16-bit KITTI PNGs, "
         ".npy or .pfm files, or an array. Default: the array `depth` of the store, or the target.",
         metavar="PATH", panel=_IN, path=True)
+    out: Sequence[Any] = shared_option(
+        (), "Stores of out-of-distribution items.", metavar="STORE", panel=_IN, list_by="repeat",
+        in_file=False, data="ood")
+    ood_mask: Any = shared_option(
+        None, "Out-of-distribution pixels inside the images: a folder of PNGs or a store of ids (0 "
+        "in, other ids out), or an id of the labels, such as 254.", metavar="MASK", panel=_IN,
+        in_file=False, data="ood")
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
     video: str | Path | None = shared_option(
@@ -216,6 +223,8 @@ class InputOptions(Settings):
     def paths(self) -> list[Any]:
         """Return the paths that are read besides predictions and labels."""
         input_paths = (
+            *self.out,
+            self.ood_mask,
             self.names,
             self.video,
             self.pseudo_labels,
@@ -250,14 +259,20 @@ class InputOptions(Settings):
         hidden = {"names", "whole_sequences", "map_cache", "fitted"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
         hidden |= set() if self.region else {"region", "depth_map"}
+        hidden |= set() if self.is_ood else {"out", "ood_mask"}
         record = {
-            name: str(value) if isinstance(value, Path) else value
+            name: _recorded(value)
             for name in self.__dataclass_fields__
             if name not in hidden and not hasattr(value := getattr(self, name), "__array__")
         }
         if self.invalid is not None:  # as JSON can hold it
             record["invalid"] = [v if math.isfinite(v) else str(v) for v in self.invalid_targets()]
         return record
+
+    @property
+    def is_ood(self) -> bool:
+        """Return whether items or pixels are in-distribution or out of it."""
+        return bool(self.out) or self.ood_mask is not None
 
     @property
     def fill(self) -> bool:
@@ -273,6 +288,15 @@ def regions_beside(given: str | Sequence[str], folder: Path) -> list[str]:
         if text.strip().startswith("map:") and "://" not in path and (folder / path).exists():
             regions[i] = f"map:{folder / path}" + ("" if number is None else f":{number}")
     return regions
+
+
+def _recorded(value: Any) -> Any:
+    """Return the value of an option as JSON can hold it."""
+    if isinstance(value, list | tuple):
+        return [_recorded(entry) for entry in value]
+    if hasattr(value, "__array__"):
+        return "an array in memory"
+    return str(value) if isinstance(value, Path) or hasattr(value, "path") else value
 
 
 #: Options that apply only to videos.

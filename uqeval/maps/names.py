@@ -73,7 +73,7 @@ def form_of(
     if name.startswith(OF_REGIONS):
         forms = {BOUNDARY: "int32", before_of(BOUNDARY): "int32", DEPTH: "float64"}
         return size, forms.get(name, "uint16")
-    name = name.removeprefix(of_reference(""))
+    name = name.removeprefix(of_reference("")).removeprefix(OF_CLASSES)
     ids = id_dtype(classes)
     if kind == "regression" and name == TARGET_COUNTS:
         return (3,), "int64"
@@ -93,6 +93,9 @@ def of_subset(subset: int, name: str) -> str:
     return f"{subset}/{name}"
 
 
+#: What stands before the name of a map of classes, where `label` and `prediction` are those of sets
+#: of items.
+OF_CLASSES = "class:"
 #: Where `label` has the labels of a region alone: the labels of all pixels, and the share of its
 #: pixels from which on a patch belongs to the region. Of a pair of frames, the mask of the region.
 UNMASKED_LABEL, REGION_SHARE, INSIDE = "label:unmasked", "region:share", "region:inside"

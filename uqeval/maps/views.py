@@ -59,6 +59,28 @@ WHOLE = Whole()
 
 
 @dataclass(frozen=True)
+class OneOfSets(View):
+    """In-distribution pixels, and those of the `number`-th of several other sets."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"set:{self.number}"
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        return {*names, "label"}
+
+    def maps(self, maps: Maps) -> Maps:
+        """Return maps in which the pixels of all other sets are void."""
+        import numpy as np
+
+        label = maps["label"]
+        is_other = (label != 0) & (label != self.number)
+        return maps | {"label": np.where(is_other, np.iinfo(label.dtype).max, label)}
+
+
+@dataclass(frozen=True)
 class Subset(View):
     """Some of the samples: the `number`-th subset of those that a source gives maps of."""
 

@@ -36,10 +36,11 @@ class DatasetInfo:
     """What is known of the data before any of it is read.
 
     `kind`: "classes" (probabilities or ids, with labels), "regression" (a mean and a standard
-    deviation, with a target; one class) or "video" (pairs of frames). `sizes`: height and width of
-    each item. `samples`: T of a stack, None for maps. `reference`: whether there is one to compare
-    with. `paths`: predictions and ground truth as they were given; `invalid`: whether the user says
-    which targets are no measurement.
+    deviation, with a target; one class), "video" (pairs of frames) or "ood" (an uncertainty of
+    in-distribution and other pixels; the classes are in, and each set out). `sizes`: height and
+    width of each item. `samples`: T of a stack, None for maps. `reference`: whether there is one
+    to compare with. `paths`: predictions and ground truth as they were given; `invalid`: whether
+    the user says which targets are no measurement.
     """
 
     where: str
@@ -64,6 +65,8 @@ class DatasetInfo:
     command: str = "run"
     #: The names of the items of all shards, of which these are one; None if these are all items.
     all_names: tuple[str, ...] | None = None
+    #: Of several sets of items, such as in-distribution and others: the set of each item.
+    sets: tuple[int, ...] = ()
 
     @property
     def labelled(self) -> Labelled:

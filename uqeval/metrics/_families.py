@@ -65,6 +65,7 @@ FAMILIES = _Families({
     "regression": "regression",
     "nmerci": "nmerci",
     "divergence": "divergence",
+    "ood": "ood",
     "tc": "temporal",
 })  # fmt: skip
 FAMILIES_IN_REPORTS = _InReports()

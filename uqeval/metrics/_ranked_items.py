@@ -114,6 +114,61 @@ def auroc(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
     return over((ranked.targets * below).sum(axis=1), pairs)
 
 
+def average_precision(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+    """Return Σ (R_n − R_{n−1})·P_n over the thresholds: scikit-learn's average_precision.
+
+    Undefined without positives.
+    """
+    ranked = RankedItems.of(weights, positive, score)
+    flagged, hits = _from_top(ranked)
+    precision = over(hits, flagged)
+    precision[flagged == 0] = 0.0
+    return over((ranked.targets * precision).sum(axis=1), ranked.targets.sum(axis=1))
+
+
+def average_precision_in(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+    """Return the same of the negatives, found by low scores."""
+    return average_precision(weights, 1 - positive, -score)
+
+
+def fpr95(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+    """Return the share of negatives at or above the highest threshold that keeps 95 % of the
+    positives. Undefined without positives or without negatives."""
+    import numpy as np
+
+    ranked = RankedItems.of(weights, positive, score)
+    flagged, hits = _from_top(ranked)
+    if not flagged.shape[1]:
+        return np.full(len(flagged), np.nan)
+    total = hits[:, :1]
+    last = flagged.shape[1] - 1 - np.argmax((20 * hits >= 19 * total)[:, ::-1], axis=1)
+    rows = np.arange(len(last))
+    shares = over((flagged - hits)[rows, last], (flagged - hits)[:, 0])
+    return np.where(total[:, 0] > 0, shares, np.nan)
+
+
+def detection_error(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+    """Return the least of (FPR + FNR)/2 over thresholds. Undefined as `fpr95`."""
+    import numpy as np
+
+    ranked = RankedItems.of(weights, positive, score)
+    flagged, hits = _from_top(ranked)
+    if not flagged.shape[1]:
+        return np.full(len(flagged), np.nan)
+    negatives = flagged - hits
+    errors = over(negatives, negatives[:, :1]) + 1 - over(hits, hits[:, :1])
+    least: Numbers = np.minimum(errors.min(axis=1) / 2, 0.5)
+    return least
+
+
+def _from_top(ranked: RankedItems) -> tuple[Numbers, Numbers]:
+    """Return items and sums of targets from each tie on upwards."""
+    flagged, hits = (
+        values[:, ::-1].cumsum(axis=1)[:, ::-1] for values in (ranked.items, ranked.targets)
+    )
+    return flagged, hits
+
+
 def spearman(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return Spearman's ρ: Pearson's r of the ranks, ties averaged. Undefined where one of the two
     is constant."""

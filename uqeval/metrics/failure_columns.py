@@ -78,7 +78,7 @@ class SetRankBins:
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> dict[Place, NDArray[Any]]:
     """Return the wanted scores from bins."""
     results: dict[Place, NDArray[Any]] = {}
-    for name, formula in _SCORES.items():
+    for name, formula in SCORES.items():
         if name in fields:
             results[name,] = formula(rank_bins)
     if "risk_at_coverage" in fields:
@@ -92,14 +92,14 @@ def _auroc(rank_bins: SetRankBins) -> NDArray[Any]:
     wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     # Pairs of a wrong pixel and a right one below it; those of a bin count half.
     errors = rank_bins.errors
-    pairs = _dot(errors, rank_bins.upto) - _dot(errors, rank_bins.pixels) / 2
-    ranked_errors = _dot(errors, rank_bins.errors_upto) - _dot(errors, errors) / 2
+    pairs = dot(errors, rank_bins.upto) - dot(errors, rank_bins.pixels) / 2
+    ranked_errors = dot(errors, rank_bins.errors_upto) - dot(errors, errors) / 2
     return over(pairs - ranked_errors, wrong * right)
 
 
 def _augrc(rank_bins: SetRankBins) -> NDArray[Any]:
     pixels, errors = rank_bins.pixels, rank_bins.errors
-    area = _dot(pixels, rank_bins.errors_upto) - _dot(pixels, errors) / 2
+    area = dot(pixels, rank_bins.errors_upto) - dot(pixels, errors) / 2
     return over(over(area, rank_bins.total), rank_bins.total)
 
 
@@ -108,7 +108,7 @@ def _aurc(rank_bins: SetRankBins) -> NDArray[Any]:
 
     rate = np.maximum(rank_bins.upto, 1)
     np.divide(rank_bins.errors_upto, rate, out=rate)
-    return over(_dot(rank_bins.pixels, rate), rank_bins.total)
+    return over(dot(rank_bins.pixels, rate), rank_bins.total)
 
 
 def _e_aurc(rank_bins: SetRankBins) -> NDArray[Any]:
@@ -125,14 +125,14 @@ def _aupr_error(rank_bins: SetRankBins) -> NDArray[Any]:
     below = rank_bins.upto - rank_bins.pixels
     hits = rank_bins.wrong[:, None] - (rank_bins.errors_upto - rank_bins.errors)
     rate = hits / np.maximum(rank_bins.total[:, None] - below, 1)
-    return over(_dot(rank_bins.errors, rate), rank_bins.wrong)
+    return over(dot(rank_bins.errors, rate), rank_bins.wrong)
 
 
 def _aupr_success(rank_bins: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
     rate = (rank_bins.upto - rank_bins.errors_upto) / np.maximum(rank_bins.upto, 1)
-    return over(_dot(rank_bins.pixels - rank_bins.errors, rate), rank_bins.total - rank_bins.wrong)
+    return over(dot(rank_bins.pixels - rank_bins.errors, rate), rank_bins.total - rank_bins.wrong)
 
 
 def _fpr95(rank_bins: SetRankBins) -> NDArray[Any]:
@@ -179,7 +179,7 @@ def _first(
     return np.array([row.searchsorted(limit, side) for row, limit in pairs], np.int64)
 
 
-def _dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+def dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return Σ_bin a·b of each set."""
     import numpy as np
 
@@ -197,7 +197,8 @@ def _value_at_bin(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
     return selected
 
 
-_SCORES: dict[str, Callable[[SetRankBins], NDArray[Any]]] = {
+#: Scores by rank of many sets, by their fields.
+SCORES: dict[str, Callable[[SetRankBins], NDArray[Any]]] = {
     "auroc": _auroc, "aupr_error": _aupr_error, "aupr_success": _aupr_success, "fpr95": _fpr95,
     "aurc": _aurc, "e_aurc": _e_aurc, "augrc": _augrc,
 }  # fmt: skip

@@ -21,7 +21,7 @@ def fpr95(rank_bins: RankBins) -> float | None:
     e, c, _, right = wrong_and_right(rank_bins)
     if not e.sum() or not c.sum():
         return None
-    at = _bin_of_95(rank_bins)
+    at = bin_of_95(rank_bins)
     return int(right[-1] - right[at] + c[at]) / int(right[-1])
 
 
@@ -94,10 +94,10 @@ def _bins_at_cuts(rank_bins: RankBins) -> list[int]:
     """Return the bins of the wanted coverages, and of 95 % of the wrong pixels if defined."""
     bins = [_bin_of_coverage(rank_bins, percent) for percent in COVERAGES]
     wrong = int(rank_bins.errors.sum())
-    return [*bins, _bin_of_95(rank_bins)] if 0 < wrong < rank_bins.total else bins
+    return [*bins, bin_of_95(rank_bins)] if 0 < wrong < rank_bins.total else bins
 
 
-def _bin_of_95(rank_bins: RankBins) -> int:
+def bin_of_95(rank_bins: RankBins) -> int:
     import numpy as np
 
     wrong = rank_bins.errors_upto

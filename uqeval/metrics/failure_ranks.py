@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._evaluation import Passes
@@ -20,8 +20,17 @@ BLOCK_ROWS, SPLIT_ROWS = 384, 2048
 WIDEST = 512
 
 
-def rank_pixels(uncertainty: Uncertainty, classes: int) -> Passes:
-    """Rank the pixels of the set and of each class; return bins by class (None: the set)."""
+def rank_pixels(
+    uncertainty: Uncertainty,
+    classes: int,
+    cuts: Callable[[RankBins], list[int]] = bins_to_split,
+    by_class: bool = True,
+) -> Passes:
+    """Rank the pixels of the set and of each class; return bins by class (None: the set).
+
+    `cuts` returns the bins to split further, until it returns none; without `by_class` only the set
+    is ranked.
+    """
     from uqeval.tallies import Error, RankedErrors
 
     wrong = Error("zero-one")
@@ -35,12 +44,13 @@ def rank_pixels(uncertainty: Uncertainty, classes: int) -> Passes:
             uncertainty, wrong, classes, True, BLOCK_BITS, POOLED_BITS - BLOCK_BITS, bins
         )
         state = (yield (fine,))[fine].total
-        for group in (None, *dict.fromkeys(c for c, _ in bins)):
+        groups = dict.fromkeys(c for c, _ in bins) if by_class else {}
+        for group in (None, *groups):
             group_bins = RankBins.from_state(fine, state, group)
             by_group[group] = (
                 by_group[group].merged_with(group_bins) if group in by_group else group_bins
             )
-    yield from _split(by_group, uncertainty, classes)
+    yield from _split(by_group, uncertainty, classes, cuts)
     return by_group
 
 
@@ -60,7 +70,12 @@ def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
     yield tuple(sorted(batch))
 
 
-def _split(by_group: dict[int | None, RankBins], uncertainty: Uncertainty, classes: int) -> Passes:
+def _split(
+    by_group: dict[int | None, RankBins],
+    uncertainty: Uncertainty,
+    classes: int,
+    cuts: Callable[[RankBins], list[int]],
+) -> Passes:
     """Split bins until every cut is exact; first also those that widen the bounds most."""
     from uqeval.tallies import Error, RankedErrors
 
@@ -69,7 +84,7 @@ def _split(by_group: dict[int | None, RankBins], uncertainty: Uncertainty, class
     while True:
         bins: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
         for group, rank_bins in by_group.items():
-            split_bins = bins_to_split(rank_bins)[: SPLIT_ROWS if group is None else rows_per_class]
+            split_bins = cuts(rank_bins)[: SPLIT_ROWS if group is None else rows_per_class]
             if first:
                 widest = WIDEST if group is None else max(WIDEST // len(by_group), 8)
                 split_bins += widest_bins(rank_bins, widest)

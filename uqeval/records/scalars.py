@@ -26,7 +26,7 @@ def described(
     of none.
     """
     prefixes: tuple[str, ...] = ("",)
-    if fields[0] == "per_class":
+    if fields[0] in ("per_class", "per_set"):
         prefixes, fields = ("per_class.*.", "per_class.", ""), fields[2:]
     for end in range(len(fields), 0, -1):
         name = ".".join(fields[:end])

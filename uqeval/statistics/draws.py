@@ -36,6 +36,8 @@ class Resampling:
     `unit` is "item", "group", "batch" or "sequence". `draws` and `seed` are of the bootstrap. In a
     video `lag1` is the autocorrelation of neighbouring pairs and `effective` the number of
     independent pairs that carry as much information; `problem` says why there can be no interval.
+    `strata` names the set of each item where units are drawn within sets, such as in-distribution
+    and out-of-distribution items; no unit is in two.
 
     Raises `UsageError` for draws or a seed that `CutOptions` does not allow.
     """
@@ -47,6 +49,7 @@ class Resampling:
     lag1: float | None = None
     effective: float | None = None
     problem: str | None = None
+    strata: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_value(CutOptions, "draws", self.draws)
@@ -70,9 +73,29 @@ class Resampling:
     def only(self, items: Sequence[int]) -> Resampling:
         """Return the same over some of the items."""
         units = tuple(self.unit_of[i] for i in items)
+        strata = None if self.strata is None else tuple(self.strata[i] for i in items)
         return Resampling(
-            units, self.draws, self.seed, self.unit, self.lag1, self.effective, self.problem
+            units, self.draws, self.seed, self.unit, self.lag1, self.effective, self.problem, strata
         )
+
+    @cached_property
+    def stratum_of(self) -> NDArray[np.int64]:
+        """Return the number of each unit's stratum; all are in one where there are no strata."""
+        numbers = np.zeros(self.units, np.int64)
+        if self.strata is not None:
+            codes = np.unique(np.array(self.strata), return_inverse=True)[1].reshape(-1)
+            numbers[self.codes] = codes
+        return numbers
+
+    @property
+    def members(self) -> list[NDArray[np.int64]]:
+        """Return the units of each stratum."""
+        return [np.flatnonzero(self.stratum_of == k) for k in np.unique(self.stratum_of)]
+
+    def least(self, is_defined: NDArray[np.bool_]) -> int:
+        """Return the smallest number of defined units of a stratum; strata without are left out."""
+        counts = [int(is_defined[own].sum()) for own in self.members]
+        return min((count for count in counts if count), default=0)
 
     def whole(self) -> ItemSets:
         """Return the set of all units."""
@@ -133,7 +156,9 @@ class Resampling:
         return max(_BLOCK // max(self.items, 1), 1)
 
     def _counts(self, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
-        counts: NDArray[np.int64] = rng.multinomial(
-            self.units, np.full(self.units, 1 / self.units), draws
-        )
+        counts = np.zeros((draws, self.units), np.int64)
+        for units in self.members:
+            counts[:, units] = rng.multinomial(
+                units.size, np.full(units.size, 1 / units.size), draws
+            )
         return counts

@@ -108,13 +108,16 @@ class _Case:
     level: float
     value: float
     defined: int
+    #: Of several sets, the units of the smallest one.
+    least: int
 
     @classmethod
     def of(cls, samples: Samples, text: str, level: float) -> _Case:
         metric = metric_at(text)
         assert metric is not None
-        defined = int(samples.defined(text)[0].sum())
-        return cls(samples, text, metric, level, samples.value(text), defined)
+        is_defined = samples.defined(text)[0]
+        defined, least = int(is_defined.sum()), samples.resampling.least(is_defined)
+        return cls(samples, text, metric, level, samples.value(text), defined, least)
 
     @property
     def units(self) -> dict[str, Any]:
@@ -131,6 +134,10 @@ class _Case:
             have = "has" if count == 1 else "have"
             return NoBounds(
                 f"{count} {_plural(resampling.unit, count)} {have} this score; 2 are needed"
+            )
+        if self.least < 2:
+            return NoBounds(
+                f"one of the sets has 1 {resampling.unit} with this score; 2 are needed in each"
             )
         kind = self.metric.interval
         if method == "percentile":
@@ -164,23 +171,21 @@ class _Case:
         )
 
     def _jackknife(self, *, logit: bool, method: str = "jackknife-t") -> Bounds | NoBounds:
-        variance = self._variance()
-        if variance == 0 and not (logit and self.value in (0.0, 1.0)):
+        spread = self._spread()
+        if spread.variance == 0 and not (logit and self.value in (0.0, 1.0)):
             return NoBounds("no unit changes it when it is left out")
-        bias = methods.jackknife_bias(self.value, self.samples.scores("without", self.text)[0])
-        bounds = methods.jackknife_t(
-            self.value, variance, self.defined, self.level, logit=logit, bias=bias
-        )
+        bounds = methods.jackknife_t(self.value, spread, self.least, self.level, logit=logit)
         if isinstance(bounds, Bounds) and bounds.method == "jackknife-t":
             return dataclasses.replace(bounds, method=method)
         return bounds
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
-        if expanded and self.defined < methods.LEAST_DRAWN:
-            name = _plural(self.samples.resampling.unit, self.defined)
+        if expanded and self.least < methods.LEAST_DRAWN:
+            name = _plural(self.samples.resampling.unit, self.least)
             return NoBounds(
-                f"{self.defined} {name} have this score; intervals from draws need "
+                f"{self.least} {name} have this score; intervals from draws need "
                 f"{methods.LEAST_DRAWN}"
+                + (" in each set" if len(self.samples.resampling.members) > 1 else "")
             )
         draws = self.samples.scores("drawn", self.text)[0]
         defined = draws[np.isfinite(draws)]
@@ -190,7 +195,7 @@ class _Case:
             return NoBounds("it is the same in all draws")
         if not expanded:
             return methods.percentile(defined, self.level)
-        bounds = methods.expanded(defined, self.defined, self.level)
+        bounds = methods.expanded(defined, self.least, self.level)
         return dataclasses.replace(bounds, low=0.0) if self._may_be_zero() else bounds
 
     def _may_be_zero(self) -> bool:
@@ -201,7 +206,12 @@ class _Case:
         return share is not None and share > 1 - self.level
 
     def _variance(self) -> float:
-        return float(methods.jackknife_variance(self.samples.scores("without", self.text)[0]))
+        return self._spread().variance
+
+    def _spread(self) -> methods.Spread:
+        without = self.samples.scores("without", self.text)[0]
+        members = self.samples.resampling.members
+        return methods.Spread.of(self.value, without, members, self.defined)
 
     def _defined_units(self) -> float:
         """Return how many patches, pixels or items the share is of."""
@@ -260,12 +270,11 @@ def difference(
         finite = draws[np.isfinite(draws)]
         if finite.size < (1 - _UNDEFINED) * draws.size:
             return NoBounds(f"it is undefined in {1 - finite.size / draws.size:.0%} of the draws")
-        return methods.expanded(finite, defined, level)
+        return methods.expanded(finite, resampling.least(_in_both(samples, text, runs)), level)
     value = float(_changes(samples.scores("whole", text), runs, relative)[0])
-    variance = float(
-        methods.jackknife_variance(_changes(samples.scores("without", text), runs, relative))
-    )
-    bounds = methods.jackknife_t(value, variance, defined, level, logit=False)
+    without = _changes(samples.scores("without", text), runs, relative)
+    spread = methods.Spread.of(value, without, resampling.members, defined)
+    bounds = methods.jackknife_t(value, spread, defined, level, logit=False)
     if isinstance(bounds, Bounds) and resampling.unit == "batch":
         return dataclasses.replace(bounds, method="batch-means")
     return bounds
@@ -275,8 +284,16 @@ def defined_in_both(
     samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,))
 ) -> int:
     """Return the number of units in which a score is defined in all of these runs."""
-    first, second = (samples.defined(text)[list(rows)].all(axis=0) for rows in runs)
-    return int((first & second).sum())
+    return int(_in_both(samples, text, runs).sum())
+
+
+def _in_both(
+    samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]]
+) -> NDArray[np.bool_]:
+    is_defined = samples.defined(text)
+    both = is_defined[[*runs[0], *runs[1]]]
+    in_both: NDArray[np.bool_] = np.logical_and.reduce(both, axis=0)
+    return in_both
 
 
 def _changes(

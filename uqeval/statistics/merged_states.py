@@ -257,6 +257,7 @@ def _merged_info(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     merged["groups"] = (
         None if None in groups else [name for record in groups for name in record or ()]
     )
+    merged["sets"] = [number for record in records for number in record.get("sets") or ()]
     if first["video"] is not None:
         first["video"] = _video([record["video"] for record in records])
     return first | merged | {"where": " + ".join(paths)}

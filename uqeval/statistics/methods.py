@@ -7,6 +7,7 @@ of metrics. SciPy is imported when a formula is first used.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,33 @@ def jackknife_variance(without_unit: Array) -> Array:
     return variance
 
 
+@dataclass(frozen=True)
+class Spread:
+    """Variance and bias of a score by the jackknife, and the degrees of freedom of Student's t."""
+
+    variance: float
+    bias: float
+    degrees: float
+
+    @classmethod
+    def of(
+        cls, value: float, without_unit: Array, members: Sequence[NDArray[np.int64]], units: int
+    ) -> Spread:
+        """Return them of G values that each leave one unit out; `units`: those with the score.
+
+        Of several strata, the `members` of each, variances and biases are added. The degrees are
+        Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the variance v.
+        """
+        if len(members) == 1:
+            variance = float(jackknife_variance(without_unit))
+            return cls(variance, jackknife_bias(value, without_unit), units - 1)
+        parts = [float(jackknife_variance(without_unit[own])) for own in members]
+        bias = sum(jackknife_bias(value, without_unit[own]) for own in members)
+        least = sum(v * v / max(own.size - 1, 1) for v, own in zip(parts, members, strict=True))
+        degrees = sum(parts) ** 2 / least if least > 0 else min(own.size for own in members) - 1
+        return cls(sum(parts), bias, degrees)
+
+
 def clopper_pearson(share: float, count: float, level: float) -> tuple[float, float]:
     """Return the exact interval of `share`·`count` events among `count` trials.
 
@@ -94,25 +122,25 @@ def jackknife_bias(value: float, without_unit: Array) -> float:
 
 
 def jackknife_t(
-    value: float, variance: float, units: int, level: float, *, logit: bool, bias: float = 0.0
+    value: float, spread: Spread, units: int, level: float, *, logit: bool
 ) -> Bounds | NoBounds:
-    """Return θ ± t·√variance with units − 1 degrees of freedom; with `logit` on the logit scale.
+    """Return θ ± t·√variance of a spread; with `logit` on the logit scale.
 
-    With `logit` the interval goes from the lower of θ and θ − `bias`, minus t·se, to the higher one
+    With `logit` the interval goes from the lower of θ and θ − bias, minus t·se, to the higher one
     plus t·se, all on the logit scale. Reason: mIoU is too low in small sets, where a class without
     labels counts as 0. A value of 0 or 1 has no logit; it has the exact bounds of a share without
     events over `units`.
     """
-    if not math.isfinite(variance) or not math.isfinite(bias):
+    if not math.isfinite(spread.variance) or not math.isfinite(spread.bias):
         return NoBounds("it is undefined when one of the units is left out")
-    error = math.sqrt(variance)
-    reach = student((1 + level) / 2, units - 1) * error
+    error = math.sqrt(spread.variance)
+    reach = student((1 + level) / 2, spread.degrees) * error
     if not logit:
         return Bounds(value - reach, value + reach, "jackknife-t", error)
     if value <= 0 or value >= 1:
         return Bounds(*clopper_pearson(round(value), units, level), "korn-graubard")
     centre, slope = math.log(value / (1 - value)), 1 / (value * (1 - value))
-    low, high = sorted((centre, centre - bias * slope))
+    low, high = sorted((centre, centre - spread.bias * slope))
     reach *= slope
     return Bounds(_logistic(low - reach), _logistic(high + reach), "jackknife-t", error)
 

@@ -111,7 +111,8 @@ class Samples:
             parsed = Address.parse(address)
             fields = (*parsed.fields[: -len(metric.field.split("."))], metric.units_with)
             address = dataclasses.replace(parsed, fields=fields).within
-        return np.isfinite(self.scores("alone", address))
+        is_defined: NDArray[np.bool_] = np.isfinite(self.scores("alone", address))
+        return is_defined
 
     def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> NDArray[np.float64]:
         """Return scores of blocks of sets of units: [run, set, address]."""

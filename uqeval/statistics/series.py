@@ -13,6 +13,7 @@ from uqeval.statistics.few_units import few_units
 from uqeval.statistics.methods import (
     Bounds,
     NoBounds,
+    Spread,
     jackknife_bias,
     jackknife_t,
     jackknife_variance,
@@ -54,7 +55,8 @@ def series_mean(
         batch = resampling.unit == "batch"
         variance = float(jackknife_variance(means_without_unit))
         count, bias = int((counts > 0).sum()), jackknife_bias(value, means_without_unit)
-        bounds = jackknife_t(value, variance, count, level, logit=not batch, bias=bias)
+        spread = Spread(variance, bias, count - 1)
+        bounds = jackknife_t(value, spread, count, level, logit=not batch)
         if batch and isinstance(bounds, Bounds):
             bounds = replace(bounds, method="batch-means")
     return SeriesMean(value, level, bounds, resampling, tuple(few_units(resampling)))

@@ -29,11 +29,17 @@ def resampling_for(
     positions = list(range(scoring.items)) if items is None else list(items)
     sequences = sequences_of(scoring)
     groups = cases_of(scoring) if groups is None else groups
+    sets = sets_of(scoring)
+    strata = None if sets is None else tuple(sets[i] for i in positions)
     if groups is not None:
         _refuse_cut_sequences(groups, sequences)
-        return Resampling(tuple(groups[i] for i in positions), draws, seed, "group")
+        units = tuple(groups[i] for i in positions)
+        if strata is not None:  # a group is drawn within its set
+            units = tuple(f"{own}/{unit}" for own, unit in zip(strata, units, strict=True))
+        return Resampling(units, draws, seed, "group", strata=strata)
     if sequences is None:
-        return Resampling(tuple(scoring.names[i] for i in positions), draws, seed)
+        names = tuple(scoring.names[i] for i in positions)
+        return Resampling(names, draws, seed, strata=strata)
     return _of_video(scoring, [sequences[i] for i in positions], positions, draws, seed)
 
 
@@ -41,6 +47,12 @@ def cases_of(scoring: Scoring) -> tuple[str, ...] | None:
     """Return the case of each item, where items are slices of cases; None elsewhere."""
     groups = scoring.index["facts"].get("groups")
     return None if groups is None else tuple(groups)
+
+
+def sets_of(scoring: Scoring) -> tuple[str, ...] | None:
+    """Return the set of each item, in-distribution or which of those out of it; None elsewhere."""
+    sets = scoring.index["facts"].get("sets") or ()
+    return tuple(map(str, sets)) if len(set(sets)) > 1 else None
 
 
 def sequences_of(scoring: Scoring) -> tuple[str, ...] | None:

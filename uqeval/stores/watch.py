@@ -190,6 +190,21 @@ class Watch:
         combined._files = self._files | second._files
         return combined
 
+    @classmethod
+    def joined(cls, watches: Sequence[Watch], texts: Sequence[str], names: Sequence[str]) -> Watch:
+        """Return a watch of the items of several, one after another. Items of each also depend on
+        its text, such as the set that they are in."""
+        combined = cls((), ())
+        combined._names = names
+        combined.parts = [
+            [*parts, WatchedText(text)]
+            for watch, text in zip(watches, texts, strict=True) for parts in watch.parts
+        ]  # fmt: skip
+        combined._before = [before for watch in watches for before in watch._before]
+        for watch in watches:
+            combined._files |= watch._files
+        return combined
+
     def check(self, items: Iterable[int]) -> None:
         """Raise `ChangedError` if the files of some items are not as they were."""
         with one_look():

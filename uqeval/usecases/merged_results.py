@@ -191,6 +191,8 @@ def _refuse_other_thresholds(
 def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]) -> Section:
     """Return the scores under a key from the bins of the saved states; null for all others."""
     from uqeval.metrics._evaluation import Section
+    from uqeval.statistics.addresses import set_score
+    from uqeval.statistics.scoring import scores_over_items
 
     index = merged_states.index
     warnings = []
@@ -203,6 +205,9 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
             for tally in evaluation.tallies()
         }
         results = evaluation.scores(states)
+        records = [record.get(key, {}) for record in index["records"]]
+        for name, value in scores_over_items(evaluation, records).items():
+            set_score(results, name, value)
         if evaluation.approximate:
             warnings.append(
                 "ranks were computed from saved counts: averaged inside bins of a relative width "

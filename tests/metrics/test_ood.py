@@ -1,0 +1,183 @@
+"""Out-of-distribution detection against plain oracles and scikit-learn: sets, masks and items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import naive_metrics
+import naive_ood
+import numpy as np
+import pytest
+from PIL import Image
+from scenes import softmax
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+import uqeval
+from uqeval.errors import UqevalError
+from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.units import resampling_for
+from uqeval.stores.states.saved import SavedStates
+from uqeval.usecases.merge import merge
+
+SIZE = (8, 10)
+
+
+def probs(seed: int, items: int, sharp: float = 1.0) -> Any:
+    p = softmax(seed, items, 2, 3, *SIZE).astype("f8") ** sharp
+    return (p / p.sum(axis=2, keepdims=True)).astype("f4")
+
+
+INSIDE, FOG, RAIN = probs(1, 7, 2.0), probs(2, 6), probs(3, 6, 0.7)
+
+
+def entropy(p: Any) -> Any:
+    return naive_metrics.Classes(p, np.zeros((len(p), *SIZE), "u1")).entropy
+
+
+def save(folder: Path) -> list[Path]:
+    """The three sets as stores with names."""
+    for name, p in (("in", INSIDE), ("fog", FOG), ("rain", RAIN)):
+        names = np.array([f"{name}_{i}" for i in range(len(p))])
+        np.savez(folder / f"{name}.npz", probs=p, names=names)
+    return [folder / f"{name}.npz" for name in ("in", "fog", "rain")]
+
+
+def test_each_set_and_all_together(tmp_path: Path) -> None:
+    first, *others = save(tmp_path)
+    report = uqeval.evaluate(first, None, {"ood": {"aggregation": ["mean", "max"]}}, out=others)
+    record = report.results["ood"]
+    inside, fog, rain = (entropy(p) for p in (INSIDE, FOG, RAIN))
+    both = np.concatenate([fog, rain])
+    pairs = [(record, both), (record["per_set"]["fog"], fog), (record["per_set"]["rain"], rain)]
+    for found, outside in pairs:
+        for name, value in naive_ood.ood(inside.ravel(), outside.ravel()).items():
+            bound = found.get(f"{name}_bound", 0.0) + 1e-9
+            assert abs(found[name] - value) <= bound, name
+        assert found["pixels_in"] == inside.size and found["pixels_out"] == outside.size
+    out = np.repeat([0, 1], [inside.size, both.size])
+    u = np.concatenate([inside.ravel(), both.ravel()])
+    assert record["auroc"] == pytest.approx(roc_auc_score(out, u), abs=1e-4)
+    assert record["aupr_in"] == pytest.approx(average_precision_score(1 - out, -u), abs=1e-4)
+    for key, score in (("ood", np.mean), ("ood[aggregation=max]", np.max)):
+        values = [[float(score(own.astype("f8"))) for own in maps] for maps in (inside, both)]
+        images = report.results[key]["images"]
+        for name, value in naive_ood.ood(*values).items():
+            assert images[name] == pytest.approx(value, abs=1e-12), name
+        assert [item[key]["score"] for item in report.items] == pytest.approx(
+            [*values[0], *values[1]]
+        )
+    assert [item["ood"]["set"] for item in report.items][6:8] == ["in", "fog"]
+    assert report.inputs["sets"][2] == {"name": "rain", "items": 6}
+
+
+def test_a_mask_inside_the_images(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (7, *SIZE)).astype("u1")
+    labels[:, :2] = 255
+    mask = (rng.random(labels.shape) < 0.2).astype("u1") * 7
+    mask[:, -1] = 255
+    u = entropy(INSIDE)
+    by_id = uqeval.evaluate(INSIDE, labels, ["ood"], ood_mask=2)
+    known = labels != 255
+    expected = naive_ood.ood(u[known & (labels != 2)], u[labels == 2])
+    for folder in ("masks", "labels"):
+        (tmp_path / folder).mkdir()
+    names = [f"i{k}" for k in range(7)]
+    for name, plane, y in zip(names, mask, labels, strict=True):
+        Image.fromarray(plane).save(tmp_path / "masks" / f"{name}.png")
+        Image.fromarray(y).save(tmp_path / "labels" / f"{name}.png")
+    masks, store = tmp_path / "masks", tmp_path / "labels"
+    by_mask = uqeval.evaluate(INSIDE, store, ["ood"], ood_mask=masks, names=names)
+    counted = (mask != 255) & known
+    masked = naive_ood.ood(u[counted & (mask == 0)], u[counted & (mask == 7)])
+    for report, values in ((by_id, expected), (by_mask, masked)):
+        record = report.results["ood"]
+        for name, value in values.items():
+            assert abs(record[name] - value) <= record.get(f"{name}_bound", 0) + 1e-9, name
+        assert "images" not in record
+    assert by_mask.numerics["ood"]["void"] == np.count_nonzero(~counted)
+
+
+def test_parts_merge_and_draws_keep_the_sets(tmp_path: Path) -> None:
+    first, *others = save(tmp_path)
+    for k in (1, 2):
+        states = tmp_path / f"{k}.states.zip"
+        uqeval.evaluate(first, None, ["ood"], out=others, part=f"{k}/2", states=states)
+    merged = merge([tmp_path / f"{k}.states.zip" for k in (1, 2)], ci=0.9)
+    whole = uqeval.evaluate(
+        first, None, ["ood"], out=others, ci=0.9, states=tmp_path / "all.states.zip"
+    )
+    assert merged.items == whole.items
+    for name in ("auroc", "fpr95"):
+        assert merged.results["ood"][name] == pytest.approx(whole.results["ood"][name], abs=0.01)
+        assert merged.intervals[f"ood.{name}"] == whole.intervals[f"ood.{name}"]
+    images, expected = (r.results["ood"]["images"] for r in (merged, whole))
+    assert images["auroc"] == pytest.approx(expected["auroc"], abs=1e-12)
+    scoring = Scoring(SavedStates(tmp_path / "all.states.zip"))
+    resampling = resampling_for(scoring, 100)
+    assert [len(own) for own in resampling.members] == [7, 6, 6]
+    for weights in resampling.drawn():
+        for own in resampling.members:
+            assert (weights.weights[:, own].sum(axis=1) == own.size).all()
+    units = whole.intervals["ood.per_set.fog.auroc"]["units"]
+    assert units == {"name": "item", "drawn": 19, "defined": 13}
+
+
+def test_members_of_an_ensemble(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", probs=INSIDE)
+    np.savez(tmp_path / "b.npz", probs=INSIDE[:, ::-1].copy())
+    np.savez(tmp_path / "out.npz", probs=FOG)
+    out = [tmp_path / "out.npz"]
+    one = uqeval.evaluate(tmp_path / "a.npz", None, ["ood"], out=out)
+    both = uqeval.evaluate(f"{tmp_path / 'a.npz'}+{tmp_path / 'b.npz'}", None, ["ood"], out=out)
+    assert both.results["ood"]["auroc"] == pytest.approx(one.results["ood"]["auroc"], abs=1e-6)
+    assert len(both.inputs["predictions"]) == 3
+    assert [item["name"] for item in one.items][6:8] == ["in/6", "out/0"]
+
+
+def test_one_kind_of_pixels_is_undefined() -> None:
+    y = np.zeros((7, *SIZE), "u1")
+    report = uqeval.evaluate(INSIDE, y, ["ood"], ood_mask=9)
+    record = report.results["ood"]
+    for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error"):
+        assert record[name] is None and "out of it" in record[f"{name}_reason"]
+    assert "no out-of-distribution pixel" in report.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"same": True}, ["shares 7 of its 7 items", "in_0"]),
+        ({"out": [FOG], "ood_mask": 3}, ["--ood-mask", "OUT"]),
+        ({"ood_mask": 3}, ["--ood-mask 3", "LABELS"]),
+        ({"out": [FOG], "region": "boundary:2"}, ["--region"]),
+        ({}, ["ood evaluates ood only"]),
+    ],
+)
+def test_bad_inputs(tmp_path: Path, options: dict[str, Any], words: list[str]) -> None:
+    first, _, _ = save(tmp_path)
+    if "same" in options:
+        np.savez(tmp_path / "same.npz", probs=INSIDE, names=[f"in_{i}" for i in range(7)])
+        options = {"out": [tmp_path / "same.npz"]}
+    with pytest.raises(UqevalError) as caught:
+        uqeval.evaluate(first, None, ["ood"], **options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"aggregation": "share"}, ["--aggregation share", "patch-max"]),
+        ({"aggregation": "p200"}, ["p200"]),
+        ({"patch": 3}, ["--patch", "patch-max"]),
+        ({"definition": "bravo"}, ["--ood-mask"]),
+        ({"uncertainty": "prediction"}, ["prediction"]),
+    ],
+)
+def test_bad_settings(settings: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(UqevalError) as caught:
+        uqeval.evaluate(INSIDE, None, {"ood": settings}, out=[FOG])
+    for word in words:
+        assert word in str(caught.value)

@@ -1,0 +1,243 @@
+"""Open sets of predictions: in-distribution items and others, or pixels by a mask."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import DataError, UsageError, listed
+from uqeval.inputs.classes import kind_of, open_classes, stored_maps
+from uqeval.inputs.common import (
+    PredictionStores,
+    in_order_of,
+    is_folder_of_files,
+    nameless,
+    open_predictions,
+    record_of,
+    refuse_missing,
+    watched,
+)
+from uqeval.inputs.opened import Given, Inputs, members_of
+from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.stores.watch import Watch
+
+if TYPE_CHECKING:
+    from uqeval.maps.sets import Mask
+
+#: Sets fit into ids of 8 bits, with void.
+_MOST_SETS = 254
+
+
+def open_sets(
+    predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
+) -> Inputs:
+    """Open in-distribution predictions, and those out of it or a mask. Raises `UqevalError`."""
+    if options.out and options.ood_mask is not None:
+        raise UsageError(
+            "--ood-mask finds out-of-distribution pixels inside IN; with OUT stores leave it out."
+        )
+    if options.regions:
+        raise UsageError("--region is for class labels; leave it out of uqeval ood.")
+    if options.ood_mask is not None:
+        return _open_masked(predictions, truth, options)
+    if len(options.out) > _MOST_SETS:
+        raise UsageError(f"{len(options.out)} OUT stores; expected at most {_MOST_SETS}.")
+    return _open_several(predictions, truth, options)
+
+
+def _open_several(
+    predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
+) -> Inputs:
+    from uqeval.maps.sets import Sets
+
+    given = [_members(predictions), *(_members(store) for store in options.out)]
+    out_options = dataclasses.replace(options, **_OF_IN_ONLY)
+    of_sets = [options, *(out_options for _ in options.out)]
+    opened = [open_predictions(own, o) for own, o in zip(given, of_sets, strict=True)]
+    counts = [_count(own) for own in opened]
+    labels = _set_names(opened)
+    names = _item_names(opened, counts, labels)
+    chosen, evaluated = chosen_items(options, sum(counts))
+    parts: list[tuple[int, Inputs]] = []
+    first = 0
+    for k, (stores, count) in enumerate(zip(opened, counts, strict=True)):
+        low, high = (min(max(end - first, 0), count) for end in (chosen.start, chosen.stop))
+        if low < high:
+            own = dataclasses.replace(of_sets[k], part=None, limit=None, fitted=None)
+            labels_of_set = truth if k == 0 else None
+            parts.append((k, open_classes(stores, labels_of_set, own, range(low, high))))
+        first += count
+    sources: list[Any] = [inputs.source for _, inputs in parts]
+    source = Sets(sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened))
+    if not parts:
+        raise DataError(f"{opened[0].where}: no item is left to evaluate.")
+    record = dict(parts[0][1].record) | evaluated
+    record["predictions"] = [own for stores in opened for own in _records(stores)]
+    record["sets"] = [
+        {"name": label, "items": count} for label, count in zip(labels, counts, strict=True)
+    ]
+    return _joined(
+        [inputs for _, inputs in parts], source, labels, record, len(chosen) < sum(counts),
+        tuple(k for k, inputs in parts for _ in range(inputs.source.items)), names,
+    )  # fmt: skip
+
+
+#: What the options of IN say need not hold for OUT.
+_OF_IN_ONLY: dict[str, Any] = {"label_map": None, "names": None}
+
+
+def _open_masked(
+    predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
+) -> Inputs:
+    from uqeval.maps.sets import Sets
+
+    opened = open_predictions(_members(predictions), options)
+    inputs = open_classes(opened, truth, options)
+    source: Any = inputs.source
+    mask, record = _mask(opened, inputs, options)
+    sets = Sets([source], [0], source.names, 2, mask)
+    parts = mask.planes.parts if mask.out is None else ()
+    watch = (
+        inputs.watch.and_of(watched(source.names, [("mask", parts)], options))
+        if parts
+        else (inputs.watch)
+    )
+    watch = Watch.joined([watch], [f"mask {mask.out}"], source.names)
+    return dataclasses.replace(
+        inputs, source=sets, class_names=("in", "out"), watch=watch,
+        record=inputs.record | record | {"classes": 2},
+    )  # fmt: skip
+
+
+def _mask(
+    opened: PredictionStores, inputs: Inputs, options: InputOptions
+) -> tuple[Mask, dict[str, Any]]:
+    """Return the mask, and its record."""
+    from uqeval.maps.sets import Mask
+    from uqeval.stores.planes import Planes
+    from uqeval.stores.store import open_store
+
+    source: Any = inputs.source
+    out = _label_id(options.ood_mask)
+    if out is not None:
+        if source.labels is None:
+            raise UsageError(
+                f"--ood-mask {out} is an id of the labels, and {opened.where} has none. Give "
+                "LABELS after the predictions, or a folder of masks to --ood-mask."
+            )
+        return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}
+    given = options.ood_mask
+    folder = is_folder_of_files(given)
+    if folder and opened.names is None:
+        raise nameless(given, "mask", opened.stores[0])
+    store = open_store(
+        given, role="labels", names=opened.names if folder else None, fill_missing=options.fill
+    )
+    parts = store.arrays.get("labels")
+    if parts is None:
+        raise UsageError(
+            f"--ood-mask {store.path} holds {store.holds()}; expected ids [item, y, x], as labels."
+        )
+    count = _count(opened)
+    parts = in_order_of(store, parts, opened.stores[0], opened.names, "mask")
+    refuse_missing(parts, options.fill)
+    chosen, _ = chosen_items(options, count)
+    planes = Planes(parts[chosen.start : chosen.stop])
+    void = options.ignore_index if options.ignore_index is not None else 255
+    return Mask(planes, void), {"ood_mask": record_of(store, ["labels"], given)}
+
+
+def _label_id(mask: Any) -> int | None:
+    """Return the id of a mask that is a number; None for a path or an array."""
+    if isinstance(mask, int) and not isinstance(mask, bool):
+        return mask
+    is_number = isinstance(mask, str) and mask.isascii() and mask.isdigit()
+    return int(mask) if is_number and not Path(mask).exists() else None
+
+
+def _members(predictions: Given | Sequence[Given]) -> list[Any]:
+    stores = predictions if isinstance(predictions, list | tuple) else [predictions]
+    return [member for store in stores for member in members_of(store)]
+
+
+def _count(opened: PredictionStores) -> int:
+    return len(next(iter(opened.stores[0].arrays.values())))
+
+
+def _set_names(opened: Sequence[PredictionStores]) -> list[str]:
+    """Return a name for each set: "in", and the stem of each other store or "out"; no two are
+    equal."""
+    names = ["in"]
+    for stores in opened[1:]:
+        path = getattr(stores.given[0], "path", stores.given[0])
+        stem = Path(path).name.partition(".")[0] if isinstance(path, str | Path) else "out"
+        name, n = stem, 1
+        while name in names:
+            n += 1
+            name = f"{stem}_{n}"
+        names.append(name)
+    return names
+
+
+def _item_names(
+    opened: Sequence[PredictionStores], counts: Sequence[int], labels: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the names of all items; of a set without names `set/number`.
+
+    Raises `UsageError` for items that several sets have.
+    """
+    set_of: dict[str, str] = {}
+    names: list[str] = []
+    for stores, count, label in zip(opened, counts, labels, strict=True):
+        own = stores.names or tuple(f"{label}/{i}" for i in range(count))
+        shared = [name for name in own if name in set_of]
+        if shared:
+            raise UsageError(
+                f"{stores.where} shares {len(shared)} of its {count} items with the set "
+                f"{set_of[shared[0]]!r}: {listed(shared)}. An item is in-distribution or out of "
+                "it; leave it out of one of them, or give other names."
+            )
+        set_of |= dict.fromkeys(own, label)
+        names += own
+    _refuse_same_stores(opened)
+    return tuple(names)
+
+
+def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
+    """Raise `UsageError` for a store that is in two sets."""
+    from uqeval.disk.files import resolved
+
+    seen: set[Any] = set()
+    for stores in opened:
+        for given in stores.given:
+            path = getattr(given, "path", given)
+            is_path = isinstance(path, str | Path) and Path(path).exists()
+            key: Any = resolved(path) if is_path else id(given)
+            if key in seen:
+                raise UsageError(f"{stores.where} is in two sets; give each store once.")
+            seen.add(key)
+
+
+def _records(opened: PredictionStores) -> list[dict[str, Any]]:
+    """Return the records of the stores of one set, whichever of its items are evaluated."""
+    kind = kind_of(opened.stores)
+    arrays = [kind] if kind else sorted(stored_maps(opened.stores[0]))
+    pairs = zip(opened.stores, opened.given, strict=True)
+    return [record_of(store, arrays, given) for store, given in pairs]
+
+
+def _joined(
+    parts: Sequence[Inputs], source: Any, labels: Sequence[str], record: dict[str, Any],
+    partial: bool, sets: tuple[int, ...], all_names: tuple[str, ...],
+) -> Inputs:  # fmt: skip
+    """Return the inputs of several sets."""
+    record["classes"] = source.classes
+    texts = [f"set {k} of {source.classes}" for k in dict.fromkeys(sets)]
+    watch = Watch.joined([part.watch for part in parts], texts, source.names)
+    warnings = list(dict.fromkeys(text for part in parts for text in part.warnings))
+    return Inputs(
+        source, tuple(labels), parts[0].ignore_index, record, warnings, partial=partial,
+        watch=watch, sets=sets, all_names=all_names if "part" in record else None,
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""Several sets of items as one source: which pixels are in-distribution, which out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, cut
+from uqeval.maps.contract import Heartbeat
+from uqeval.maps.labels import check_size
+from uqeval.maps.names import OF_CLASSES, void_of
+from uqeval.maps.reduction import Maps
+from uqeval.maps.sources import Source
+from uqeval.stores.planes import Planes
+
+#: Maps that only sets of items have: the set of a pixel, and the set that all are predicted to be
+#: in, so that the pixels out of it are the errors.
+_OF_SETS = ("label", "prediction")
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Ids of pixels: with `out`, the pixels of this id are out, else those of all ids but 0.
+
+    Pixels of `ignore_index` are void, unless it is `out`.
+    """
+
+    planes: Planes
+    ignore_index: int
+    out: int | None = None
+
+    def sets(self, item: int, size: tuple[int, int], name: str) -> NDArray[Any]:
+        """Return the set of each pixel [y, x], uint8: 0 in, 1 out, 255 void."""
+        plane = self.planes.read(item)
+        where = f"{self.planes.where(item)}, item {cut(name)}"
+        check_size(plane.shape, 2, where, size, "masks")
+        if plane.dtype.kind not in "iub":
+            raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")
+        is_out = plane != 0 if self.out is None else plane == self.out
+        sets: NDArray[Any] = is_out.astype(np.uint8)
+        if self.out != self.ignore_index:
+            sets[plane == self.ignore_index] = void_of(2)
+        return sets
+
+
+class Sets:
+    """The items of several sources, one after another.
+
+    `label` is the set of a pixel: 0 in-distribution, k of the k-th other set. With a `mask` it says
+    the set of each pixel of the only source. Pixels whose class label is void are void. Maps called
+    `class:NAME` are the maps NAME of the classes.
+    """
+
+    kind = "ood"
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        set_of: Sequence[int],
+        names: Sequence[str],
+        classes: int,
+        mask: Mask | None = None,
+    ) -> None:
+        """`set_of`: the set of each source; `names`: of the items; `classes`: the sets."""
+        self._sources, self._set_of, self._mask = tuple(sources), tuple(set_of), mask
+        self.names, self.classes = tuple(names), classes
+        self.where = ", ".join(source.where for source in sources)
+        self._first = np.cumsum([0, *(source.items for source in sources)]).tolist()
+        self.wanted: frozenset[str] = frozenset()
+
+    @property
+    def items(self) -> int:
+        """Return the number of items."""
+        return len(self.names)
+
+    @property
+    def samples(self) -> int | None:
+        """Return the samples of the first source."""
+        return self._sources[0].samples
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Return height and width of an item."""
+        k, first = self._source_of(item)
+        return self._sources[k].size(item - first)
+
+    def want(self, names: Sequence[str]) -> None:
+        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
+        self.wanted = frozenset(names)
+        inner = {name.removeprefix(OF_CLASSES) for name in names if name not in _OF_SETS}
+        for source in self._sources:
+            # Labels are read for their void pixels, unless they are what the mask reads.
+            masked = self._mask is not None and self._mask.out is not None
+            label = {"label"} if source.labels is not None and not masked else set()
+            source.want(sorted(inner | label))
+
+    def batches(self) -> list[range]:
+        """Return ranges of items that must be read together."""
+        return [
+            range(first + batch.start, first + batch.stop)
+            for source, first in zip(self._sources, self._first, strict=False)
+            for batch in source.batches()
+        ]
+
+    def chain_ends(self) -> list[int]:
+        """Return the end of each item: none depends on another."""
+        return list(range(1, self.items + 1))
+
+    def joins(self, batches: range) -> bool:
+        """Return whether whole batches are read faster in one call."""
+        (k, first), (last, _) = self._source_of(batches[0]), self._source_of(batches[-1])
+        inner = range(batches.start - first, batches.stop - first)
+        return k == last and self._sources[k].joins(inner)
+
+    def batch_bytes(self, batch: range) -> int:
+        """Return peak bytes that reading a batch takes."""
+        k, first = self._source_of(batch[0])
+        return self._sources[k].batch_bytes(range(batch.start - first, batch.stop - first))
+
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+        """Return the wanted maps [y, x] of the items of a batch."""
+        k, first = self._source_of(batch[0])
+        source, local = self._sources[k], range(batch.start - first, batch.stop - first)
+        items = []
+        for item, maps in zip(local, source.read(local, heartbeat), strict=True):
+            sets = self._sets(k, item, maps.get("label"))
+            renamed = {name: maps[name.removeprefix(OF_CLASSES)]
+                       for name in self.wanted if name not in _OF_SETS}  # fmt: skip
+            items.append(renamed | {"label": sets, "prediction": np.zeros_like(sets)})
+        return items
+
+    def _sets(self, k: int, item: int, label: NDArray[Any] | None) -> NDArray[Any]:
+        """Return the set of each pixel of an item of a source."""
+        source, void = self._sources[k], void_of(self.classes)
+        if self._mask is not None:
+            sets = self._mask.sets(item, source.size(item), source.names[item])
+        else:
+            sets = np.full(source.size(item), self._set_of[k], np.uint8)
+        if label is not None:
+            sets[label == void_of(source.classes)] = void
+        return sets
+
+    def _source_of(self, item: int) -> tuple[int, int]:
+        """Return the source of an item, and the first item of it."""
+        k = int(np.searchsorted(self._first, item, side="right")) - 1
+        return k, self._first[k]

@@ -1,0 +1,289 @@
+"""The family `ood`: is the uncertainty higher out of distribution?
+
+The sets of pixels are classes: 0 is in-distribution, k the k-th other set, and all pixels are
+predicted to be in-distribution, so that those out of it are the errors. Pixels are ranked as by
+failure detection, over all sets, and over IN and each single OUT set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import uqeval.metrics._ranked_items as ranked_items
+import uqeval.metrics.failure_columns as failure_columns
+import uqeval.metrics.ood_scores as ood_scores
+from uqeval.errors import DataError
+from uqeval.maps.views import WHOLE, OneOfSets, View
+from uqeval.metrics._aggregation import VOID, Aggregation
+from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
+from uqeval.metrics._driver import renamed, run_jointly
+from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._family import Family
+from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
+from uqeval.metrics.failure_ranks import rank_pixels
+from uqeval.metrics.ood_settings import OodSettings, settings_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import RankedErrors, Tally
+    from uqeval.tallies._fields import State
+
+#: Scores of items by their field: functions of weights, whether an item is out, and its score.
+_OF_ITEMS = {
+    "auroc": ranked_items.auroc, "aupr_out": ranked_items.average_precision,
+    "aupr_in": ranked_items.average_precision_in, "fpr95": ranked_items.fpr95,
+    "detection_error": ranked_items.detection_error,
+}  # fmt: skip
+
+
+class OutOfDistribution(Evaluation[OodSettings]):
+    """Scores by rank of the pixels, and of the items by their aggregated uncertainty.
+
+    The exact ranks are `RankBins` by set: "" for all, and the name of each OUT set if there are
+    several.
+    """
+
+    @property
+    def approximate(self) -> frozenset[str]:
+        return frozenset({*ood_scores.OF_FAILURE, "fpr95", "detection_error", "per_set"})
+
+    @property
+    def bound(self) -> float:
+        return BIN_WIDTH
+
+    @property
+    def _views(self) -> dict[str, View]:
+        """Return the views of all sets, and of each OUT set beside IN if there are several."""
+        names = self.info.class_names[1:]
+        single = {name: OneOfSets(k) for k, name in enumerate(names, 1)} if len(names) > 1 else {}
+        return {"": WHOLE, **single}
+
+    def _ranks(self, view: View) -> RankedErrors:
+        from uqeval.tallies import Error, RankedErrors
+
+        uncertainty, error = self.settings.ranked, Error("zero-one")
+        return RankedErrors(uncertainty, error, self.info.classes).in_view(view)
+
+    @property
+    def _has_items(self) -> bool:
+        """Return whether whole items are in-distribution or out of it."""
+        return bool(self.info.sets)
+
+    @property
+    def _aggregation(self) -> Aggregation:
+        return Aggregation.parse(self.settings.aggregation)
+
+    @property
+    def _scores_of_items(self) -> Tally:
+        return self._aggregation.tally(
+            self.settings.ranked, self.info.classes, self.settings.patch, None
+        )
+
+    @property
+    def _pixels(self) -> Tally:
+        from uqeval.tallies import ClassCounts
+
+        return ClassCounts(self.info.classes)
+
+    def maps(self) -> set[str]:
+        return {"label", "prediction", self.settings.uncertainty}
+
+    def exact(self) -> Passes:
+        ranked, classes = self.settings.ranked, self.info.classes
+        views = self._views
+        passes = [
+            renamed(
+                rank_pixels(ranked, classes, ood_scores.bins_to_split, by_class=False),
+                lambda tally, view=view: tally.in_view(view),  # type: ignore[misc]
+            )
+            for view in views.values()
+        ]
+        results = yield from run_jointly(*passes)
+        return {
+            name: by_group.get(None, RankBins.nothing())
+            for name, by_group in zip(views, results, strict=True)
+        }
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return tuple(self._ranks(view) for view in self._views.values())
+
+    def extra_tallies(self) -> tuple[Tally, ...]:
+        return (self._pixels, self._scores_of_items) if self._has_items else (self._pixels,)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        by_set = exact
+        if by_set is None:
+            tallies = {name: self._ranks(view) for name, view in self._views.items()}
+            by_set = {name: RankBins.from_state(t, states[t]) for name, t in tallies.items()}
+        record: dict[str, Any] = {"uncertainty": self.settings.uncertainty}
+        record |= ood_scores.scores(by_set[""])
+        if len(by_set) > 1:
+            record["per_set"] = {n: ood_scores.scores(b) for n, b in by_set.items() if n}
+        if self._has_items:
+            record["images"] = {"aggregation": self.settings.aggregation}
+        return record
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        results: dict[Place, NDArray[Any]] = {}
+        for name, view in self._views.items():
+            place = ("per_set", name) if name else ()
+            if name and "per_set" not in fields:
+                continue
+            bins = failure_columns.SetRankBins.from_states(states[self._ranks(view)])
+            results |= {(*place, field): v for field, v in _columns(bins, fields, bool(name))}
+        return results
+
+    def over_items(self) -> OverItems:
+        if not self._has_items:
+            return OverItems()
+        return OverItems(
+            of_fields={
+                f"images.{name}": OfFields(("out", "score"), partial(_of_both_kinds, score))
+                for name, score in _OF_ITEMS.items()
+            }
+        )
+
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
+        pixels = self._pixels
+        counts = [pixels.unpack(data)["labelled"] for data in results[pixels].items]
+        records: list[dict[str, Any]] = [
+            {"pixels": int(n.sum()), "pixels_in": int(n[0]), "pixels_out": int(n[1:].sum())}
+            for n in counts
+        ]
+        if self._has_items:
+            tally = self._scores_of_items
+            for record, k, data in zip(records, self.info.sets, results[tally].items, strict=True):
+                record |= {"set": self.info.class_names[k], "out": int(k > 0)}
+                set_value(record, "score", self._aggregation.value(tally.unpack(data)), VOID)
+        return records
+
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
+        """Add the scores of items."""
+        import numpy as np
+
+        run = super().run_of(results, exact)
+        if self._has_items:
+            images = run.results["images"]
+            fields = [[item[name] for item in run.items] for name in ("out", "score")]
+            out, score = (np.array(values, np.float64) for values in fields)
+            one = np.ones((1, len(out)), np.int64)
+            for name, formula in _OF_ITEMS.items():
+                with np.errstate(all="ignore"):
+                    value = float(_of_both_kinds(formula, one, out, score)[0])
+                metric = ood_scores.BY_FIELD[f"images.{name}"]
+                set_value(images, name, value if np.isfinite(value) else None, metric.undefined)
+            is_out = [item["out"] for item in run.items if item["score"] is not None]
+            images |= {"items_in": is_out.count(0), "items_out": is_out.count(1)}
+        return run
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        return {"void": int(run.total(self._pixels)["void"][0])}
+
+    def warnings(self, run: Run) -> list[str]:
+        return _warnings(run.results)
+
+    def check(self, results: Mapping[Tally, TallyResult]) -> None:
+        """Raise `DataError` without pixels of both kinds, unless parts of the items are read."""
+        counts = results[self._pixels].total["labelled"]
+        if not counts.any():
+            raise DataError(f"{self.info.where}: nothing is left to evaluate: all pixels are void.")
+
+
+def _columns(
+    bins: failure_columns.SetRankBins, fields: Collection[str], every: bool
+) -> Sequence[tuple[str, NDArray[Any]]]:
+    """Return the scores of one view, those of `fields` or, of a single set, all."""
+    import numpy as np
+
+    total, out = bins.total, bins.wrong
+    both = (out > 0) & (out < total)
+    columns = [("pixels", np.where(total > 0, total, np.nan))]
+    columns += [("pixels_in", total - out), ("pixels_out", out)]
+    names = {**ood_scores.OF_FAILURE, "fpr95": "fpr95"}
+    for field, name in names.items():
+        if every or field in fields:
+            columns.append((field, np.where(both, failure_columns.SCORES[name](bins), np.nan)))
+    if every or "detection_error" in fields:
+        columns.append(
+            ("detection_error", np.where(both, ood_scores.detection_errors(bins), np.nan))
+        )
+    return columns
+
+
+def _of_both_kinds(
+    score: Any, weights: NDArray[Any], out: NDArray[Any], value: NDArray[Any]
+) -> NDArray[Any]:
+    """Return a score of items; NaN where a set has items of one kind only."""
+    import numpy as np
+
+    counted = weights[:, np.isfinite(value)]
+    kinds = out[np.isfinite(value)]
+    both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
+    scores: NDArray[Any] = np.where(both, score(weights, out, value), np.nan)
+    return scores
+
+
+def _warnings(results: Mapping[str, Any]) -> list[str]:
+    if results["pixels_out"] and results["pixels_in"]:
+        if results["auroc"] < 0.5:
+            return [
+                f"AUROC is {results['auroc']:.3f}, below 0.5: out-of-distribution pixels are more "
+                "certain than the others."
+            ]
+        return []
+    missing = "out-of-distribution" if results["pixels_in"] else "in-distribution"
+    return [f"there is no {missing} pixel, so the scores are undefined."]
+
+
+_SCORES = ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error")
+_ABOUT = """Out-of-distribution detection: is the model less certain about what it does not know?
+
+Computes AUROC, AUPR, FPR at 95 % TPR and detection error by pixel and by image, for each OUT set.
+
+Example: uqeval ood cityscapes.zarr fog.zarr animals.zarr --uncertainty mutual_information
+"""
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "Out-of-distribution detection",
+            ("uncertainty", *_SCORES, "pixels_in", "pixels_out"),
+            "Pixels. OUT pixels are the positives; AUROC 0.5: chance.",
+            below=lambda record: [
+                (f"in / {name}", dict(own)) for name, own in (record.get("per_set") or {}).items()
+            ],
+        ),
+        ScoreTable(
+            "Out-of-distribution images",
+            (
+                Column("images.aggregation", "score of an image"),
+                *(Column(f"images.{n}", ood_scores.BY_FIELD[n].heading) for n in _SCORES),
+                Column("images.items_in", "IN images"), Column("images.items_out", "OUT images"),
+            ),
+            "An image is scored by the aggregated uncertainty of its pixels.",
+        ),
+    ),
+    ranks_items=False,
+)  # fmt: skip
+
+FAMILY = Family(
+    "ood",
+    ood_scores.METRICS,
+    settings_of,
+    OutOfDistribution,
+    OodSettings,
+    kinds=("ood",),
+    about=_ABOUT,
+    display=DISPLAY,
+    label="Out-of-distribution detection",
+    words={
+        "per_set": "by set", "images": "images", "pixels_in": "IN pixels",
+        "pixels_out": "OUT pixels", "items_in": "IN images", "items_out": "OUT images",
+    },
+)  # fmt: skip

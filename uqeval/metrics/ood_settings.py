@@ -1,0 +1,87 @@
+"""Settings of out-of-distribution detection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics._aggregation import Aggregation, check_patch
+from uqeval.metrics._family import variants
+from uqeval.metrics.pavpu_settings import (
+    check_uncertainty,
+    checked_log_base,
+    refuse_unused_base,
+)
+from uqeval.settings import Settings, definition_of, documented, option
+
+if TYPE_CHECKING:
+    from uqeval.metrics._dataset_info import DatasetInfo
+    from uqeval.tallies import Uncertainty
+
+DEFINITIONS: Mapping[str, Mapping[str, Any]] = {"paper": {}, "bravo": {"uncertainty": "confidence"}}
+#: How items are scored.
+_AGGREGATIONS = "mean, sum, max, pNN (p0 … p100) or patch-max"
+
+
+@documented
+@dataclass(frozen=True)
+class OodSettings(Settings):
+    """Every choice behind out-of-distribution detection."""
+
+    # fmt: off
+    uncertainty: str = option(
+        "entropy", "Uncertainty map: entropy, mutual_information, expected_entropy, "
+        "confidence, variation_ratio, std, or any map of the stores. Repeat for variants.",
+        metavar="NAME", common=True)
+    aggregation: str = option(
+        "mean", f"Score of an image from the uncertainties of its pixels: {_AGGREGATIONS}.",
+        metavar="NAME", common=True)
+    patch: int = option(4, "Side of the patches of patch-max, in pixels.", metavar="N", least=1)
+    log_base: float | str = option(
+        math.e, "Base of the entropies, and so the unit of the images' scores.",
+        metavar="e|2", several=False, shown="e")
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
+    definitions = DEFINITIONS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "log_base", checked_log_base(self.log_base))
+        aggregation = Aggregation.parse(self.aggregation, "--aggregation")
+        if aggregation.needs_threshold:
+            raise UsageError(
+                f"--aggregation {self.aggregation} is not valid; expected {_AGGREGATIONS}."
+            )
+
+    @property
+    def is_bravo(self) -> bool:
+        """Return whether the scores of BRAVO are added."""
+        return self.definition == "bravo"
+
+    @property
+    def ranked(self) -> Uncertainty:
+        """Return the uncertainty that pixels are ranked by."""
+        from uqeval.tallies import Uncertainty
+
+        return Uncertainty(self.uncertainty, float(self.log_base))
+
+
+def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, OodSettings]:
+    """Return the settings of every variant, checked against the data."""
+    settings: dict[str, OodSettings] = variants("ood", OodSettings, options, ("uncertainty",))
+    refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
+    for variant in settings.values():
+        check_uncertainty(variant.uncertainty, info)
+        check_patch(Aggregation.parse(variant.aggregation), variant.patch, info)
+        if variant.is_bravo and info.sets:
+            raise UsageError(
+                "--definition bravo ranks invalid regions inside labelled images: give PREDS "
+                "LABELS and --ood-mask."
+            )
+    aggregations = [variant.aggregation for variant in settings.values()]
+    if "patch" in options and "patch-max" not in aggregations:
+        raise UsageError("--patch has no effect: it is for --aggregation patch-max. Leave it out.")
+    return settings
