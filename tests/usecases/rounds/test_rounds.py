@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small_videos
+from scenes import softmax
 
 import uqeval
 from uqeval import Report, StoreError, UsageError
@@ -57,6 +58,14 @@ def video(folder: Path) -> dict[str, Any]:
     return {"video": small_videos.save_folder(folder / "video", small_videos.video(names))}
 
 
+def two_sets(folder: Path) -> dict[str, Any]:
+    """Items in-distribution and out of it."""
+    paths = [folder / "in.npz", folder / "out.npz"]
+    for seed, path in enumerate(paths):
+        np.savez(path, probs=softmax(seed, 4, 2, 3, 8, 10))
+    return {"predictions": paths[0], "out": paths[1:]}
+
+
 Data = Callable[[Path], dict[str, Any]]
 #: Kind of data, metrics, options of inputs, and the passes that they need.
 CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
@@ -78,6 +87,7 @@ CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
     "scope": (classes, {"pavpu": {"threshold_scope": "region"}}, {"region": "class:0"}, 3),
     "sparsification": (classes, {"sparsification": {}}, {}, 2),
     "brier": (classes, {"sparsification": {"error": "brier"}}, {}, 2),
+    "ood": (two_sets, {"ood": {}}, {}, 3),
     "divergence": (both, {"divergence": {}}, {}, 1),
     "regression": (numbers, {"regression": {}}, {}, 1),
     "rmse": (numbers, {"sparsification": {}}, {}, 2),
