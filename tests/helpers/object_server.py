@@ -1,4 +1,4 @@
-"""A server on loopback that speaks enough S3 for reading, and fails as it is told."""
+"""A server on loopback that speaks enough S3 to read and write objects, and fails as it is told."""
 
 from __future__ import annotations
 
@@ -91,6 +91,30 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer with the object, a part of it, or a list."""
         self._answer(body=True)
 
+    def do_PUT(self) -> None:
+        """Take an object, if it is as the client expects."""
+        server = self.server
+        data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        key = unquote(urlsplit(self.path).path).lstrip("/").partition("/")[2]
+        with server.lock:
+            number = server.requests[f"PUT {key}"]
+            server.requests[f"PUT {key}"] += 1
+        fault = server.fault(f"PUT {key}", number) or Fault()
+        there = server.objects.get(key)
+        expected = self.headers.get("If-Match")
+        if fault.status == 200 and (
+            (self.headers.get("If-None-Match") == "*" and there is not None)
+            or (expected is not None and (there is None or expected != _tag(there)))
+        ):
+            self._send(412, _error("PreconditionFailed"), True)
+            return
+        if fault.status in (200, 504):  # 504: it was written, and the answer was lost
+            server.objects[key] = data
+        if fault.status != 200:
+            self._send(fault.status, _error("InternalError"), True)
+            return
+        self._send(200, b"", True, {"ETag": _tag(data)})
+
     def _answer(self, body: bool) -> None:
         server, asked = self.server, urlsplit(self.path)
         bucket, _, key = unquote(asked.path).lstrip("/").partition("/")
@@ -118,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
                 server.flying -= 1
 
     def _send_object(self, data: bytes, body: bool, fault: Fault) -> None:
-        tag = {"ETag": f'"{hashlib.md5(data).hexdigest()}"', "Accept-Ranges": "bytes"}
+        tag = {"ETag": _tag(data), "Accept-Ranges": "bytes"}
         tag["Last-Modified"] = "Mon, 02 Mar 2026 00:00:00 GMT"
         span = self.headers.get("Range")
         if span is None:
@@ -170,6 +194,10 @@ class _Handler(BaseHTTPRequestHandler):
             '<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated>'
             f"{''.join(contents + below)}</ListBucketResult>"
         ).encode()
+
+
+def _tag(data: bytes) -> str:
+    return f'"{hashlib.md5(data).hexdigest()}"'
 
 
 def _error(code: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from uqeval.cli.remote import remote_files
 from uqeval.cli.streams import tell
 from uqeval.disk.files import content_of
 from uqeval.errors import number_flaw, quoted
@@ -74,11 +75,13 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; allow any content in the reports and states that it reads."""
-        if (parameter := _READ_REPORTS.get(self.name or "")) is None:
-            return super().invoke(ctx)
-        path = ctx.params.get(parameter)
-        with content_of(path if isinstance(path, str) else ", ".join(map(str, path or ()))):
-            return super().invoke(ctx)
+        parameter = _READ_REPORTS.get(self.name or "")
+        path = ctx.params.get(parameter) if parameter else None
+        with remote_files(self.name or "", ctx.params):
+            if parameter is None:
+                return super().invoke(ctx)
+            with content_of(path if isinstance(path, str) else ", ".join(map(str, path or ()))):
+                return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments. Raises `typer.BadParameter`."""

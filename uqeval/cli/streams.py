@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
 
+from uqeval.disk.object_names import as_given
 from uqeval.errors import OutputError, printable
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class _Stdout(_Stream):
 
     def write(self, text: str) -> int:
         """Write text."""
+        text = as_given(text)
         with self._checked():
             if self._closed and text:
                 raise OutputError(
@@ -98,7 +100,7 @@ class _Stderr(_Stream):
     def write(self, text: str) -> int:
         """Write text."""
         with suppress(OSError):
-            return self._inner.write(text)
+            return self._inner.write(as_given(text))
         return len(text)
 
     def flush(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from uqeval.disk.files import resolved, stream_of, write_stream
 from uqeval.disk.locks import clear_beside
+from uqeval.disk.object_names import as_given
 from uqeval.disk.publishing import write_file
 from uqeval.errors import OutputError, UsageError, cut
 
@@ -168,7 +169,10 @@ def check_writable(path: str | Path) -> None:
     if not str(path):
         raise OutputError("an output file is given as ''; give the name of a file.")
     if re.match(r"[a-z0-9+.-]+:/", str(path), re.IGNORECASE) and not target.parent.is_dir():
-        raise OutputError(f"{cut(path)}: is a URL; give a local path, and copy the file there.")
+        raise OutputError(
+            f"{cut(path)}: is a URL to which nothing can be written; give a local path. Reports "
+            "and tables can be written to s3://, gs:// and az://."
+        )
     if (stream := stream_of(path)) is not None:
         try:
             os.fstat(stream)
@@ -195,6 +199,7 @@ def check_writable(path: str | Path) -> None:
 def write(path: str | Path, content: str | bytes) -> None:
     """Replace `path` by `content`, synced to disk, or not at all. Raises `OutputError`."""
     target = Path(path)
+    content = as_given(content) if isinstance(content, str) else content
     # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:

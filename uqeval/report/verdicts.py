@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.disk.object_names import as_given
 from uqeval.errors import listed
 from uqeval.records.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines
@@ -218,7 +219,7 @@ def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
         "not_evaluated": [_unjudged(lost) for lost in judgement.not_evaluated],
         "warnings": list(judgement.warnings),
     }
-    record = json.loads(json.dumps(record, allow_nan=False))
+    record = json.loads(as_given(json.dumps(record, allow_nan=False)))
     return json.dumps(record | {KEY: checksum_of(record)}, indent=2, allow_nan=False) + "\n"
 
 

@@ -17,10 +17,12 @@ from object_server import SECRET, Fault, ObjectServer
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save
 
 import uqeval
+from uqeval.disk import object_access
+from uqeval.disk.objects import ObjectFile
 from uqeval.disk.outputs import check_writable
-from uqeval.errors import ChangedError, StoreError, UsageError
+from uqeval.errors import ChangedError, OutputError, StoreError, UsageError
 from uqeval.stores.store import open_store
-from uqeval.stores.zarr import object_access, object_source, read_ahead
+from uqeval.stores.zarr import object_source, read_ahead
 
 pytest.importorskip("obstore")
 
@@ -80,7 +82,22 @@ def test_results_of_a_server_have_the_bits_of_a_folder(local: Path, server: Obje
     assert max(n for key, n in server.requests.items() if "/c/" in key) == 1  # none is read twice
 
 
-def test_moto(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _replace_objects(folder: Path) -> None:
+    """Replace an object only if it is as it was when a run began."""
+    file, versions = ObjectFile("s3://bucket/runs/r.json", OutputError), []
+    for text in ("first", "second"):
+        versions.append(file.version())
+        (folder / text).write_text(text)
+        file.replace(folder / text, versions[-1])
+    (folder / "other").write_text("other")
+    for version in versions:
+        refused(lambda version=version: file.replace(folder / "other", version), "another process")
+    assert file.read(6) == b"second"
+    none = ObjectFile("s3://none/r.json", OutputError)
+    refused(none.version, "there is no such bucket", error=OutputError)
+
+
+def test_moto(local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server that others test their clients with."""
     boto3 = pytest.importorskip("boto3")
     moto = pytest.importorskip("moto.server")
@@ -101,6 +118,7 @@ def test_moto(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         client.delete_object(Bucket="bucket", Key="preds/probs/c/1/0/0/0/0")
         refused(lambda: pavpu(URL), "probs", "[1, 0, 0, 0, 0]", "missing", error=StoreError)
         refused(lambda: pavpu("s3://none/preds"), "no such bucket", error=StoreError)
+        _replace_objects(tmp_path)
     finally:
         moto_server.stop()
 
@@ -213,7 +231,9 @@ def test_a_url_with_a_secret_is_refused(url: str) -> None:
     assert SECRET not in message
     for text in (url.partition("#")[0], str(Path(url.partition("#")[0]))):
         assert SECRET not in str(StoreError(f"cannot read {text}: no"))
-    refused(lambda: check_writable(URL), "s3://bucket/preds: is a URL; give a local path")
+    refused(
+        lambda: check_writable(URL), "s3://bucket/preds: is a URL to which nothing can be written"
+    )
 
 
 def test_containers_of_azure_are_no_secrets() -> None:

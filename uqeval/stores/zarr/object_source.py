@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from uqeval.disk.files import MOST_BYTES
-from uqeval.errors import ChangedError, StoreError, cut
-from uqeval.stores.zarr.object_access import (
+from uqeval.disk.object_access import (
     FIRST,
     LATER,
     client_options,
@@ -17,6 +16,7 @@ from uqeval.stores.zarr.object_access import (
     is_no_bucket,
     refuse_secrets,
 )
+from uqeval.errors import ChangedError, StoreError, cut
 from uqeval.stores.zarr.source import Buffer, Entry, Source, clip
 
 Answer = TypeVar("Answer")

@@ -1,0 +1,166 @@
+"""Reports, states and tables at a server that speaks S3: written whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import object_server
+import pytest
+from command import Outcome, refused, run_forked
+from object_server import SECRET, Fault, ObjectServer
+from small_stores import CLASS_NAMES, NAMES, labels, probs, save
+
+from uqeval.disk import objects
+from uqeval.disk.objects import ObjectFile
+from uqeval.disk.staging import staging
+from uqeval.errors import OutputError, StoreError, UsageError
+
+pytest.importorskip("obstore")
+
+
+@pytest.fixture(scope="module")
+def preds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    attributes = {"class_names": CLASS_NAMES, "names": NAMES}
+    arrays = {"probs": probs(), "labels": labels()}
+    return save(tmp_path_factory.mktemp("local") / "preds.zarr", arrays, attributes)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    """An empty bucket; the environment has its address. Two retries, without a wait."""
+    for retries in ("FIRST", "LATER"):
+        monkeypatch.setattr(objects, retries, {"max_retries": 2})
+    with object_server.object_server() as served:
+        for name, value in served.environment.items():
+            monkeypatch.setenv(name, value)
+        yield served
+
+
+def uqeval_run(*arguments: str | Path, cwd: Path) -> Outcome:
+    outcome = run_forked(*arguments, cwd=cwd)
+    assert SECRET not in outcome.stdout + outcome.stderr
+    return outcome
+
+
+def test_commands_write_to_urls_and_read_from_them(
+    server: ObjectServer, preds: Path, tmp_path: Path
+) -> None:
+    """The files are those of a local run; nothing in them shows the temporary folder."""
+    for command, source, options in (
+        ("failure", preds, ()), ("merge", "s3://bucket/runs/failure.json", ("--ci", "0.9")),
+    ):  # fmt: skip
+        outputs = (f"s3://bucket/runs/{command}.json", f"s3://bucket/{command}.csv")
+        outcome = uqeval_run(
+            command, source, *options, "-o", outputs[0], "--csv", outputs[1], "-q", cwd=tmp_path
+        )
+        assert outcome == Outcome(0, "", "")
+    assert set(server.objects) == {
+        "failure.csv", "merge.csv",
+        *(f"runs/{name}.{end}" for name in ("failure", "merge") for end in ("json", "states.zip")),
+    }  # fmt: skip
+    whole, merged = (json.loads(server.objects[f"runs/{n}.json"]) for n in ("failure", "merge"))
+    assert whole["results"]["failure"]["auroc"] == merged["results"]["failure"]["auroc"]
+    rules = "failure.auroc: {min: 0.99}\nfailure.aurc: {max: 1, confidence: 0.9}\n"
+    (tmp_path / "gate.yaml").write_text(rules)
+    verdicts = ("-o", "s3://bucket/v.json", "--junit", "s3://bucket/v.xml")
+    outcome = uqeval_run(
+        "gate", "s3://bucket/runs/merge.json", "gate.yaml", *verdicts, cwd=tmp_path
+    )
+    assert outcome.status == 1, outcome.stderr
+    assert json.loads(server.objects["v.json"])["report"] == "s3://bucket/runs/merge.json"
+    both = ("s3://bucket/runs/failure.json", "s3://bucket/runs/merge.json")
+    outcome = uqeval_run("compare", *both, "-o", "s3://bucket/c.json", cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    outcome = uqeval_run("report", both[1], "-o", "s3://bucket/p.html", cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    outcome = uqeval_run("select", both[0], cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    for key, data in server.objects.items():
+        assert b"/objects/s3/" not in data and SECRET.encode() not in data, key
+    assert [path.name for path in tmp_path.iterdir()] == ["gate.yaml"]
+
+
+def test_refusals_leave_everything_as_it_was(
+    server: ObjectServer, preds: Path, tmp_path: Path
+) -> None:
+    server.objects["r.json"] = b"{}"
+    before = dict(server.objects)
+    merge = ("merge", "s3://bucket/r.json", "-o", "s3://bucket/r.json")
+    for arguments, says in (
+        (merge, "s3://bucket/r.json is the input s3://bucket/r.json; give the output another"),
+        (("failure", "s3://bucket/p", "-o", "s3://bucket/p/r.json"), "lies in the input s3://buck"),
+        (("failure", preds, "-o", "s3://bucket/x.json", "--resume"), "is a URL, and the states of"),
+        (("failure", preds, "-o", "s3://bucket/a//b.json"), "without empty parts, '.' and '..'"),
+        (("failure", preds, "-o", "s3://none/r.json"), "there is no such bucket"),
+        (("failure", preds, "-o", f"s3://me:{SECRET}@bucket/r.json"), "contains credentials"),
+        (
+            ("failure", preds, "-o", "https://host/r.json"),
+            "is a URL to which nothing can be written",
+        ),
+        (("reduce", preds, "-o", "s3://bucket/m.zarr"), "local"),
+        (("gate", "s3://bucket/none.json"), "s3://bucket/none.json: there is no such object"),
+        (("select", "s3://bucket/r.json"), "s3://bucket/r.json"),
+        (("failure", preds, "--bad", "-o", "s3://bucket/q.json"), "--bad"),
+    ):
+        refused(uqeval_run(*arguments, cwd=tmp_path), says)
+    assert server.objects == before
+    assert not any(key.startswith("PUT") for key in server.requests)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_runs_do_not_mix(server: ObjectServer, tmp_path: Path) -> None:
+    """The second of two runs at one URL changes neither the report nor the states."""
+    with staging() as first, staging() as second:
+        for staged, text in ((first, "first"), (second, "second")):
+            path = Path(staged.output("s3://bucket/r.json"))
+            path.write_text(text)
+            path.with_name("r.states.zip").write_text(f"{text} states")
+        first.put()
+        refused(second.put, "s3://bucket/r.states.zip: another process wrote it during this run")
+    assert server.objects == {"r.json": b"first", "r.states.zip": b"first states"}
+    with staging() as third:  # a later run replaces both
+        path = Path(third.output("s3://bucket/r.json"))
+        path.write_text("third")
+        third.put()
+    assert server.objects == {"r.json": b"third", "r.states.zip": b"first states"}
+
+
+def test_an_object_that_was_deleted_meanwhile(server: ObjectServer) -> None:
+    server.objects["r.json"] = b"old"
+    with staging() as staged:
+        Path(staged.output("s3://bucket/r.json")).write_text("new")
+        del server.objects["r.json"]
+        refused(staged.put, "another process wrote it", error=OutputError)
+    assert not server.objects
+
+
+@pytest.mark.parametrize("status", [500, 503, 504])
+def test_a_write_is_repeated_also_if_only_its_answer_was_lost(
+    server: ObjectServer, status: int, tmp_path: Path
+) -> None:
+    server.fault = lambda key, number: Fault(status) if key[:3] == "PUT" and not number else None
+    (tmp_path / "r").write_text("text")
+    ObjectFile("s3://bucket/r.json", OutputError).replace(tmp_path / "r", None)
+    assert server.objects["r.json"] == b"text"
+
+
+def test_a_server_that_fails_for_good(server: ObjectServer, tmp_path: Path) -> None:
+    server.fault = lambda key, number: Fault(500)
+    file = ObjectFile("s3://bucket/r.json", OutputError)
+    refused(file.version, "the server answers 500", error=OutputError)
+    (tmp_path / "r").write_text("text")
+    refused(lambda: file.replace(tmp_path / "r", None), "cannot be written", error=OutputError)
+
+
+def test_an_object_is_measured_before_it_is_fetched(server: ObjectServer) -> None:
+    server.objects["r.json"] = bytes(1000)
+    says = "s3://bucket/r.json: has 1,000 bytes; expected at most 999"
+    refused(lambda: ObjectFile("s3://bucket/r.json").read(999), says, error=StoreError)
+    assert ObjectFile("s3://bucket/r.json").read(1000) == bytes(1000)
+    assert ObjectFile("s3://bucket/none").read(1) is None
+    for url in ("s3://bucket/folder/", "s3://bucket"):
+        refused(lambda url=url: ObjectFile(url), "names no object", error=StoreError)
+    with staging() as staged:
+        refused(lambda: staged.output("s3://bucket/../r.json"), "'..'", error=UsageError)

@@ -1,0 +1,76 @@
+"""URLs of object stores as reports that commands read, and as files that they write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from uqeval.disk.objects import is_object_url
+from uqeval.errors import UsageError, cut
+
+#: Options that name a file to write.
+_OUTPUTS = ("output", "csv", "junit", "markdown")
+#: Commands whose output is a folder, a store or a growing file.
+_LOCAL = frozenset({"convert", "evidence", "observe", "reduce", "run"})
+#: Arguments and options that name reports or states, by command.
+_INPUTS = {
+    "compare": ("reports", "replicates"), "gate": ("report", "baseline"), "merge": ("parts",),
+    "report": ("paths",), "select": ("report",),
+}  # fmt: skip
+#: Separates the paths of one --replicates.
+_BETWEEN = "\0"
+
+
+@contextmanager
+def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
+    """Replace URLs among the arguments of a command by local files; put its outputs at the end.
+
+    Nothing is put if the command fails, except that a gate fails.
+    """
+    outputs = [name for name in _OUTPUTS if is_object_url(values.get(name))]
+    inputs = [
+        name
+        for name in _INPUTS.get(command, ())
+        if any(map(is_object_url, _texts(values.get(name))))
+    ]
+    if command in _LOCAL or not (outputs or inputs):
+        yield
+        return
+    from uqeval.disk.staging import refuse_overlap_of_urls, staging
+
+    if values.get("resume") and outputs:
+        raise UsageError(
+            f"--resume: {cut(values[outputs[0]])} is a URL, and the states of an interrupted run "
+            "are only kept beside a local report. Give a local -o, or leave out --resume."
+        )
+    sources = [text for name in values if name not in outputs for text in _texts(values[name])]
+    refuse_overlap_of_urls([values[name] for name in outputs], sources)
+    with staging() as staged:
+        for name in outputs:
+            values[name] = staged.output(values[name])
+        for name in inputs:
+            values[name] = _mapped(values[name], staged.input)
+        try:
+            yield
+        except typer.Exit:  # a gate that fails has written its verdicts
+            staged.put()
+            raise
+        staged.put()
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts of a value: itself, or the members of a list."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [part for text in values if isinstance(text, str) for part in text.split(_BETWEEN)]
+
+
+def _mapped(value: Any, fetch: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_mapped(part, fetch) for part in value]
+    if not isinstance(value, str):
+        return value
+    parts = value.split(_BETWEEN)
+    return _BETWEEN.join(fetch(part) if is_object_url(part) else part for part in parts)

@@ -1,0 +1,151 @@
+"""Single objects of an object store: read whole, or replaced whole if nobody else has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from uqeval.disk.object_access import (
+    FIRST,
+    LATER,
+    client_options,
+    failure,
+    is_no_bucket,
+    refuse_secrets,
+)
+from uqeval.errors import OutputError, StoreError, UqevalError, cut
+
+Answer = TypeVar("Answer")
+
+_SCHEMES = re.compile(r"(s3a?|gs|az|adl|azure|abfss?)://", re.IGNORECASE)
+#: More bytes than any object has.
+_ANY = 1 << 60
+#: ETag and version of an object.
+Version = dict[str, str]
+Buffer = bytes | memoryview
+
+
+def is_object_url(value: object) -> bool:
+    """Return whether a value is the URL of an object store that takes objects."""
+    return isinstance(value, str) and _SCHEMES.match(value) is not None
+
+
+class ObjectFile:
+    """One object by its URL, such as `s3://bucket/reports/r.json`.
+
+    Credentials come from the environment. Raises `UsageError` for a URL with credentials in it, and
+    `kind` if the server cannot be used or its answer is an error.
+    """
+
+    def __init__(self, url: str, kind: type[UqevalError] = StoreError) -> None:
+        refuse_secrets(url)
+        self.url, self._kind = url, kind
+        folder, _, self.key = url.rpartition("/")
+        if not self.key or folder.endswith(":/"):
+            raise kind(
+                f"{cut(url)}: names no object; expected a URL of a file, such as "
+                f"{cut(url).rstrip('/')}/report.json."
+            )
+        try:
+            import obstore
+            import obstore.store
+        except ImportError as error:
+            raise kind(f"{cut(url)}: a URL needs obstore: pip install obstore.") from error
+        self._obstore: Any = obstore
+        options = client_options(url)
+        try:
+            first, self._later = (
+                obstore.store.from_url(folder, client_options=options, retry_config=retries)
+                for retries in (FIRST, LATER)
+            )
+            self._store = first
+        except Exception as error:  # see `_ask`
+            raise self._failure("be opened", error) from error
+
+    def _failure(self, action: str, error: Exception) -> UqevalError:
+        return self._kind(str(failure(self.url, action, error)))
+
+    def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer | None:
+        """Return the answer to a request, or None if there is no such object.
+
+        The server's first answer is waited for less long than others.
+        """
+        try:
+            answer = ask(self._store)
+        except UqevalError:
+            raise
+        except FileNotFoundError as error:
+            if is_no_bucket(error):
+                raise self._failure(action, error) from error
+            answer = None
+        except Exception as error:  # obstore's errors share no base class across versions
+            raise self._failure(action, error) from error
+        self._store = self._later
+        return answer
+
+    def version(self) -> Version | None:
+        """Return what identifies the object as it is now; None if there is none."""
+        meta: Any = self._ask("be found", lambda store: self._obstore.head(store, self.key))
+        if meta is None:  # the answer does not say whether the bucket is there; that of `get` does
+            self._ask("be written", lambda store: self._obstore.get(store, self.key))
+            return None
+        return {k: meta[k] for k in ("e_tag", "version") if meta.get(k) is not None}
+
+    def read(self, most: int) -> memoryview | None:
+        """Return the content of the object; None if there is none.
+
+        Raises the error of `kind` for more than `most` bytes, before they are fetched.
+        """
+
+        def fetch(store: Any) -> memoryview:
+            response = self._obstore.get(store, self.key)
+            if (size := int(response.meta["size"])) > most:
+                raise self._kind(
+                    f"{cut(self.url)}: has {size:,} bytes; expected at most {most:,}. Check that "
+                    "it is what you mean."
+                )
+            return memoryview(response.bytes())
+
+        return self._ask("be read", fetch)
+
+    def replace(self, source: Path, before: Version | None) -> None:
+        """Replace the object by a local file, if it is as it was: `before` is its `version`.
+
+        Stores without conditional writes are compared just before. Raises `OutputError` if the
+        object has changed.
+        """
+        from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+
+        data = source.read_bytes()
+        mode: Any = "create" if before is None else before
+        try:
+            self._obstore.put(self._later, self.key, data, mode=mode, use_multipart=False)
+        except (AlreadyExistsError, PreconditionError) as error:
+            # A repeated request meets the object that the first one wrote, if its answer was lost.
+            there = self.read(_ANY)
+            if there is None or bytes(there) != data:
+                raise self._changed() from error
+        except (NotSupportedError, NotImplementedError):
+            if self.version() != before:
+                raise self._changed() from None
+            self.write(data)
+        except Exception as error:
+            raise self._failure("be written", error) from error
+
+    def write(self, data: Buffer) -> None:
+        """Write the object, whatever is there."""
+
+        def put(store: Any) -> bool:
+            self._obstore.put(store, self.key, data, mode="overwrite", use_multipart=False)
+            return True
+
+        if not self._ask("be written", put):
+            raise self._kind(f"{cut(self.url)}: cannot be written. Check the URL.")
+
+    def _changed(self) -> OutputError:
+        return OutputError(
+            f"{cut(self.url)}: another process wrote it during this run, so it was not replaced. "
+            "Run again, or give another -o."
+        )

@@ -1,0 +1,122 @@
+"""Local files that stand for objects of a store while a command runs.
+
+Code that reads and writes files needs to know nothing of object stores. Inputs are fetched into a
+temporary folder before the command, outputs are written there and put to their URLs at the end:
+states before their report, as on a disk. An object that another process has replaced meanwhile is
+not touched. A command that fails puts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from uqeval.disk.locks import temporary
+from uqeval.disk.object_names import FOLDERS, as_given
+from uqeval.disk.objects import ObjectFile, is_object_url
+from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
+
+#: Largest report or states file that is fetched.
+_MOST_BYTES = 1 << 30
+_STATES = ".states.zip"
+
+
+@dataclass
+class Staging:
+    """Files of a folder by the URLs that they stand for."""
+
+    folder: Path
+    _outputs: dict[Path, tuple[ObjectFile, Any]] = field(default_factory=dict)
+
+    def input(self, url: str) -> str:
+        """Fetch a report or states, and the states beside a report; return the local path.
+
+        Raises `StoreError` if the object is not there or too large.
+        """
+        path = self._local(url)
+        if not self._fetch(url):
+            raise StoreError(
+                f"{cut(url)}: there is no such object; expected a report or states. Check the URL. "
+                "Folders of reports are read from local disks only."
+            )
+        if path.suffix == ".json":
+            self._fetch(_beside(url))
+        return str(path)
+
+    def _fetch(self, url: str) -> bool:
+        """Write an object to its local file, once; return False if there is none."""
+        path = self._local(url)
+        if not path.exists():
+            data = ObjectFile(url).read(_MOST_BYTES)
+            if data is None:
+                return False
+            path.write_bytes(data)
+        return True
+
+    def output(self, url: str) -> str:
+        """Return the local path to write instead of a URL.
+
+        Raises `OutputError` if the server cannot be reached.
+        """
+        for own in (url, _beside(url)):
+            path = self._local(own)
+            if path not in self._outputs:
+                file = ObjectFile(own, OutputError)
+                self._outputs[path] = file, file.version()
+        return str(self._local(url))
+
+    def _local(self, url: str) -> Path:
+        scheme, _, rest = url.partition("://")
+        parts = rest.split("/")
+        if any(part in ("", ".", "..") for part in parts):
+            raise UsageError(
+                f"{cut(url)}: expected the URL of a file, such as s3://bucket/reports/r.json, "
+                "without empty parts, '.' and '..'."
+            )
+        path = self.folder.joinpath(scheme.lower(), *parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def put(self) -> None:
+        """Put the outputs that were written to their URLs. Raises `OutputError`."""
+        written = [path for path in self._outputs if path.is_file()]
+        for path in sorted(written, key=lambda path: not path.name.endswith(_STATES)):
+            file, before = self._outputs[path]
+            file.replace(path, before)
+
+
+def _beside(path: str) -> str:
+    """Return the states file that belongs to a report."""
+    return path.removesuffix(Path(path).suffix) + _STATES
+
+
+@contextmanager
+def staging() -> Iterator[Staging]:
+    """Yield a `Staging`; remove its files at the end."""
+    with temporary() as folder:
+        place = folder / "objects"
+        place.mkdir()
+        FOLDERS.append(place)
+        try:
+            yield Staging(place)
+        except UqevalError as error:
+            error.args = tuple(as_given(a) if isinstance(a, str) else a for a in error.args)
+            raise
+        finally:
+            FOLDERS.remove(place)
+
+
+def refuse_overlap_of_urls(outputs: Iterable[str], inputs: Iterable[object]) -> None:
+    """Raise `UsageError` for an output URL that is an input or lies in one, such as a store."""
+    sources = [value.rstrip("/") for value in inputs if is_object_url(value)]  # type: ignore[attr-defined]
+    for output in outputs:
+        for source in sources:
+            if output == source or output.startswith(f"{source}/"):
+                relation = "is" if output == source else "lies in"
+                raise UsageError(
+                    f"{cut(output)} {relation} the input {cut(source)}; give the output another "
+                    "name."
+                )
