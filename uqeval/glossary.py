@@ -83,6 +83,11 @@ def of_items(family: str) -> tuple[str, ...]:
     return known.of_items if known else ()
 
 
+def metric_of(family: str, field: str) -> Metric | None:
+    """Return the metric of a field of a family's results; None where it is no metric."""
+    return _metrics(family).get(field)
+
+
 def label(family: str, field: str) -> str:
     """Return the label of a field of a family's results on pages: "mIoU"; for a nested field, all
     parts.

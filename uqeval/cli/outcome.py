@@ -20,9 +20,10 @@ class OutcomePrinter(Listener):
         """Print the cost of a store and its scores."""
         from rich.console import Console
 
+        from uqeval.report.findings import findings_of
         from uqeval.report.page.overview import cost
         from uqeval.report.tables.of_report import headline_table
-        from uqeval.report.terminal import print_table, show_warnings
+        from uqeval.report.terminal import print_table, show_findings, show_warnings
 
         if self._quiet:
             return
@@ -32,6 +33,7 @@ class OutcomePrinter(Listener):
         table = headline_table(report, f"{name}: {cost(report)}{_read_off(report)}")
         with printing():
             print_table(table, console())
+            show_findings(findings_of(report), console())
 
     def failed(self, name: str, reason: str) -> None:
         """Print the error of a store, even with -q."""

@@ -23,6 +23,20 @@ SCALE_SIGMA = "Scale σ by a factor fitted on other images."
 
 
 @dataclass(frozen=True)
+class Chance:
+    """The score of an input that says nothing, such as an uncertainty independent of the errors.
+
+    `claim`: what a better score shows, as a clause: "the uncertainty finds wrong pixels". `best`
+    returns the best possible score from the record of results, None where `value` is not the score
+    of chance; by default it is the better end of the metric's range.
+    """
+
+    value: float
+    claim: str
+    best: Callable[[Mapping[str, Any]], float | None] | None = None
+
+
+@dataclass(frozen=True)
 class Metric:
     """One number of a report, `<family>.<field>`.
 
@@ -51,6 +65,8 @@ class Metric:
     meaning: str = dataclasses.field(kw_only=True)
     #: What to do when it is bad; nothing for a description.
     advice: str = dataclasses.field(default="", kw_only=True)
+    #: Its score by chance, where it has one; findings compare with it.
+    chance: Chance | None = dataclasses.field(default=None, kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
     #: The field beside it that is defined in the units (items, groups) that it is computed from,

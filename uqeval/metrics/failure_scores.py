@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._contract import RANKING, Metric, set_value
+from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics.failure_cuts import (
     COVERAGES,
     RISKS,
@@ -190,6 +190,7 @@ METRICS = (
            label="AUROC", headline=1,
            meaning="Probability that a wrong pixel is more uncertain than a right one; 0.5 is "
            "chance.",
+           chance=Chance(0.5, "the uncertainty finds wrong pixels"),
            advice=RANKING, interval="logit"),
     Metric("failure", "aupr_error", "fraction", "higher", _UNIT, "Hendrycks & Gimpel 2017, §3",
            _WRONG, _value(aupr_error),
@@ -204,6 +205,7 @@ METRICS = (
     Metric("failure", "fpr95", "fraction", "lower", _UNIT, "Liang et al. 2018, §4", _BOTH, fpr95,
            label="FPR95", headline=3,
            meaning="Share of right pixels that are flagged when 95 % of the errors are flagged.",
+           chance=Chance(0.95, "the uncertainty finds wrong pixels"),
            advice=RANKING, interval="draws"),
     Metric("failure", "aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 1", _VOID,
            _value(aurc),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._ranked_items as ranked_items
-from uqeval.metrics._contract import Metric
+from uqeval.metrics._contract import Chance, Metric
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,16 +54,19 @@ METRICS = (
            label="AUROC", headline=2,
            meaning="Probability that an item above the risk limit is less confident than another; "
            "0.5 is chance.",
+           chance=Chance(0.5, "the confidence finds items above the risk limit"),
            advice=_ADVICE, interval="logit", units_with="mean_risk"),
     Metric("image_failure", "spearman", "correlation", "higher", (-1.0, 1.0), "Spearman 1904",
            _CONSTANT, _of_one_set(ranked_items.spearman),
            label="Spearman's ρ",
            meaning="Rank correlation of risk and uncertainty: 1 is the same order, 0 is chance.",
+           chance=Chance(0.0, "the confidence ranks the items by risk"),
            advice=_ADVICE, interval="linear", units_with="mean_risk"),
     Metric("image_failure", "kendall", "correlation", "higher", (-1.0, 1.0), "Kendall 1945 (τ-b)",
            _CONSTANT, _of_one_set(ranked_items.kendall),
            label="Kendall's τ",
            meaning="Pairs of items in the right order less those in the wrong one, as a share.",
+           chance=Chance(0.0, "the confidence ranks the items by risk"),
            advice=_ADVICE, interval="linear", units_with="mean_risk"),
     Metric("image_failure", "mean_risk", "risk", "lower", (None, None), "docs/metrics.md, Images",
            _NONE, lambda risks: sum(risks) / len(risks) if risks else None,

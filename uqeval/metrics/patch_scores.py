@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import RANKING, Metric, set_value
+from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,6 +93,12 @@ def surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
     return None if half is None else 2.0 * half
 
 
+def _best_surplus(record: Mapping[str, Any]) -> float | None:
+    """Return 2·std(certain): the Surplus at phi = 1."""
+    certain = record.get("p_certain")
+    return None if certain is None else 2.0 * math.sqrt(certain * (1 - certain))
+
+
 _M, _S = "Mukhoti & Gal 2018", "Ma et al. 2024"
 _NONE = "no patch"
 _ONE_ACCURACY = "all patches are accurate, or none is"
@@ -143,6 +149,7 @@ METRICS = (
            label="Surplus", headline=1,
            meaning="How much better the uncertainty finds errors than chance; 0 is chance, below 0"
            " is worse.",
+           chance=Chance(0.0, "the uncertainty finds inaccurate patches", _best_surplus),
            advice=RANKING, interval="linear"),
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
            _ONE_ACCURACY, half_surplus,
@@ -185,6 +192,7 @@ OF_CURVES = (
         formula=peak,
         label="highest Surplus",
         column="best Surplus",
+        chance=None,
         headline=0,
         meaning="The highest Surplus over all thresholds.",
         advice=RANKING,
@@ -196,6 +204,7 @@ OF_CURVES = (
         formula=surplus_auc,
         label="area under the Surplus",
         column="Surplus AUC",
+        chance=None,
         headline=0,
         meaning="Area under the curve of the Surplus over all thresholds.",
         advice=RANKING,

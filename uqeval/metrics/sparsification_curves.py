@@ -7,11 +7,11 @@ against the oracle that removes the largest errors first.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._contract import RANKING, Metric, set_value
+from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,6 +169,18 @@ def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     return sums
 
 
+def _best_gain(record: Mapping[str, Any]) -> float | None:
+    """Return the AURG of the best possible order.
+
+    None for the Brier score: it depends on the probabilities, as the uncertainty does, so 0 is not
+    the score of chance.
+    """
+    gained, left = record.get("aurg"), record.get("ause")
+    if record.get("error") == "brier" or gained is None or left is None:
+        return None
+    return float(gained + left)
+
+
 METRICS = (
     Metric("sparsification", "ause", "area", "lower", (0.0, None), "Gustafsson et al. 2020, §4.2",
            ZERO, lambda curves: curves.ause,
@@ -180,6 +192,7 @@ METRICS = (
            ZERO, lambda curves: curves.aurg,
            label="AURG", headline=2,
            meaning="Area gained over removing pixels at random; below 0 is worse than random.",
+           chance=Chance(0.0, "the uncertainty finds large errors", _best_gain),
            advice=RANKING, interval="draws"),
 )  # fmt: skip
 

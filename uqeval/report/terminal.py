@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
@@ -9,6 +11,7 @@ from rich.table import Table as RichTable
 
 from uqeval.errors import printable
 from uqeval.records.report import Report
+from uqeval.report.findings import Finding, findings_of
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Table, text_table
 
@@ -68,8 +71,18 @@ def show(report: Report, console: Console) -> None:
             table = turned(table)
         for part in split(table, console.width):
             print_table(part, console)
+    show_findings(findings_of(report), console)
     if report.partial:
         console.print("[bold yellow]partial:[/] not all items were evaluated; a gate refuses this.")
+
+
+def show_findings(findings: Sequence[Finding], console: Console) -> None:
+    """Print the findings, one a paragraph, wrapped at words."""
+    for found in findings:
+        text = f"[bold]{escape(found.title)}:[/] {escape(printable(found.text))}"
+        console.print(text, highlight=False)
+    if findings:
+        console.print()
 
 
 def print_table(table: Table, console: Console) -> None:

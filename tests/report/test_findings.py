@@ -1,0 +1,172 @@
+"""The sentences about a report claim what its intervals support, and no more."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from family_reports import of_classes, of_video
+from rich.console import Console
+from small_report import report
+
+import uqeval
+from uqeval.metrics import FAMILIES
+from uqeval.records.report import Report
+from uqeval.report.findings import findings_of
+from uqeval.report.terminal import show_findings
+
+CLASSES = [{"class": i, "name": n, "iou": v} for i, (n, v) in enumerate(
+    [("road", 0.9), ("pole", 0.1), ("sky", 0.8)])]  # fmt: skip
+
+
+def interval(low: float, high: float) -> dict[str, Any]:
+    return {"level": 0.95, "low": low, "high": high, "units": {"name": "item", "drawn": 40}}
+
+
+def sentences(**changes: Any) -> dict[str, str]:
+    """The findings of a report of 40 items, by title."""
+    items = [{"name": str(i)} for i in range(40)]
+    own = report(**{"items": items, "settings": {"intervals": {"units": 40}}} | changes)
+    return {found.title: found.text for found in findings_of(own)}
+
+
+def failure(value: float, **ends: tuple[float, float]) -> dict[str, Any]:
+    intervals = {f"failure.{name}": interval(*own) for name, own in ends.items()}
+    return {"results": {"failure": {"auroc": value}}, "intervals": intervals}
+
+
+def test_better_than_chance_needs_an_interval_that_excludes_chance() -> None:
+    text = sentences(**failure(0.9, auroc=(0.88, 0.92)))["Strongest finding"]
+    assert text == (
+        "The uncertainty finds wrong pixels better than chance: AUROC is 0.900 (95 % interval "
+        "0.880 to 0.920), and chance is 0.5."
+    )
+    wide = sentences(**failure(0.7, auroc=(0.45, 0.9)))
+    assert "too wide to tell it from chance" in wide["Strongest finding"]
+    assert wide["Next"] == FAMILIES["failure"].metrics[0].advice
+    alone = sentences(**failure(0.9))
+    assert "may not hold for other items" in alone["Strongest finding"]
+    assert "better than" not in alone["Strongest finding"] and "--ci" in alone["Next"]
+
+
+def test_worse_than_chance() -> None:
+    found = sentences(**failure(0.3, auroc=(0.25, 0.35)))
+    assert found["Strongest finding"].startswith("The uncertainty finds wrong pixels worse than")
+    assert found["Next"] == FAMILIES["failure"].metrics[0].advice
+
+
+def test_a_small_difference_from_chance_is_close_to_chance() -> None:
+    """Beyond the interval, but of no use; a score whose interval covers chance goes first."""
+    text = sentences(**failure(0.53, auroc=(0.52, 0.54)))["Strongest finding"]
+    assert "close to chance" in text and "too small to rely on" in text
+    both = failure(0.53, auroc=(0.52, 0.54), fpr95=(0.93, 0.96))
+    both["results"]["failure"]["fpr95"] = 0.945
+    assert sentences(**both)["Strongest finding"].startswith("FPR95 is close to chance")
+
+
+def test_the_number_of_candidates_widens_intervals() -> None:
+    """Of one score, the interval excludes chance; of the best of two, it does not."""
+    one = failure(0.6, auroc=(0.505, 0.695))
+    assert "better than chance" in sentences(**one)["Strongest finding"]
+    two = failure(0.6, auroc=(0.505, 0.695), fpr95=(0.5, 1.0))
+    two["results"]["failure"]["fpr95"] = 0.8
+    assert "better than chance" not in sentences(**two)["Strongest finding"]
+
+
+def segmentation(pole: tuple[float, float] | None) -> dict[str, Any]:
+    intervals = {"segmentation.miou": interval(0.55, 0.65)}
+    if pole is not None:
+        intervals["segmentation.per_class.pole.iou"] = interval(*pole)
+    return {"results": {"segmentation": {"miou": 0.6, "per_class": CLASSES}},
+            "intervals": intervals}  # fmt: skip
+
+
+def test_the_weakest_class_lies_beyond_the_interval_of_the_whole() -> None:
+    found = sentences(**segmentation((0.05, 0.2)))
+    assert found["Weakest part"] == (
+        "The weakest class is pole: IoU is 0.100 (95 % interval 0.050 to 0.200), the lowest of 3 "
+        "classes; mIoU of all is 0.600 (95 % interval 0.550 to 0.650)."
+    )
+    assert "pole" in found["Next"]
+    for pole in ((0.0, 0.6), None):
+        found = sentences(**segmentation(pole))
+        assert "The weakest" not in found["Weakest part"] and "pole" not in found["Next"]
+    assert "does not show" in found["Weakest part"]
+
+
+def test_slices_go_before_classes_and_small_ones_do_not_count() -> None:
+    own = segmentation((0.05, 0.2))
+    night = {"items": 20, "results": {"segmentation": {"miou": 0.4}},
+             "intervals": {"segmentation.miou": interval(0.38, 0.42)}}  # fmt: skip
+    text = sentences(**own, slices={"light=night": night})["Weakest part"]
+    assert text.startswith("The slice light=night is weaker than the whole set: mIoU is 0.400")
+    small = {"light=night": night | {"small": True}}
+    assert "class is pole" in sentences(**own, slices=small)["Weakest part"]
+
+
+def test_a_region_is_compared_with_the_whole_image() -> None:
+    own = segmentation(None)
+    own["results"]["segmentation@boundary:3"] = {"miou": 0.3}
+    own["intervals"]["segmentation@boundary:3.miou"] = interval(0.28, 0.32)
+    text = sentences(**own)["Weakest part"]
+    assert text.startswith("The region boundary:3 is weaker than the whole set")
+
+
+def test_names_of_data_stay_printable() -> None:
+    rows = [CLASSES[0], CLASSES[1] | {"name": "po\u202ele"}]
+    own = {"segmentation": {"miou": 0.6, "per_class": rows}}
+    assert "\u202e" not in sentences(results=own)["Weakest part"]
+
+
+def test_a_gap_of_calibration_has_its_advice() -> None:
+    own = {"results": {"calibration": {"ece": 0.08}},
+           "intervals": {"calibration.ece": interval(0.07, 0.09)}}  # fmt: skip
+    found = sentences(**own)
+    assert found["Strongest finding"].startswith("ECE is 0.080") and "temperature" in found["Next"]
+    own["intervals"]["calibration.ece"] = interval(0.01, 0.15)
+    assert "baseline" in sentences(**own)["Next"]
+    few = sentences(**own, settings={"intervals": {"units": 3, "unit": "batch"}})["Next"]
+    assert "from 3 batches" in few
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_random_noise_is_close_to_chance_and_not_alarming(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    if kind == "classes":
+        probs = rng.dirichlet(np.ones(4), size=(8, 3, 32, 32)).transpose(0, 1, 4, 2, 3)
+        labels = rng.integers(0, 4, (8, 32, 32)).astype(np.uint8)
+        own = uqeval.evaluate(probs.astype(np.float32), labels, ["failure"], ci=0.95, draws=100)
+    else:
+        target = rng.normal(size=(8, 32, 32)).astype(np.float32)
+        std = np.exp(rng.normal(size=target.shape)).astype(np.float32)
+        arrays = {"mean": np.zeros_like(target), "std": std, "target": target}
+        own = uqeval.evaluate(arrays, None, ["sparsification"], ci=0.95, draws=100)
+    first, *others = findings_of(own)
+    assert "is close to chance" in first.text and "does not show" in first.text
+    for found in (first, *others):
+        for alarming in ("worse", "weaker than the whole set:", "fails", "The weakest"):
+            assert alarming not in found.text.replace("clearly weaker than the whole set:", "")
+
+
+@pytest.mark.parametrize("own", [of_classes(), of_video()], ids=["classes", "video"])
+def test_the_terminal_shows_the_findings_of_every_kind(own: Report) -> None:
+    file = io.StringIO()
+    show_findings(findings_of(own), Console(file=file, width=2000))
+    assert len(findings_of(own)) > 1
+    for found in findings_of(own):
+        assert f"{found.title}: {found.text}" in file.getvalue()
+        assert found.text.endswith(".") and len(found.text) < 400
+
+
+def test_every_chance_is_a_claim_in_the_range_of_its_metric() -> None:
+    metrics = [m for family in FAMILIES.values() for m in family.metrics if m.chance]
+    assert len(metrics) > 5
+    for metric in metrics:
+        assert metric.chance is not None and metric.direction and metric.advice
+        low, high = metric.range
+        assert (low is None or low <= metric.chance.value) and (
+            high is None or metric.chance.value <= high
+        )
+        assert metric.chance.claim[0].islower() and not metric.chance.claim.endswith(".")

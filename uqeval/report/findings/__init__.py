@@ -1,0 +1,37 @@
+"""Three sentences about a report: its strongest finding, its weakest part, what to do next.
+
+Each follows from a rule over the records of metrics: direction, range, chance level, advice. A
+sentence claims a difference only if the interval excludes its absence, after an adjustment for the
+number of scores that the sentence was chosen from (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from uqeval.records.report import Report
+from uqeval.report.findings.advice import advice
+from uqeval.report.findings.strongest import strongest
+from uqeval.report.findings.weakest import weakest
+
+if TYPE_CHECKING:
+    from uqeval.gate import Judgement
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence, its heading, and the family of the page that has the score; empty for none."""
+
+    title: str
+    text: str
+    family: str = ""
+
+
+def findings_of(report: Report, judgement: Judgement | None = None) -> list[Finding]:
+    """Return at most three findings; `judgement`: verdicts on this report alone."""
+    first, unproven = strongest(report)
+    second, weak = weakest(report)
+    third = advice(report, judgement, unproven, weak)
+    found = (("Strongest finding", first), ("Weakest part", second), ("Next", third))
+    return [Finding(title, *own) for title, own in found if own is not None]

@@ -1,0 +1,56 @@
+"""What to do next: the first advice that a report and its verdicts support."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uqeval.errors import printable
+from uqeval.glossary import metric_of
+from uqeval.records.intervals import plural
+from uqeval.records.report import Report
+from uqeval.report.findings.scores import Score, described, whole_scores
+
+if TYPE_CHECKING:
+    from uqeval.gate import Judgement, Verdict
+    from uqeval.metrics import Metric
+
+#: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
+_GAP = 0.02
+#: Intervals from fewer units may be too narrow (docs/intervals.md).
+_FEW = 30
+
+
+def advice(
+    report: Report, judgement: Judgement | None, unproven: Metric | None, weak: Score | None
+) -> tuple[str, str] | None:
+    """Return the first advice that the report supports."""
+    failed = [v for v in judgement.verdicts if v.counts_as == "fail"] if judgement else []
+    for verdict in failed:
+        if (metric := _metric_of_rule(verdict)) is not None and metric.advice:
+            return f"{verdict.address} fails its rule. {metric.advice}", metric.family
+    if unproven is not None:
+        return unproven.advice, unproven.family
+    if weak is not None:
+        look = f"Look at the worst items of {printable(weak.part)}, and add data like them."
+        return f"{look} uqeval select REPORT ranks the items to label.", weak.metric.family
+    for score in whole_scores(report):
+        if score.metric.interval == "gaps" and (score.ends() or (0.0,))[0] > _GAP:
+            return f"{described(score)}. {score.metric.advice}", score.metric.family
+    if not report.results or "sweep" in report.results:
+        return None
+    if len(report.items) < 2:
+        return "Evaluate more items: one item has no interval, so it says nothing of others.", ""
+    if not report.intervals:
+        return "Add --ci 0.95: intervals show how far the scores may move on other items.", ""
+    drawn = report.settings.get("intervals") or {}
+    units = drawn.get("units")
+    if isinstance(units, int) and units < _FEW:
+        count = f"{units} {plural(str(drawn.get('unit', 'item')), units)}"
+        return f"Evaluate more items: intervals from {count} may be too narrow.", ""
+    return "Keep this report as a baseline, and set limits: uqeval gate REPORT RULES.", ""
+
+
+def _metric_of_rule(verdict: Verdict) -> Metric | None:
+    family = verdict.address.metric
+    fields = verdict.address.fields
+    return metric_of(family, ".".join(fields)) or metric_of(family, fields[-1])

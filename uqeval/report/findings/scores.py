@@ -1,0 +1,95 @@
+"""Scores that findings are about: of the whole set, with intervals, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from uqeval.glossary import headlines, metric_of
+from uqeval.keys import Key, family_of
+from uqeval.records.intervals import interval
+from uqeval.records.report import Report
+from uqeval.report.tables.table import format_number
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Metric
+
+
+@dataclass(frozen=True)
+class Score:
+    """A value of a report, with its interval and what it is called.
+
+    `part`: the class, slice or region that it is of, in words; empty for the whole set.
+    """
+
+    metric: Metric
+    label: str
+    value: float
+    interval: Mapping[str, Any] | None
+    record: Mapping[str, Any]
+    part: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the value with its interval: `0.904 (95 % interval 0.890 to 0.917)`."""
+        if self.interval is None:
+            return number(self.value)
+        low, high = number(self.interval["low"]), number(self.interval["high"])
+        about = "about " if self.interval.get("approximate") else ""
+        return f"{number(self.value)} ({_level(self.interval)} interval {about}{low} to {high})"
+
+    def ends(self, chosen_from: int = 1) -> tuple[float, float] | None:
+        """Return the interval, widened for a score that is chosen from several."""
+        if self.interval is None:
+            return None
+        level = self.interval.get("level") or 0.95
+        normal = NormalDist()
+        factor = normal.inv_cdf(1 - (1 - level) / 2 / chosen_from)
+        factor /= normal.inv_cdf((1 + level) / 2)
+        low, high = self.interval["low"], self.interval["high"]
+        return self.value - factor * (self.value - low), self.value + factor * (high - self.value)
+
+
+def number(value: float) -> str:
+    """Return a number for a sentence: three digits after the point, or four significant ones."""
+    return format_number(float(value), 3) if abs(value) < 10 else f"{value:.4g}"
+
+
+def _level(record: Mapping[str, Any]) -> str:
+    return f"{100 * (record.get('level') or 0.95):.4g} %"
+
+
+def described(score: Score) -> str:
+    """Return a score in words: `AUROC is 0.904 (95 % interval 0.890 to 0.917)`."""
+    return f"{score.label} is {score.text}"
+
+
+def whole_scores(report: Report) -> Iterator[Score]:
+    """Yield the headline scores of the first variant of each family, of whole images."""
+    seen = set()
+    for key, record in report.results.items():
+        family = family_of(key)
+        if family in seen or Key.parse(key).region is not None:
+            continue
+        seen.add(family)
+        yield from headline_scores(family, key, record, report.intervals)
+
+
+def headline_scores(
+    family: str, key: str, record: Mapping[str, Any], intervals: Mapping[str, Any], part: str = ""
+) -> Iterator[Score]:
+    for field in headlines(family):
+        metric, value = metric_of(family, field), record.get(field)
+        if metric is not None and isinstance(value, int | float):
+            found = interval(intervals, key, [field])
+            yield Score(metric, metric.label, float(value), found, record, part)
+
+
+def first_keys(report: Report) -> list[str]:
+    keys: dict[str, str] = {}
+    for key in report.results:
+        if Key.parse(key).region is None:
+            keys.setdefault(family_of(key), key)
+    return list(keys.values())

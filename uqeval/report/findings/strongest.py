@@ -1,0 +1,119 @@
+"""The strongest finding: whether scores are better than chance, close to it, or worse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from uqeval.glossary import families
+from uqeval.records.report import Report
+from uqeval.report.findings.scores import Score, described, whole_scores
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Metric
+
+#: A score closer to chance than this share of the way to the best score is close to chance.
+_CLOSE = 0.1
+
+
+def strongest(report: Report) -> tuple[tuple[str, str] | None, Metric | None]:
+    """Return the sentence with its family; and the metric that does not show what it should."""
+    scores = [score for score in whole_scores(report) if _best(score) is not None]
+    if not scores:
+        return first_score(report), None
+    count = len(scores)
+    better = [s for s in scores if (_skill(s, count)[0] or 0) > 0 and _skill(s)[1] > _CLOSE]
+    worse = [s for s in scores if (_skill(s, count)[2] or 0) < 0 and _skill(s)[1] < -_CLOSE]
+    if better and (not worse or _clearest(better) >= _clearest(worse)):
+        best = max(better, key=lambda s: _skill(s)[0] or 0)
+        return (_certain_text(best, "better"), best.metric.family), None
+    if worse:
+        worst = min(worse, key=lambda s: _skill(s)[2] or 0)
+        return (_certain_text(worst, "worse"), worst.metric.family), worst.metric
+    close = [s for s in scores if abs(_skill(s)[1]) <= _CLOSE]
+    if close:
+        first = next((s for s in close if _covers_chance(s)), close[0])
+        return (_close_text(first), first.metric.family), first.metric
+    first = max(scores, key=lambda s: abs(_skill(s)[1]))
+    unproven = first.metric if first.interval is not None or _skill(first)[1] < 0 else None
+    return (_unproven_text(first), first.metric.family), unproven
+
+
+def _best(score: Score) -> float | None:
+    """Return the best possible value; None where the score has no level of chance."""
+    chance = score.metric.chance
+    if chance is None:
+        return None
+    if chance.best is not None:
+        best = chance.best(score.record)
+    else:
+        best = score.metric.range[score.metric.direction == "higher"]
+    return None if best is None or best == chance.value else best
+
+
+def _skill(score: Score, chosen_from: int = 1) -> tuple[float | None, float, float | None]:
+    """Return lower end, value and upper end on a scale of 0 (chance) to 1 (best)."""
+    best, chance = _best(score), score.metric.chance
+    assert best is not None and chance is not None
+    value, *ends = (
+        (own - chance.value) / (best - chance.value)
+        for own in (score.value, *(score.ends(chosen_from) or ()))
+    )
+    return (min(ends), value, max(ends)) if ends else (None, value, None)
+
+
+def _covers_chance(score: Score) -> bool:
+    """Return whether the interval does not exclude chance."""
+    low, _, high = _skill(score)
+    return low is None or high is None or low <= 0 <= high
+
+
+def _clearest(scores: Sequence[Score]) -> float:
+    return max(min(abs(_skill(s)[0] or 0), abs(_skill(s)[2] or 0)) for s in scores)
+
+
+def _claim(score: Score) -> str:
+    return score.metric.chance.claim if score.metric.chance else ""
+
+
+def _and_chance(score: Score) -> str:
+    return f"and chance is {score.metric.chance.value:g}" if score.metric.chance else ""
+
+
+def _certain_text(score: Score, way: str) -> str:
+    """Return the sentence about a score whose interval excludes chance."""
+    claim = _claim(score)
+    return (
+        f"{claim[:1].upper()}{claim[1:]} {way} than chance: {described(score)}, "
+        f"{_and_chance(score)}."
+    )
+
+
+def _close_text(score: Score) -> str:
+    text = f"{score.label} is close to chance: it is {score.text}, {_and_chance(score)}."
+    if _covers_chance(score):
+        return f"{text} This does not show that {_claim(score)}."
+    return f"{text} The difference is too small to rely on."
+
+
+def _unproven_text(score: Score) -> str:
+    """Return the sentence about a score away from chance, without an interval that excludes it."""
+    text = f"{described(score)}, {_and_chance(score)}."
+    if score.interval is not None:
+        return f"{text} The interval is too wide to tell it from chance."
+    if _skill(score)[1] > 0:
+        text = f"On these items, {_claim(score)}: {text}"
+    return f"{text} Without an interval, this may not hold for other items."
+
+
+def first_score(report: Report) -> tuple[str, str] | None:
+    """Return the first score that ranks items, without a judgement: there is no chance level."""
+    scores = list(whole_scores(report))
+    if not scores:
+        return None
+    score = next((s for s in scores if families()[s.metric.family].display.ranks_items), scores[0])
+    best = score.metric.range[score.metric.direction == "higher"]
+    of_best = "" if best is None else f", where {best:g} is best"
+    meaning = score.metric.meaning
+    text = f"{described(score)}{of_best}. {score.label}: {meaning[:1].lower()}{meaning[1:]}"
+    return text, score.metric.family

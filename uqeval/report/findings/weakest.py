@@ -1,0 +1,144 @@
+"""The weakest part: the slice, class or region that is weaker than the whole set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from uqeval.errors import printable
+from uqeval.glossary import class_field, headlines, label, metric_of
+from uqeval.keys import Key, family_of
+from uqeval.records.intervals import class_of, interval
+from uqeval.records.report import Report
+from uqeval.report.findings.scores import (
+    Score,
+    described,
+    first_keys,
+    headline_scores,
+    whole_scores,
+)
+
+
+def weakest(report: Report) -> tuple[tuple[str, str] | None, Score | None]:
+    """Return the sentence with its family; and the part that is weaker beyond its interval."""
+    wholes = {(s.metric.family, s.metric.field): s for s in whole_scores(report)}
+    kinds = {"slice": _slices(report), "class": _classes(report), "region": _regions(report)}
+    lowest: tuple[str, Score, Score, int] | None = None
+    for kind, scores in kinds.items():
+        for own in scores.values():
+            whole = wholes.get((own[0].metric.family, own[0].metric.field))
+            if whole is None:
+                continue
+            weak = _weakest_of(own, whole)
+            if _gap(whole, weak.value) <= 0:
+                continue
+            lowest = lowest or (kind, weak, whole, len(own))
+            if _separated(weak, whole, len(own)):
+                return (_weak_text(kind, weak, whole, len(own)), weak.metric.family), weak
+    if lowest is None:
+        return None, None
+    kind, weak, whole, count = lowest
+    return (_not_weaker_text(kind, weak, whole, count), weak.metric.family), None
+
+
+def _weakest_of(scores: list[Score], whole: Score) -> Score:
+    return max(scores, key=lambda score: _gap(whole, score.value))
+
+
+def _gap(whole: Score, value: float) -> float:
+    """Return how much worse a value is than that of the whole set."""
+    return (whole.value - value) * (1 if whole.metric.direction == "higher" else -1)
+
+
+def _separated(weak: Score, whole: Score, chosen_from: int) -> bool:
+    """Return whether the interval of the part, widened, lies beyond that of the whole set."""
+    own, of_whole = weak.ends(chosen_from), whole.ends()
+    if own is None or of_whole is None:
+        return False
+    return own[1] < of_whole[0] if whole.metric.direction == "higher" else own[0] > of_whole[1]
+
+
+def _extreme(score: Score) -> str:
+    return "lowest" if score.metric.direction == "higher" else "highest"
+
+
+def _number_of(kind: str, count: int) -> str:
+    plural = {"class": "classes"}.get(kind, f"{kind}s")
+    return f"{count} {plural}"
+
+
+def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
+    name, of_all = printable(weak.part), f"{whole.label} of all is {whole.text}"
+    if count == 1:
+        return f"The {kind} {name} is weaker than the whole set: {described(weak)}; {of_all}."
+    which = f"{_extreme(weak)} of {_number_of(kind, count)}"
+    return f"The weakest {kind} is {name}: {described(weak)}, the {which}; {of_all}."
+
+
+def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:
+    name = printable(weak.part)
+    extreme = f"the {_extreme(weak)} {weak.label} is {weak.text}, of {name}"
+    of_all = f"that of all is {whole.text}"
+    if weak.interval is None or whole.interval is None:
+        return (
+            f"Of {_number_of(kind, count)}, {extreme}; {of_all}. Without intervals, this does not "
+            f"show that the {kind} is weaker."
+        )
+    return f"No {kind} is clearly weaker than the whole set: {extreme}; {of_all}."
+
+
+_Scores = dict[tuple[str, str], list[Score]]
+
+
+def _add(scores: _Scores, score: Score) -> None:
+    scores.setdefault((score.metric.family, score.label), []).append(score)
+
+
+def _slices(report: Report) -> _Scores:
+    """Return the headline scores of slices of enough units, by score."""
+    found: _Scores = {}
+    for name, own in report.slices.items():
+        if not isinstance(own, dict) or own.get("small"):
+            continue
+        for key, record in (own.get("results") or {}).items():
+            if key in first_keys(report) and isinstance(record, dict):
+                intervals = own.get("intervals") or {}
+                for score in headline_scores(family_of(key), key, record, intervals, str(name)):
+                    if score.metric.direction:
+                        _add(found, score)
+    return found
+
+
+def _regions(report: Report) -> _Scores:
+    found: _Scores = {}
+    for key, record in report.results.items():
+        parsed = Key.parse(key)
+        if parsed.region is not None and str(parsed.of(None)) in first_keys(report):
+            for score in headline_scores(
+                parsed.family, key, record, report.intervals, parsed.region
+            ):
+                if score.metric.direction:
+                    _add(found, score)
+    return found
+
+
+def _classes(report: Report) -> _Scores:
+    """Return the first headline of each family by class."""
+    found: _Scores = {}
+    for key in first_keys(report):
+        family, held = family_of(key), report.results[key].get("per_class")
+        rows: list[Mapping[str, Any]] = held if isinstance(held, list) else []
+        for field in headlines(family)[:1]:
+            metric, of_class = metric_of(family, field), class_field(family, field)
+            for row in rows:
+                value = row.get(of_class)
+                if metric is None or not metric.direction or not isinstance(value, int | float):
+                    continue
+                if not isinstance(row.get("class"), int):  # patches of several classes
+                    continue
+                ends = interval(report.intervals, key, ["per_class", class_of(rows, row), of_class])
+                name = str(row.get("name", row["class"]))
+                name = f"class {name}" if name == str(row["class"]) else name
+                text = label(family, of_class)
+                _add(found, Score(metric, text, float(value), ends, row, name))
+    return found
