@@ -82,3 +82,20 @@ def test_forms_of_a_store_are_compared(
     errors = formats.errors(scores)
     assert 0 < errors["uint16"]["calibration.brier"] < errors["float16"]["calibration.brier"]
     assert "uint16 zstd 4, one shard an item" in capsys.readouterr().out
+
+
+def test_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's part of a run whose workers are made up."""
+    from benchmarks import scale
+
+    monkeypatch.setattr(scale, "HEIGHT", 16)
+    monkeypatch.setattr(scale, "WIDTH", 32)
+    row = scale.client(250, "pavpu", False)
+    assert row["items"] == 250 and row["sent_bytes_an_item"] > 0 and row["states_mb"] is None
+    one, eight = (
+        scale.predicted(10**6, 1.6e9, workers, 8, float("inf"), scale.Machine())
+        for workers in (1, 8)
+    )
+    assert one["hours"] == pytest.approx(8 * eight["hours"], rel=1e-3)
+    store_bound = scale.predicted(10**6, 1.6e9, 512, 8, 1e9, scale.Machine())
+    assert store_bound["hours"] == pytest.approx(1.6e6 / 3600, rel=1e-3)
