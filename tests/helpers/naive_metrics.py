@@ -149,6 +149,29 @@ class Images:
 
 
 @dataclass(frozen=True, eq=False)
+class Masked:
+    """Class predictions as `Classes`, and masks [item, y, x] of the pixels that are out."""
+
+    classes: Classes
+    masks: Any
+
+    @functools.cached_property
+    def ood(self) -> dict[str, Any]:
+        own = self.classes
+        known, out = own.labels != VOID, self.masks > 0
+        confidence, prediction = own.map("confidence").astype("f4"), own.map("prediction")
+        valid = known & ~out
+        hit = (prediction == own.labels)[valid]
+        inside = np.where(valid, own.labels, VOID)
+        return {
+            "bravo": naive_ood.bravo(
+                naive.segmentation(inside, prediction, own.probs.shape[2])["miou"],
+                confidence[valid], hit, confidence[known & ~out], confidence[known & out],
+            )
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
 class Sets:
     """Probabilities [item, sample, class, y, x] in-distribution, and out of it."""
 
@@ -266,9 +289,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "image_failure": (
         "aurc", "e_aurc", "augrc", "auroc", "spearman", "kendall", "mean_risk",
     ),
-    "ood": tuple(
-        f"{part}{name}" for part in ("", "images.")
-        for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error")
+    "ood": (
+        "auroc", "aupr_in", "aupr_out", "fpr95", "detection_error", "images.auroc",
+        "images.aupr_in", "images.aupr_out", "images.fpr95", "images.detection_error",
+        "bravo.bravo_index", "bravo.semantic", "bravo.ood",
     ),
     "sparsification": ("ause", "aurg"),
     "regression": (

@@ -33,3 +33,39 @@ def ood(inside: Any, outside: Any) -> dict[str, Any]:
         "fpr95": naive_ranked.fpr95(score, out),
         "detection_error": detection_error(inside, outside),
     }
+
+
+def harmonic_mean(values: Sequence[float]) -> float:
+    """Return n/Σ 1/x."""
+    return len(values) / sum(1 / value for value in values)
+
+
+def bravo(miou: float, confidence: Any, hit: Any, inside: Any, outside: Any) -> dict[str, Any]:
+    """The scores of the BRAVO challenge: of valid pixels, and of pixels in and out of the mask."""
+    sure = [float(c) for c in confidence]
+    right = [bool(h) for h in hit]
+    bins: dict[int, list[float]] = {}
+    for c, h in zip(sure, right, strict=True):
+        k = max(i for i in range(15) if c >= i / 15)
+        bins.setdefault(k, []).append(c - h)
+    ece = sum(abs(sum(own)) for own in bins.values()) / len(sure)
+    doubt = [-c for c in sure]
+    wrong = [not h for h in right]
+    semantic = {
+        "miou": miou,
+        "ece": ece,
+        "auroc": naive_ranked.auroc(doubt, wrong),
+        "aupr_success": naive_ranked.average_precision(sure, right),
+        "aupr_error": naive_ranked.average_precision(doubt, wrong),
+        "fpr95": naive_ranked.fpr95(sure, right),
+    }
+    own = ood([-float(c) for c in inside], [-float(c) for c in outside])
+    found = {"ood_auroc": own["auroc"], "ood_aupr": own["aupr_out"], "ood_fpr95": own["fpr95"]}
+    means = [
+        harmonic_mean([1 - v if name in ("ece", "fpr95", "ood_fpr95") else v
+                       for name, v in scores.items()])
+        for scores in (semantic, found)
+    ]  # fmt: skip
+    return semantic | found | {
+        "semantic": means[0], "ood": means[1], "bravo_index": harmonic_mean(means),
+    }  # fmt: skip

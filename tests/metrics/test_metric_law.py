@@ -62,6 +62,11 @@ TOLERANCE = {
 DEFINED_WITHOUT_PIXELS = {"calibration.temperature.value": "no_errors"}
 
 
+def kind_of(metric: Metric) -> str:
+    """The kind of data that a metric is measured on."""
+    return "masked" if metric.field.startswith("bravo.") else KINDS[metric.family]
+
+
 def shuffled(values: Any, seed: int) -> Any:
     """Another order of the flat values."""
     return np.random.default_rng(seed).permutation(values.reshape(-1)).reshape(values.shape)
@@ -166,6 +171,18 @@ def images(worse: str = "") -> naive_metrics.Images:
 
 
 @functools.cache
+def masked(worse: str = "") -> naive_metrics.Masked:
+    """Classes with less certain squares, which the masks mark."""
+    own = classes("errors") if worse else classes()
+    masks = np.zeros(own.labels.shape, "u1")
+    masks[:, 4:12, 5:15] = 1
+    probs = own.probs.astype("f8")
+    flat = probs**0.5 if not worse else probs**3
+    probs = np.where(masks[:, None, None] > 0, flat / flat.sum(axis=2, keepdims=True), probs)
+    return naive_metrics.Masked(naive_metrics.Classes(probs.astype("f4"), own.labels), masks)
+
+
+@functools.cache
 def sets(worse: str = "") -> naive_metrics.Sets:
     """Seven items in-distribution and six out of it, a little less certain."""
     rng = np.random.default_rng(5)
@@ -182,6 +199,7 @@ DATA = {
     "classes": classes,
     "images": images,
     "sets": sets,
+    "masked": masked,
     "numbers": numbers,
     "reference": reference,
     "video": film,
@@ -209,6 +227,11 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
     if kind == "sets":
         both = sets(worse)
         return uqeval.evaluate(both.inside, None, ["ood"], out=[both.outside], **options).results
+    if kind == "masked":
+        of_masks = masked(worse)
+        settings = {"ood": {"definition": "bravo"}}
+        given = of_masks.classes.probs, of_masks.classes.labels
+        return uqeval.evaluate(*given, settings, ood_mask=of_masks.masks, **options).results
     if kind == "numbers":
         values = numbers(worse)
         arrays = {"mean": values.mean, "std": values.std}
@@ -288,7 +311,7 @@ def flat(value: Any) -> list[float]:
 def wrong_value(metric: Metric, found: Found) -> str | None:
     """Return what is wrong with the value of a metric, in a run and from its states."""
     values = flat(value_of(found.results, metric)[0])
-    expected = flat(naive_metrics.ORACLES[metric.id](DATA[KINDS[metric.family]]()))
+    expected = flat(naive_metrics.ORACLES[metric.id](DATA[kind_of(metric)]()))
     tolerance = TOLERANCE.get(metric.id, 1e-9)
     if values != pytest.approx(expected, rel=tolerance, abs=1e-12, nan_ok=True):
         return f"is {values}, its oracle {expected}"
@@ -332,7 +355,7 @@ def test_all_metrics_of_a_kind_of_data(tmp_path: Path, kind: str) -> None:
     run = found(tmp_path, kind)
     worse = functools.cache(lambda how: evaluated(tmp_path, kind, how))
     messages = []
-    for metric in (own for own in METRICS if KINDS[own.family] == kind):
+    for metric in (own for own in METRICS if kind_of(own) == kind):
         special = DEFINED_WITHOUT_PIXELS.get(metric.id)
         problems = [
             wrong_value(metric, run),

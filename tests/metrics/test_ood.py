@@ -186,3 +186,24 @@ def test_bad_settings(settings: dict[str, Any], words: list[str]) -> None:
         uqeval.evaluate(INSIDE, None, {"ood": settings}, out=[FOG])
     for word in words:
         assert word in str(caught.value)
+
+
+def test_bravo_is_made_of_the_formulas_of_its_toolkit() -> None:
+    rng = np.random.default_rng(2)
+    labels = rng.integers(0, 3, (7, *SIZE)).astype("u1")
+    labels[:, 0] = 255
+    masks = (rng.random(labels.shape) < 0.3).astype("u1")
+    settings = {"ood": {"definition": "bravo"}}
+    report = uqeval.evaluate(INSIDE, labels, settings, ood_mask=masks)
+    own = naive_metrics.Masked(naive_metrics.Classes(INSIDE, labels), masks).ood["bravo"]
+    for name, value in own.items():
+        assert report.results["ood"]["bravo"][name] == pytest.approx(value, abs=1e-4), name
+    known, out = labels != 255, masks > 0
+    confidence, prediction = INSIDE.mean(axis=1).max(axis=1), INSIDE.mean(axis=1).argmax(axis=1)
+    hit = (prediction == labels)[known & ~out]
+    sure = confidence[known & ~out]
+    assert own["auroc"] == pytest.approx(roc_auc_score(hit, sure), abs=1e-4)
+    assert own["aupr_error"] == pytest.approx(average_precision_score(~hit, -sure), abs=1e-3)
+    assert own["ood_auroc"] == pytest.approx(
+        roc_auc_score(out[known], -confidence[known]), abs=1e-3
+    )

@@ -146,6 +146,8 @@ class Inputs:
     recipe: Recipe | None = None
     #: Of several sets of items: the set of each item.
     sets: tuple[int, ...] = ()
+    #: Of masked pixels in labelled images: how many classes there are; else 0.
+    inner_classes: int = 0
 
     def region_names(self) -> tuple[str, ...]:
         """Return the regions to evaluate, one for each id of a map. Raises `UqevalError`."""
@@ -168,7 +170,7 @@ class Inputs:
                 )
             ),
             (record.get("labels") or {}).get("path", ""), self.ignore_index,
-            all_names=self.all_names, sets=self.sets,
+            all_names=self.all_names, sets=self.sets, inner_classes=self.inner_classes,
         )  # fmt: skip
 
     def paths(self) -> list[str]:

@@ -107,6 +107,7 @@ def _open_masked(
     watch = Watch.joined([watch], [f"mask {mask.out}"], source.names)
     return dataclasses.replace(
         inputs, source=sets, class_names=("in", "out"), watch=watch,
+        inner_classes=source.classes if source.labels is not None and mask.out is None else 0,
         record=inputs.record | record | {"classes": 2},
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.maps.names import Betas, of_subset
+from uqeval.maps.names import OF_CLASSES, Betas, of_subset
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
@@ -78,6 +78,30 @@ class OneOfSets(View):
         label = maps["label"]
         is_other = (label != 0) & (label != self.number)
         return maps | {"label": np.where(is_other, np.iinfo(label.dtype).max, label)}
+
+
+@dataclass(frozen=True)
+class InDistribution(View):
+    """The classes of the pixels that are in-distribution, of a source of sets."""
+
+    @property
+    def name(self) -> str:
+        return "in-distribution"
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        return {"label", *(OF_CLASSES + name for name in names)}
+
+    def maps(self, maps: Maps) -> Maps:
+        """Return maps of classes, void outside."""
+        import numpy as np
+
+        inner = {
+            name.removeprefix(OF_CLASSES): values
+            for name, values in maps.items() if name.startswith(OF_CLASSES)
+        }  # fmt: skip
+        label = inner["label"]
+        void = np.iinfo(label.dtype).max
+        return inner | {"label": np.where(maps["label"] == 0, label, void)}
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,8 @@ class DatasetInfo:
     all_names: tuple[str, ...] | None = None
     #: Of several sets of items, such as in-distribution and others: the set of each item.
     sets: tuple[int, ...] = ()
+    #: Of masked pixels in labelled images: how many classes there are; else 0.
+    inner_classes: int = 0
 
     @property
     def labelled(self) -> Labelled:

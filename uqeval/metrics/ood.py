@@ -22,6 +22,7 @@ from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
+from uqeval.metrics.bravo import METRICS, Bravo
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings, settings_of
 
@@ -49,7 +50,7 @@ class OutOfDistribution(Evaluation[OodSettings]):
 
     @property
     def approximate(self) -> frozenset[str]:
-        return frozenset({*ood_scores.OF_FAILURE, "fpr95", "detection_error", "per_set"})
+        return frozenset({*ood_scores.OF_FAILURE, "fpr95", "detection_error", "per_set", "bravo"})
 
     @property
     def bound(self) -> float:
@@ -268,16 +269,29 @@ DISPLAY = Display(
             ),
             "An image is scored by the aggregated uncertainty of its pixels.",
         ),
+        ScoreTable(
+            "BRAVO",
+            (
+                Column("bravo.bravo_index", "BRAVO index"), Column("bravo.semantic", "semantic"),
+                Column("bravo.ood", "OOD"),
+                *(Column(f"bravo.{name}", heading) for name, heading in (
+                    ("miou", "mIoU"), ("ece", "ECE"), ("auroc", "AUROC"),
+                    ("aupr_success", "AUPR success"), ("aupr_error", "AUPR error"),
+                    ("fpr95", "FPR95"))),
+            ),
+            "Semantic scores of the pixels that the mask leaves in; higher means are better.",
+        ),
     ),
     ranks_items=False,
 )  # fmt: skip
 
 FAMILY = Family(
     "ood",
-    ood_scores.METRICS,
+    (*ood_scores.METRICS, *METRICS),
     settings_of,
     OutOfDistribution,
     OodSettings,
+    parts=(Bravo,),
     kinds=("ood",),
     about=_ABOUT,
     display=DISPLAY,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from uqeval.tallies import Uncertainty
 
 DEFINITIONS: Mapping[str, Mapping[str, Any]] = {"paper": {}, "bravo": {"uncertainty": "confidence"}}
+#: Labels of more classes do not fit into the maps of a mask.
+_MOST_CLASSES = 255
 #: How items are scored.
 _AGGREGATIONS = "mean, sum, max, pNN (p0 … p100) or patch-max"
 
@@ -76,10 +78,11 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, OodS
     for variant in settings.values():
         check_uncertainty(variant.uncertainty, info)
         check_patch(Aggregation.parse(variant.aggregation), variant.patch, info)
-        if variant.is_bravo and info.sets:
+        if variant.is_bravo and not 0 < info.inner_classes <= _MOST_CLASSES:
             raise UsageError(
-                "--definition bravo ranks invalid regions inside labelled images: give PREDS "
-                "LABELS and --ood-mask."
+                "--definition bravo ranks invalid regions inside labelled images of at most "
+                f"{_MOST_CLASSES} classes: give PREDS LABELS, and to --ood-mask a folder of masks "
+                "or a store."
             )
     aggregations = [variant.aggregation for variant in settings.values()]
     if "patch" in options and "patch-max" not in aggregations:
