@@ -124,6 +124,9 @@ def python(text: str) -> None:
         "std": rng.uniform(0.5, 2, (2, 24, 32)),
         "target": rng.normal(10, 1, (2, 24, 32)),
         "dataset": images.items(),
+        "validation": [
+            (name, image, rng.integers(0, 19, (12, 16))) for name, image in images.items()
+        ],
         "camera": [(rng.integers(0, 256, (24, 32, 3), np.uint8), np.zeros((24, 32), np.uint8))] * 2,
         "model": lambda batch: Tensor(rng.normal(size=(1, 19, 12, 16))),
     }

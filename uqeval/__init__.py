@@ -15,6 +15,7 @@ from uqeval.version import VERSION as __version__
 
 _HOMES = {
     "DataError": "uqeval.errors",
+    "Evaluator": "uqeval.usecases.evaluator",
     "OutputError": "uqeval.errors",
     "PredictionWriter": "uqeval.writer",
     "Report": "uqeval.records.report",
@@ -30,6 +31,7 @@ _HOMES = {
 }
 __all__ = [
     "DataError",
+    "Evaluator",
     "OutputError",
     "PredictionWriter",
     "Report",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
     from uqeval.records.report import Report
     from uqeval.usecases.evaluate import evaluate
+    from uqeval.usecases.evaluator import Evaluator
     from uqeval.usecases.merge import merge
     from uqeval.usecases.observe import TemporalObserver
     from uqeval.usecases.rounds.fitting import fit_shards

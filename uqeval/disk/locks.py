@@ -61,28 +61,29 @@ def clear_beside(path: Path) -> None:
     _clear(path.parent, hidden(path, "").name, re.compile("([0-9]{1,19})-[0-9]{1,19}"))
 
 
-def temporary_folder() -> tuple[Path, int]:
+def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
     """Return a new temporary folder and the descriptor of a file in it that says who owns it.
 
-    The next call removes it once the descriptor is closed and its process is gone.
+    `home`: where, by default the system's place. The next call there removes it once the descriptor
+    is closed and its process is gone.
     """
-    home = Path(tempfile.gettempdir())
+    home = Path(tempfile.gettempdir() if home is None else home)
     for folder in home.glob("uqeval-*-*"):
         match = re.match("uqeval-([0-9]{1,19})-", folder.name)
         owner_file = folder / OWNER
         place = owner_file if owner_file.exists() else folder  # its removal failed half-way
         if match and _is_left(place, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
-    folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-"))
+    folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
     owner = os.open(folder_path / OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     hold(owner)
     return folder_path, owner
 
 
 @contextmanager
-def temporary() -> Iterator[Path]:
+def temporary(home: str | Path | None = None) -> Iterator[Path]:
     """Yield a `temporary_folder` that is removed at the end."""
-    folder, owner = temporary_folder()
+    folder, owner = temporary_folder(home)
     try:
         yield folder
     finally:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
 
 #: Names of the maps in a store.
-_STORED = {"prediction": "predictions", "label": "labels"}
+STORED = {"prediction": "predictions", "label": "labels"}
 
 
 def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class _Writing:
             for item, values in zip(batch, reduced, strict=True):
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
-                    store.put(item, _STORED.get(name, name), values[name], attributes)
+                    store.put(item, STORED.get(name, name), values[name], attributes)
 
 
 def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:

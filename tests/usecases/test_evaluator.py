@@ -1,0 +1,134 @@
+"""`uqeval.Evaluator`: the bits of a store, however the items were divided; and what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.errors import DataError, OutputError, UsageError
+from uqeval.usecases import evaluator as module
+
+N, T, C = 9, 2, 3
+FAMILIES = {"pavpu": {"window": 2, "uncertainty": ["entropy", "mutual_information"]},
+            "failure": {}, "calibration": {}, "sparsification": {}}  # fmt: skip
+NAMES = [f"street {k}/a" for k in range(N)]
+
+
+def predictions() -> tuple[Any, Any]:
+    generator = np.random.default_rng(3)
+    probs = generator.dirichlet(np.ones(C), (N, T, 8, 6)).transpose(0, 1, 4, 2, 3)
+    labels = generator.integers(0, C, (N, 8, 6))
+    labels[:, 0] = 255
+    return probs.astype(np.float32), labels
+
+
+@pytest.fixture
+def evaluator(tmp_path: Path) -> Iterator[uqeval.Evaluator]:
+    with uqeval.Evaluator(["segmentation", "pavpu"], scratch=tmp_path) as evaluator:
+        yield evaluator
+
+
+def test_the_bits_of_a_store_in_any_order_from_two_processes(tmp_path: Path) -> None:
+    probs, labels = predictions()
+    order = np.random.default_rng(0).permutation(N)
+    with (
+        uqeval.Evaluator(FAMILIES, scratch=tmp_path) as first,
+        uqeval.Evaluator(FAMILIES, scratch=tmp_path) as second,
+        uqeval.Evaluator(FAMILIES, scratch=tmp_path) as idle,
+    ):
+        for own, places in ((first, order[:5]), (second, order[4:])):  # one item is in both
+            for start in range(0, len(places), 2):
+                batch = places[start : start + 2]
+                own.update(probs[batch], labels[batch], [NAMES[k] for k in batch])
+        idle.merge([second.folder, first])
+        assert (len(first), len(second), len(idle)) == (5, 5, N)
+        report = idle.report(ci=0.9)
+    expected = uqeval.evaluate(
+        {"probs": probs, "labels": labels}, None, FAMILIES, names=NAMES, ci=0.9
+    )
+    assert report.results == expected.results
+    assert report.items == expected.items
+    assert report.intervals == expected.intervals
+    assert report.warnings[-1].startswith(f"1 item came again and was left out: '{NAMES[order[4]]}")
+    assert report.inputs["predictions"][0]["path"] == report.inputs["labels"]["path"]
+    assert str(tmp_path) not in report.to_json()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_images_of_several_sizes_logits_and_more_items_after_a_report(tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    logits = [
+        generator.normal(size=(1, C, 6, 4 + 2 * (k % 2))).astype(np.float32) for k in range(4)
+    ]
+    labels = [generator.integers(0, C, (1, *one.shape[2:])) for one in logits]
+    with uqeval.Evaluator("all", kind="logits", class_names=["a", "b", "c"]) as evaluator:
+        for k in (2, 0, 3):
+            evaluator.update(logits[k], labels[k], [f"i{k}"])
+        assert [item["name"] for item in evaluator.report().items] == ["i0", "i2", "i3"]
+        assert evaluator.update(logits[1], labels[1], ["i1"]) == 1
+        report = evaluator.report()
+    assert [item["name"] for item in report.items] == ["i0", "i1", "i2", "i3"]
+    wrong = sum(int((a[0].argmax(0) != b[0]).sum()) for a, b in zip(logits, labels, strict=True))
+    pixels = sum(b.size for b in labels)
+    assert report.results["segmentation"]["pixel_accuracy"] == pytest.approx(1 - wrong / pixels)
+    assert [own["name"] for own in report.results["segmentation"]["per_class"]] == ["a", "b", "c"]
+
+
+def test_only_maps_that_are_read_are_kept(evaluator: uqeval.Evaluator) -> None:
+    probs, labels = predictions()
+    assert evaluator.update(probs[:4], labels[:4], NAMES[:4]) == 4
+    assert evaluator.scratch_bytes == 4 * 8 * 6 * (1 + 1 + 4)  # ids, labels, entropy
+    kept = {path.name for path in (evaluator.folder / "maps" / "items").glob("*/*/")}
+    assert kept == {"predictions", "labels", "entropy"}
+    assert evaluator.update(probs[:4], labels[:4], NAMES[:4]) == 0
+
+
+def test_a_bad_update_leaves_the_items_before(evaluator: uqeval.Evaluator) -> None:
+    probs, labels = predictions()
+    evaluator.update(probs[:3], labels[:3], NAMES[:3])
+    before = evaluator.report().results
+    bad = probs[3:5].copy()
+    bad[1, 0, 0, 0, 0] = np.nan
+    with pytest.raises(DataError, match="street 4/a"):
+        evaluator.update(bad, labels[3:5], NAMES[3:5])
+    with pytest.raises(DataError, match=r"1 name, probs .* expected as many items in each"):
+        evaluator.update(probs[3:5], labels[3:5], NAMES[3:4])
+    with pytest.raises(DataError, match="1 samples and 3 classes; the items before have 2 and 3"):
+        evaluator.update(probs[5:6, 0], labels[5:6], NAMES[5:6])
+    with pytest.raises(DataError, match=r"label|class"):
+        evaluator.update(probs[5:6], labels[5:6] + 100, NAMES[5:6])
+    assert len(evaluator) in (3, 4)  # the item before the bad one is good
+    if len(evaluator) == 3:
+        assert evaluator.report().results == before
+
+
+def test_a_full_disk(evaluator: uqeval.Evaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    probs, labels = predictions()
+    evaluator.update(probs[:1], labels[:1], NAMES[:1])
+    monkeypatch.setattr(module, "has_room", lambda folder, size: False)
+    with pytest.raises(OutputError, match=r"the disk is full: item 'street 1/a' takes 288 bytes"):
+        evaluator.update(probs[1:2], labels[1:2], NAMES[1:2])
+    assert len(evaluator.report().items) == 1
+
+
+def test_what_cannot_be_merged(evaluator: uqeval.Evaluator, tmp_path: Path) -> None:
+    probs, labels = predictions()
+    with pytest.raises(UsageError, match="has no items; call update first"):
+        evaluator.report()
+    evaluator.update(probs, labels, NAMES)
+    with pytest.raises(UsageError, match="is not the folder of an Evaluator, or it was closed"):
+        evaluator.merge([tmp_path])
+    with uqeval.Evaluator(["failure"], scratch=tmp_path) as other:
+        other.update(probs[:, :1], labels, NAMES)
+        with pytest.raises(UsageError, match="is of another evaluation: its samples differ"):
+            evaluator.merge([other])
+        (other.folder / "maps" / "zarr.json").write_text("[")
+        with pytest.raises(UsageError, match="was not written by an Evaluator"):
+            evaluator.merge([other])
+    with pytest.raises(UsageError, match="kind='ids'"):
+        uqeval.Evaluator(kind="ids")  # type: ignore[arg-type]

@@ -1,0 +1,299 @@
+"""Evaluate predictions inside a validation loop, without a store of samples."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from uqeval.disk.files import read_json
+from uqeval.disk.locks import temporary
+from uqeval.errors import DataError, OutputError, UsageError, cut, listed, number_of, quoted
+from uqeval.inputs.options import InputOptions
+from uqeval.stores.map_cache import has_room
+
+if TYPE_CHECKING:
+    from uqeval.inputs import Inputs
+    from uqeval.maps.reduction import Maps
+    from uqeval.records.report import Report
+    from uqeval.stores.writing.new_store import NewStore
+
+#: What a report calls the predictions.
+_PATH = "uqeval.Evaluator"
+#: Tells the folder of an evaluator from others.
+_MARK = "evaluator.json"
+
+
+class Evaluator:
+    """Evaluation of class predictions inside a validation loop, without a store of samples::
+
+        with uqeval.Evaluator({"pavpu": {"window": 8}, "failure": {}}) as evaluator:
+            for images, labels, names in loader:
+                evaluator.update(predict(images), labels, names)
+            report = evaluator.report(ci=0.95)
+
+    `metrics`: families as `uqeval.evaluate` takes them. `kind`: what `update` gets, "probs" or
+    "logits". `scratch`: a folder for temporary files (default: that of the system). Options:
+    `class_names`, `ignore_index` (255), `sum_tolerance`.
+
+    Keeps the maps that the metrics read in `folder`, never the samples: 2 bytes a pixel for
+    predicted and true class, 4 for each map of uncertainty, and 4 for each class if a metric reads
+    the mean probabilities, as `calibration` does. `scratch_bytes` says how many there are; on disk
+    they are compressed. The folder is removed by `close`, or with the process.
+
+    The report has the bits of `uqeval.evaluate` for the same items in the order of their names, in
+    a store of maps (`uqeval reduce`), however they were divided among updates and processes.
+    """
+
+    def __init__(
+        self,
+        metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = ("pavpu",),
+        *,
+        kind: Literal["probs", "logits"] = "probs",
+        scratch: str | Path | None = None,
+        class_names: Sequence[str] | None = None,
+        ignore_index: int | None = None,
+        sum_tolerance: float | None = None,
+    ) -> None:
+        if kind not in ("probs", "logits"):
+            raise UsageError(f"kind={quoted(kind)}: expected probs or logits.")
+        self._metrics, self._kind = metrics, kind
+        self._options: dict[str, Any] = {
+            "class_names": class_names, "ignore_index": ignore_index,
+            "sum_tolerance": sum_tolerance,
+        }  # fmt: skip
+        self._open = ExitStack()
+        #: Where the maps are: what `merge` takes from other processes on the same file system.
+        self.folder = self._open.enter_context(temporary(scratch))
+        (self.folder / _MARK).write_text("{}")
+        self.scratch_bytes = 0
+        #: The items in the order in which they came; the set is for look-ups.
+        self._order: list[str] = []
+        self._names: set[str] = set()
+        self._repeated: list[str] = []
+        self._store: NewStore | None = None
+        self._maps: tuple[str, ...] = ()
+        self._attributes: dict[str, Any] = {}
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder with the maps."""
+        self._open.close()
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self._names)
+
+    def update(self, probs: Any, labels: Any, names: Sequence[str]) -> int:
+        """Add items; return how many were new.
+
+        `probs` [item, sample, class, y, x], or [item, class, y, x] for one sample; `labels`
+        [item, y, x], class ids; `names`: one an item. Arrays and tensors of any framework, which
+        the caller may reuse afterwards. An item that was added before, such as the padding of a
+        distributed sampler, is left out; the report says so.
+
+        Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
+        The items added before stay.
+        """
+        from uqeval.inputs import open_inputs
+        from uqeval.stores.incoming import as_array
+
+        values, ids = as_array(probs, "probs"), as_array(labels, "labels")
+        given = [str(name) for name in names]
+        if not len(values) == len(ids) == len(given):
+            raise DataError(
+                f"an update of {number_of(len(given), 'name')}, probs {list(values.shape)} and "
+                f"labels {list(ids.shape)}; expected as many items in each."
+            )
+        new = self._new(given)
+        if not new:
+            return 0
+        own_names = [given[k] for k in new]
+        inputs = open_inputs(
+            {self._kind: values[new], "labels": ids[new]}, None,
+            InputOptions(names=own_names, **self._options),
+        )  # fmt: skip
+        if self._store is None:
+            self._plan(inputs)
+        self._check_form(inputs)
+        source = inputs.source
+        source.want(self._maps)
+        for batch in source.batches():
+            for item, maps in zip(batch, source.read(batch), strict=True):
+                self._keep(own_names[item], maps)
+        return len(new)
+
+    def _new(self, names: Sequence[str]) -> list[int]:
+        """Return the positions of names that are new; note the others."""
+        new: dict[str, int] = {}
+        for place, name in enumerate(names):
+            if name in self._names or name in new:
+                self._repeated.append(name)
+            else:
+                new[name] = place
+        return list(new.values())
+
+    def _plan(self, inputs: Inputs) -> None:
+        """Find out which maps the metrics read, from the first item as a store of maps."""
+        from uqeval.inputs import open_inputs
+        from uqeval.usecases.plans import evaluations_of, everything, families_of
+        from uqeval.usecases.reduce import reduce
+
+        first = self.folder / "first"
+        reduce(_first_item(inputs), first)
+        opened = open_inputs(str(first), None, InputOptions())
+        families = everything(opened)[0] if self._metrics == "all" else families_of(self._metrics)
+        maps = evaluations_of(opened.info(), families)[1]
+        document = json.loads((first / "zarr.json").read_text(encoding="utf-8"))
+        shutil.rmtree(first)
+        left_out = ("names", "reduced_from")
+        attributes = {k: v for k, v in document["attributes"].items() if k not in left_out}
+        self._begin(attributes | {"maps": sorted(maps | {"prediction", "label"})})
+
+    def _begin(self, attributes: dict[str, Any]) -> None:
+        from uqeval.stores.writing.new_store import NewStore
+        from uqeval.stores.zarr import writer as zw
+
+        self._attributes, self._maps = attributes, tuple(attributes["maps"])
+        self._store = NewStore(self.folder / "maps", 0, self._order, dense=False)
+        (self.folder / "maps").mkdir()
+        zw.create_group(self.folder / "maps", attributes)
+        zw.create_group(self.folder / "maps" / "items", {})
+
+    def _check_form(self, inputs: Inputs) -> None:
+        """Raise `DataError` for items of another number of samples or classes than the first."""
+        declared = self._attributes["uqeval"]
+        expected = declared["samples"], declared["classes"]
+        found = inputs.record["samples"], inputs.record["classes"]
+        if found != expected:
+            raise DataError(
+                "an update of {} samples and {} classes; the items before have {} and {}.".format(
+                    *found, *expected
+                )
+            )
+
+    def _keep(self, name: str, maps: Maps) -> None:
+        from uqeval.stores.zarr.writer import item_folder
+        from uqeval.usecases.reduce import STORED
+
+        assert self._store is not None
+        nbytes = sum(maps[kind].nbytes for kind in self._maps)
+        if not has_room(self.folder, nbytes):
+            raise OutputError(
+                f"{self.folder}: the disk is full: item {quoted(name)} takes {nbytes:,} bytes, "
+                f"{self.scratch_bytes:,} are kept. Give another folder: Evaluator(scratch=...)."
+            )
+        index = len(self._order)
+        self._order.append(name)
+        try:
+            for kind in self._maps:
+                self._store.put(index, STORED.get(kind, kind), maps[kind])
+        except BaseException:  # an interrupt, too: what is half written goes
+            self._order.pop()
+            shutil.rmtree(self.folder / "maps" / "items" / item_folder(name), ignore_errors=True)
+            raise
+        self._names.add(name)
+        self.scratch_bytes += nbytes
+
+    def merge(self, others: Iterable[Evaluator | str | Path]) -> None:
+        """Add the items of other evaluators, or of their folders, which stay as they are.
+
+        For ranks on one file system: gather `evaluator.folder` of all ranks, merge those of the
+        others into one, and close the others after that. Items that are there already are left out.
+
+        Raises `UsageError` for a folder of no evaluator, and for one of other settings.
+        """
+        for other in others:
+            folder = other.folder if isinstance(other, Evaluator) else Path(other)
+            if not (folder / _MARK).is_file():
+                raise UsageError(
+                    f"{cut(folder)}: is not the folder of an Evaluator, or it was closed; give "
+                    "evaluator.folder of one that is open."
+                )
+            if (folder / "maps" / "zarr.json").is_file():  # else it has no items
+                self._merge(folder / "maps")
+
+    def _merge(self, store: Path) -> None:
+        from uqeval.stores.zarr.writer import item_folder
+
+        attributes = _attributes_of(store)
+        if self._store is None:
+            self._begin(attributes)
+        if attributes != self._attributes:
+            own, theirs = (flat["uqeval"] | flat for flat in (self._attributes, attributes))
+            keys = sorted((own.keys() | theirs.keys()) - {"uqeval"})
+            different = [key for key in keys if own.get(key) != theirs.get(key)]
+            raise UsageError(
+                f"{store.parent}: is of another evaluation: its {listed(different)} differ. Make "
+                "all evaluators alike."
+            )
+        for group in sorted(path for path in (store / "items").iterdir() if path.is_dir()):
+            name = str(_attributes_of(group).get("name"))
+            if not self._new([name]):
+                continue
+            shutil.copytree(group, self.folder / "maps" / "items" / item_folder(name))
+            self._order.append(name)
+            self._names.add(name)
+            self.scratch_bytes += sum(f.stat().st_size for f in group.rglob("*") if f.is_file())
+
+    def report(self, **options: Any) -> Report:
+        """Return the report of all items so far; more may be added afterwards.
+
+        Options: those of `uqeval.evaluate` that do not concern reading, such as `ci`, `slices`,
+        `states`, `workers`. Raises `UsageError` if there are no items.
+        """
+        from uqeval.usecases.evaluate import evaluate
+
+        if not self._names:
+            raise UsageError("the evaluator has no items; call update first.")
+        store = self.folder / "maps"
+        report = evaluate(str(store), None, self._metrics, names=sorted(self._names), **options)
+        inputs = dict(report.inputs)
+        inputs["predictions"] = [own | {"path": _PATH} for own in inputs["predictions"]]
+        inputs["labels"] = inputs["labels"] | {"path": _PATH}
+        warnings = [text.replace(str(store), _PATH) for text in report.warnings]
+        if self._repeated:
+            warnings.append(
+                f"{number_of(len(self._repeated), 'item')} came again and "
+                f"{'was' if len(self._repeated) == 1 else 'were'} left out: "
+                f"{listed([quoted(name) for name in self._repeated], 3)}. The first of each name "
+                "is evaluated."
+            )
+        return report.model_copy(update={"inputs": inputs, "warnings": warnings})
+
+
+def _first_item(inputs: Inputs) -> Inputs:
+    """Return the same inputs with the first item alone."""
+    from dataclasses import replace
+
+    from uqeval.inputs import open_inputs
+
+    recipe = inputs.recipe
+    assert recipe is not None
+    return open_inputs(recipe.predictions, recipe.truth, replace(recipe.options, limit=1))
+
+
+def _attributes_of(group: Path) -> dict[str, Any]:
+    """Return the attributes of a group that an evaluator wrote. Raises `UsageError` for others."""
+    try:
+        document = read_json(group / "zarr.json")
+    except (OSError, ValueError):
+        document = None
+    attributes = document.get("attributes") if isinstance(document, dict) else None
+    if not isinstance(attributes, dict) or not isinstance(attributes.get("uqeval", {}), dict):
+        raise UsageError(f"{cut(group)}: was not written by an Evaluator.")
+    return attributes
