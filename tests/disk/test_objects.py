@@ -100,6 +100,8 @@ def test_refusals_leave_everything_as_it_was(
             "is a URL to which nothing can be written",
         ),
         (("reduce", preds, "-o", "s3://bucket/m.zarr"), "local"),
+        (("run", preds, "-o", "s3://bucket/run"), "is a URL, and a local folder is expected"),
+        (("demo", "s3://bucket/demo"), "is a URL, and a local folder is expected"),
         (("gate", "s3://bucket/none.json"), "s3://bucket/none.json: there is no such object"),
         (("select", "s3://bucket/r.json"), "s3://bucket/r.json"),
         (("failure", preds, "--bad", "-o", "s3://bucket/q.json"), "--bad"),

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import object_server
 import pytest
 import yaml
 from command import refused, run_uqeval, run_well
 from growing import ITEMS, MORE, arrays, change, grow, names, reused, store, told
+from object_server import Fault
 from small_stores import labels, probs, save, save_label_folder
 
 import uqeval
+from uqeval.disk import objects
 from uqeval.errors import OutputError, UsageError
 
 FAMILIES = {
@@ -31,7 +34,9 @@ def files(cache: Path) -> list[Path]:
     return sorted(path for path in cache.rglob("*") if path.is_file())
 
 
-def run(cache: Path | None, given: Any, metrics: Any, truth: Any = None, **options: Any) -> Any:
+def run(
+    cache: Path | str | None, given: Any, metrics: Any, truth: Any = None, **options: Any
+) -> Any:
     time.sleep(0.03)  # what was written just now has no stamp
     own = {} if cache is None else {"map_cache": cache}
     return uqeval.evaluate(given, truth, metrics, **{"workers": 2, **own, **options})
@@ -278,7 +283,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     for place, why in (("file", "it is no folder"), ("file/in", "Not a directory")):
         with pytest.raises(OutputError, match=f"cannot be kept there: {why}. Name another folder"):
             run(tmp_path / place, given, {"pavpu": {}})
-    for folder in ("", "s3://bucket/maps", 3, True):
+    for folder in ("", "https://host/maps", 3, True):
         with pytest.raises(UsageError, match=r"--map-cache .* expected a folder of this machine"):
             uqeval.evaluate(given, None, "pavpu", map_cache=folder)
     for inside in (given, given / "maps"):
@@ -290,6 +295,42 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         run(truth, given, {"pavpu": {}}, truth)
     with pytest.raises(UsageError, match="--map-cache has no effect for a video"):
         uqeval.evaluate(None, None, "tc", video=tmp_path, map_cache=tmp_path.parent / "c")
+
+
+def test_maps_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects are those of a folder, byte by byte; a damaged one is written again."""
+    pytest.importorskip("obstore")
+    for retries in ("FIRST", "LATER"):
+        monkeypatch.setattr(objects, retries, {"max_retries": 1})
+    given, url = store(tmp_path / "s.zarr"), "s3://bucket/some/maps"
+    with object_server.object_server() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        first = run(url, given, {"pavpu": {}})
+        run(tmp_path / "c", given, {"pavpu": {}})
+        local = {
+            f"some/maps/{path.relative_to(tmp_path / 'c').as_posix()}": path.read_bytes()
+            for path in files(tmp_path / "c")
+        }
+        assert server.objects == local and reused(first) == 0
+        second = run(url, given, {"pavpu": {"window": 2}})
+        assert (reused(second), second.timing["bytes_read"]) == (ITEMS, 0)
+        key = next(iter(local))
+        server.objects[key] = local[key][:-1] + b"?"
+        assert reused(run(url, given, {"pavpu": {}})) == ITEMS - 1
+        assert server.objects == local
+        server.fault = lambda key, number: Fault(500) if key.startswith("PUT") else None
+        server.objects.clear()
+        refused(
+            lambda: run(url, given, {"pavpu": {}}),
+            "s3://bucket/some/maps/", "cannot be written: the server answers 500",
+        )  # fmt: skip
+        refused(lambda: run("s3://none/maps", given, "pavpu"), "there is no such bucket")
+        inside = "s3://bucket/p/maps"
+        refused(
+            lambda: uqeval.evaluate("s3://bucket/p", None, "pavpu", map_cache=inside),
+            "s3://bucket/p/maps lies in the input s3://bucket/p; give another --map-cache",
+        )
 
 
 def test_the_command_says_so(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import uqeval
 from uqeval.cli import COMMANDS, app
 from uqeval.kernels import _jit
+from uqeval.metrics import FAMILIES
 from uqeval.usecases.warmup import data, recipes, warm_up, warming
 
 compiles = pytest.mark.skipif(_jit.IS_INTERPRETED, reason="nothing is compiled")
@@ -53,6 +54,7 @@ def test_all_recipes_have_options_and_inputs_that_exist(tmp_path: Path) -> None:
             unknown = [w for w in arguments if w.endswith((".npz", ".txt")) and w not in inputs]
             assert not unknown
     assert named == inputs
+    assert all(recipes.command_lines(name) for name in COMMANDS if name in FAMILIES)
 
 
 def test_each_kind_of_input_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from uqeval.disk.objects import is_object_url
+from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
 from uqeval.errors import UsageError, cut
 
 #: Options that name a file to write.
@@ -39,7 +39,7 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
     if command in _LOCAL or not (outputs or inputs):
         yield
         return
-    from uqeval.disk.staging import refuse_overlap_of_urls, staging
+    from uqeval.disk.staging import staging
 
     if values.get("resume") and outputs:
         raise UsageError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from uqeval.disk.object_access import (
     is_no_bucket,
     refuse_secrets,
 )
-from uqeval.errors import OutputError, StoreError, UqevalError, cut
+from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 Answer = TypeVar("Answer")
 
@@ -32,6 +33,18 @@ def is_object_url(value: object) -> bool:
     return isinstance(value, str) and _SCHEMES.match(value) is not None
 
 
+def refuse_overlap_of_urls(
+    outputs: Iterable[str], inputs: Iterable[object], advice: str = "give the output another name"
+) -> None:
+    """Raise `UsageError` for an output URL that is an input or lies in one, such as a store."""
+    sources = [value.rstrip("/") for value in inputs if is_object_url(value)]  # type: ignore[attr-defined]
+    for output in outputs:
+        for source in sources:
+            if output == source or output.startswith(f"{source}/"):
+                relation = "is" if output == source else "lies in"
+                raise UsageError(f"{cut(output)} {relation} the input {cut(source)}; {advice}.")
+
+
 class ObjectFile:
     """One object by its URL, such as `s3://bucket/reports/r.json`.
 
@@ -42,8 +55,8 @@ class ObjectFile:
     def __init__(self, url: str, kind: type[UqevalError] = StoreError) -> None:
         refuse_secrets(url)
         self.url, self._kind = url, kind
-        folder, _, self.key = url.rpartition("/")
-        if not self.key or folder.endswith(":/"):
+        self._folder, _, self.key = url.rpartition("/")
+        if not self.key or self._folder.endswith(":/"):
             raise kind(
                 f"{cut(url)}: names no object; expected a URL of a file, such as "
                 f"{cut(url).rstrip('/')}/report.json."
@@ -57,12 +70,18 @@ class ObjectFile:
         options = client_options(url)
         try:
             first, self._later = (
-                obstore.store.from_url(folder, client_options=options, retry_config=retries)
+                obstore.store.from_url(self._folder, client_options=options, retry_config=retries)
                 for retries in (FIRST, LATER)
             )
             self._store = first
         except Exception as error:  # see `_ask`
             raise self._failure("be opened", error) from error
+
+    def sibling(self, key: str) -> ObjectFile:
+        """Return another object below the same folder; it shares the connections."""
+        other = copy.copy(self)
+        other.key, other.url = key, f"{self._folder}/{key}"
+        return other
 
     def _failure(self, action: str, error: Exception) -> UqevalError:
         return self._kind(str(failure(self.url, action, error)))

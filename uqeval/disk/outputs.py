@@ -163,12 +163,26 @@ def _key(status: os.stat_result) -> _Key:
     return status.st_dev, status.st_ino
 
 
+def is_url(path: str | Path) -> bool:
+    """Return whether an output looks like a URL: a path has one slash of two."""
+    return re.match(r"[a-z0-9+.-]+:/", str(path), re.IGNORECASE) is not None
+
+
+def refuse_url(folder: str | Path) -> None:
+    """Raise `OutputError` for a URL where a local folder is written."""
+    if is_url(folder) and not Path(folder).is_dir():
+        raise OutputError(
+            f"{cut(folder)}: is a URL, and a local folder is expected. Give a folder, and copy it "
+            "to the URL afterwards."
+        )
+
+
 def check_writable(path: str | Path) -> None:
     """Raise `OutputError` now for a file that could not be written later."""
     target = Path(path)
     if not str(path):
         raise OutputError("an output file is given as ''; give the name of a file.")
-    if re.match(r"[a-z0-9+.-]+:/", str(path), re.IGNORECASE) and not target.parent.is_dir():
+    if is_url(path) and not target.parent.is_dir():
         raise OutputError(
             f"{cut(path)}: is a URL to which nothing can be written; give a local path. Reports "
             "and tables can be written to s3://, gs:// and az://."

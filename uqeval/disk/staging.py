@@ -8,7 +8,7 @@ not touched. A command that fails puts nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from uqeval.disk.locks import temporary
 from uqeval.disk.object_names import FOLDERS, as_given
-from uqeval.disk.objects import ObjectFile, is_object_url
+from uqeval.disk.objects import ObjectFile
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 #: Largest report or states file that is fetched.
@@ -107,16 +107,3 @@ def staging() -> Iterator[Staging]:
             raise
         finally:
             FOLDERS.remove(place)
-
-
-def refuse_overlap_of_urls(outputs: Iterable[str], inputs: Iterable[object]) -> None:
-    """Raise `UsageError` for an output URL that is an input or lies in one, such as a store."""
-    sources = [value.rstrip("/") for value in inputs if is_object_url(value)]  # type: ignore[attr-defined]
-    for output in outputs:
-        for source in sources:
-            if output == source or output.startswith(f"{source}/"):
-                relation = "is" if output == source else "lies in"
-                raise UsageError(
-                    f"{cut(output)} {relation} the input {cut(source)}; give the output another "
-                    "name."
-                )

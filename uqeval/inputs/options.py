@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.objects import is_object_url
 from uqeval.errors import UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import map_and_id
 from uqeval.settings import Settings, documented, option_name, options_of, shared_option
@@ -159,8 +160,9 @@ class InputOptions(Settings):
         None, "Cache the estimated flow here (8 bytes per pixel and pair), for other models on "
         "the same frames.", metavar="DIR", panel=_FLOW, path=True, data="video")
     map_cache: str | Path | None = shared_option(
-        None, "Cache the maps of each item here (6 bytes per pixel for pavpu, 4 more per class "
-        "for calibration). Later commands read the cached maps instead of the store.",
+        None, "Cache the maps of each item here, in a folder or at a URL such as s3://bucket/maps "
+        "(6 bytes per pixel for pavpu, 4 more per class for calibration). Later commands read the "
+        "cached maps instead of the store.",
         metavar="DIR", panel=_RUN, path=True)
     # fmt: on
 
@@ -177,8 +179,11 @@ class InputOptions(Settings):
             )
         folder = self.map_cache
         local = isinstance(folder, str | Path) and str(folder) and "://" not in str(folder)
-        if folder is not None and not local:
-            raise UsageError(f"--map-cache {quoted(folder)}; expected a folder of this machine.")
+        if folder is not None and not local and not is_object_url(folder):
+            raise UsageError(
+                f"--map-cache {quoted(folder)}; expected a folder of this machine, or a URL such "
+                "as s3://bucket/maps."
+            )
         if self.part is not None:
             Part.parse(self.part)
             if self.limit is not None:
@@ -238,11 +243,15 @@ class InputOptions(Settings):
 
     def check_caches(self, *inputs: Any) -> None:
         """Raise `UsageError` for a cache that is an input, contains one or lies in one."""
+        from uqeval.disk.objects import refuse_overlap_of_urls
         from uqeval.disk.outputs import paths_in, refuse_overlap
 
         caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))
+        sources = paths_in([*inputs, *self.paths()])
         for option, folder in caches:
-            refuse_overlap([folder], paths_in([*inputs, *self.paths()]), f"give another {option}")
+            refuse_overlap([folder], sources, f"give another {option}")
+        if is_object_url(self.map_cache):
+            refuse_overlap_of_urls([str(self.map_cache)], sources, "give another --map-cache")
 
     def refuse_video(self) -> None:
         """Raise `UsageError` for an option that applies only to videos."""

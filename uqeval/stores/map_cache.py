@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import shutil
 import zlib
 from collections.abc import Callable, Collection, Sequence
@@ -20,15 +21,20 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.disk.files import open_file
+from uqeval.disk.objects import ObjectFile, is_object_url
+from uqeval.disk.outputs import refuse_url
 from uqeval.disk.publishing import hidden_path, new_file
 from uqeval.errors import OutputError, cut
 
 #: Disk that is left free for others.
 SPARE = 1 << 30
+#: Bytes of a checksum.
+_CHECKSUM = 4
 
 
 def folder_for(content: str, folder: str | Path) -> Path:
     """Return a folder to keep `content` in. Raises `OutputError` if it cannot be written."""
+    refuse_url(folder)
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -50,17 +56,23 @@ def has_room(folder: Path, size: int) -> bool:
 
 def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
     """Return the array of this shape and dtype in a file; None if it is not there, or not whole."""
-    head = _head(shape, np.dtype(dtype))
     try:
         with open_file(path) as file:
-            if file.read(len(head)) != head:
-                return None
-            values = np.empty(shape, dtype)
-            if file.readinto(_bytes(values)) != values.nbytes:
-                return None
-            return values if file.read() == _checksum(path, head, values) else None
+            return _read(file, path.name, shape, np.dtype(dtype))
     except OSError:
         return None
+
+
+def _read(
+    file: io.BufferedIOBase, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> NDArray[Any] | None:
+    head = _head(shape, dtype)
+    if file.read(len(head)) != head:
+        return None
+    values = np.empty(shape, dtype)
+    if file.readinto(_bytes(values)) != values.nbytes:
+        return None
+    return values if file.read() == _checksum(name, head, values) else None
 
 
 def write_checked(path: Path, values: NDArray[Any]) -> bool:
@@ -73,17 +85,18 @@ def write_checked(path: Path, values: NDArray[Any]) -> bool:
         if not has_room(path.parent, values.nbytes):
             return False
         with new_file(path) as file:
-            _write(file, path, np.ascontiguousarray(values, values.dtype.newbyteorder("<")))
+            _write(file, path.name, values)
     except OSError:
         return False
     return True
 
 
-def _write(file: IO[bytes], path: Path, values: NDArray[Any]) -> None:
-    head = _head(values.shape, values.dtype)
+def _write(file: IO[bytes], name: str, values: NDArray[Any]) -> None:
+    little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    head = _head(little.shape, little.dtype)
     file.write(head)
-    file.write(_bytes(values))
-    file.write(_checksum(path, head, values))
+    file.write(_bytes(little))
+    file.write(_checksum(name, head, little))
 
 
 def _head(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
@@ -97,13 +110,48 @@ def _bytes(values: NDArray[Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
-def _checksum(path: Path, head: bytes, values: NDArray[Any]) -> bytes:
+def _checksum(name: str, head: bytes, values: NDArray[Any]) -> bytes:
     """Return the checksum of the name and the file, so that files cannot be exchanged."""
-    parts = (path.name.encode(), head, _bytes(values))
+    parts = (name.encode(), head, _bytes(values))
     check = 0
     for data in parts:
         check = zlib.crc32(data, check)
-    return check.to_bytes(4, "little")
+    return check.to_bytes(_CHECKSUM, "little")
+
+
+class _Folder:
+    """Arrays as files of a folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = folder_for("maps", folder)
+
+    def read(self, key: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any] | None:
+        return read_checked(self._folder / key, shape, dtype)
+
+    def write(self, key: str, values: NDArray[Any]) -> bool:
+        return write_checked(self._folder / key, values)
+
+
+class _Objects:
+    """Arrays as objects below a URL. A server that fails ends the run, as one with inputs does."""
+
+    def __init__(self, url: str) -> None:
+        self._any = ObjectFile(f"{url.rstrip('/')}/maps", OutputError)
+        self._any.version()  # says now if the server cannot be reached
+
+    def read(self, key: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any] | None:
+        kind = np.dtype(dtype)
+        most = len(_head(shape, kind)) + math.prod(shape) * kind.itemsize + _CHECKSUM
+        data = self._any.sibling(key).read(most)
+        if data is None:
+            return None
+        return _read(io.BytesIO(data), key.rpartition("/")[2], shape, kind)
+
+    def write(self, key: str, values: NDArray[Any]) -> bool:
+        buffer = io.BytesIO()
+        _write(buffer, key.rpartition("/")[2], values)
+        self._any.sibling(key).write(buffer.getbuffer())
+        return True
 
 
 #: Shape and dtype of a map, by its name and item.
@@ -111,17 +159,18 @@ Form: TypeAlias = "Callable[[str, int], tuple[tuple[int, ...], str]]"
 
 
 class MapCache:
-    """Maps of items, a file each, by what they depend on.
+    """Maps of items, a file or object each, by what they depend on.
 
     `stamps` change when an item's maps do (`engine.reuse.stamps_of`); maps of items
     without a stamp are not cached. Runs of other metrics, and of other stores, may share the
-    folder; `uqeval` never removes a file. Raises `OutputError` if the folder cannot be written.
+    folder; `uqeval` never removes a file. Raises `OutputError` if it cannot be written.
     """
 
     def __init__(
         self, folder: str | Path, names: Sequence[str], stamps: Sequence[str | None], form: Form
     ) -> None:
-        self.folder = folder_for("maps", folder)
+        self.folder = folder
+        self._files = _Objects(str(folder)) if is_object_url(folder) else _Folder(folder)
         self._names, self._stamps, self._form = names, stamps, form
         #: Items whose maps were to be kept and are not.
         self.unstamped = {i for i, stamp in enumerate(stamps) if stamp is None}
@@ -133,7 +182,7 @@ class MapCache:
             return None
         maps = {}
         for name in names:
-            values = read_checked(self._path(item, name), *self._form(name, item))
+            values = self._files.read(self._key(item, name), *self._form(name, item))
             if values is None:
                 return None
             maps[name] = values
@@ -143,7 +192,9 @@ class MapCache:
         """Keep the maps of an item; returns whether all of them are there."""
         if item in self.unstamped:
             return False
-        stored = all(write_checked(self._path(item, name), values) for name, values in maps.items())
+        stored = all(
+            self._files.write(self._key(item, name), values) for name, values in maps.items()
+        )
         if not stored:
             self.refused.add(item)
         return stored
@@ -161,7 +212,7 @@ class MapCache:
             if items
         ]
 
-    def _path(self, item: int, name: str) -> Path:
+    def _key(self, item: int, name: str) -> str:
         key = [self._names[item], self._stamps[item], name]
         digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
-        return self.folder / digest[:2] / f"{digest}.npy"
+        return f"{digest[:2]}/{digest}.npy"

@@ -10,7 +10,7 @@ import uqeval.report.figures.classes as classes
 import uqeval.report.figures.headlines as headlines
 import uqeval.report.figures.slices as slices
 from uqeval.disk.locks import clear_beside
-from uqeval.disk.outputs import write
+from uqeval.disk.outputs import refuse_url, write
 from uqeval.errors import OutputError, cut
 from uqeval.glossary import display_of
 from uqeval.records.report import Report
@@ -52,6 +52,7 @@ def write_figures(reports: Mapping[str, Report], folder: str | Path, form: str) 
     """Write all figures into a folder as `svg`, `png` or `pdf`. Raises `OutputError`."""
     from uqeval.report.figures.style import render
 
+    refuse_url(folder)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:

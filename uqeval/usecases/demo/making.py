@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from uqeval.disk.outputs import refuse_url
 from uqeval.disk.publishing import refusals, sync_tree, write_file
 from uqeval.engine.options import Progress, Silent
 from uqeval.errors import OutputError
@@ -77,6 +78,7 @@ def demo(
 
 def _begin(home: Path) -> None:
     """Make the folder, and mark it as unfinished; remove what an unfinished demo has left there."""
+    refuse_url(home)
     with refusals(home):
         is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
         if is_taken and not (home / _UNFINISHED).is_file():

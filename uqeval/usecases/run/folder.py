@@ -35,8 +35,9 @@ def make_folder(
 
     Raises `OutputError`, and `UsageError` if it is an input.
     """
-    from uqeval.disk.outputs import refuse_overlap
+    from uqeval.disk.outputs import refuse_overlap, refuse_url
 
+    refuse_url(folder)
     read_paths = [*read_paths, *(path for store in stores for path in store.paths())]
     targets = [folder / PAGE, folder / VERDICTS]
     for name in names:

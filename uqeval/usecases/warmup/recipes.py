@@ -16,6 +16,7 @@ _SAMPLES = (
 )  # fmt: skip
 _SINGLE = (*(f"single-{dtype}.npz" for dtype in _DTYPES), "single-u1", "single-u2")
 _CLASSES = (*_SAMPLES, *_SINGLE, "foreground-f2.npz", "foreground-f4.npz")
+_FIVE_CLASSES = tuple(s for s in _CLASSES if s.startswith(("probs", "single", "logits", "large")))
 _ROWS = ("rows-f2.npz", "rows-f4.npz")
 _MAPS = ("maps-f2.npz", "maps-f4.npz")
 _MEMBERS = tuple(f"{kind}-{d}.npz" for kind in ("members", "samples") for d in _DTYPES)
@@ -43,7 +44,14 @@ _OPTIONS = {
         "--temperature-of samples --temperature-of mean", "--no-temperature",
         "--region boundary:3",
     ),
-    "failure": (_ALL_UNCERTAINTIES, "--threshold p80", "--threshold 0.5", "--region boundary:3"),
+    "failure": (
+        _ALL_UNCERTAINTIES, "--threshold p80", "--threshold 0.5", "--region boundary:3",
+        "--images", "--images --confidence patch-max --patch 4",
+    ),
+    "ood": (
+        _ALL_UNCERTAINTIES, _INTERVALS, "--aggregation max",
+        "--aggregation p50 --aggregation patch-max --aggregation sum",
+    ),
     "sparsification": (
         "--error brier --error zero-one --scope set --scope item",
         "--grid every-rank", "--definition gustafsson-code", _ALL_UNCERTAINTIES,
@@ -82,6 +90,16 @@ def _of_family(name: str) -> Iterator[str]:
         for store in ("video.npz", "labelled-video.npz"):
             yield from (f"tc {store} {options}" for options in _OPTIONS["tc"])
         return
+    if name == "ood":
+        yield from (f"ood {store} outside.npz" for store in _FIVE_CLASSES)
+        yield from (f"ood probs-f4.npz outside.npz {options}" for options in _OPTIONS["ood"])
+        yield "ood rows-f2.npz rows-f4.npz"
+        yield from (
+            f"ood {store} --ood-mask 4{bravo}"
+            for store in _WITH_OPTIONS
+            for bravo in ("", " --definition bravo")
+        )
+        return
     is_of_classes = name not in ("regression", "nmerci")
     if is_of_classes:
         rows = () if name == "pavpu" else _ROWS
@@ -100,7 +118,16 @@ def _of_family(name: str) -> Iterator[str]:
         )
 
 
-FAMILIES = ("pavpu", "calibration", "failure", "regression", "nmerci", "sparsification", "tc")
+FAMILIES = (
+    "pavpu",
+    "calibration",
+    "failure",
+    "ood",
+    "regression",
+    "nmerci",
+    "sparsification",
+    "tc",
+)
 _REPORTS = tuple(
     f"failure {store} -o {{out}}/{name}.json"
     for name, store in (("a", "probs-f4.npz"), ("b", "probs-f2.npz"))
@@ -112,8 +139,8 @@ _OTHERS = {
           for d in _DTYPES),
     ),
     "divergence": (
-        *(f"divergence {store} single-f4.npz" for store in _CLASSES
-          if store.startswith(("probs", "single", "logits"))),
+        *(f"divergence {store} single-f4.npz" for store in _FIVE_CLASSES
+          if not store.startswith("large")),
         "divergence large-f2.npz large-f4.npz",
         *(f"divergence {store} numbers-f4.npz" for store in _NUMBERS
           if not store.startswith("large")),
