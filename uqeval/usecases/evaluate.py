@@ -13,6 +13,7 @@ from uqeval.disk.locks import temporary
 from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.engine.reuse import map_cache_of, stamps_of
+from uqeval.errors import UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.inputs.opening import refuse_flow_without_effect
 from uqeval.records.report import Report
@@ -97,6 +98,11 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     from uqeval.metrics._driver import drive, groups_of
 
     began = time.perf_counter()
+    if options.cut is not None and options.states is None and "part" in inputs.record:
+        raise UsageError(
+            "--part with intervals or slices, which come from saved states: give -o FILE. Those of "
+            "all items are computed by `uqeval merge SHARDS --ci LEVEL --slices CSV`."
+        )
     if options.cut is not None and options.states is None:
         with temporary() as folder:
             kept = dataclasses.replace(options, states=folder / "run.states.zip")
@@ -135,7 +141,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         sections = {key: sections[key] for key in evaluations if key in sections}
         record = collect(sections, inputs.source.names)
         if shard is not None:
-            record = shard.completed(record, evaluations)
+            record = shard.completed(record, evaluations, options.cut is not None)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:
             from uqeval.stores.states.earlier import resume_warnings

@@ -312,3 +312,12 @@ def test_fits_that_lack_totals(first: Path, tmp_path: Path) -> None:
     for k in (1, 2, 3):
         assert again(own, k).timing["passes"] == 1
     assert uqeval.fit_shards(own, own / "g.json").totals.keys() == record["totals"].keys()
+
+
+def test_intervals_of_a_shard_are_those_of_the_merge(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    report = again(own, ci=0.9)
+    assert not report.intervals
+    assert any("give --ci and --slices to the `uqeval merge`" in text for text in report.warnings)
+    with pytest.raises(UsageError, match="give -o FILE"):
+        uqeval.evaluate(own / "p.npz", None, "failure", part="1/3", ci=0.9)

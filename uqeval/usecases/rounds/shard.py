@@ -197,27 +197,36 @@ class ShardRound:
         return self._known[tally]
 
     def completed(
-        self, record: Mapping[str, Any], evaluations: Mapping[str, Evaluation[Any]]
+        self, record: Mapping[str, Any], evaluations: Mapping[str, Evaluation[Any]], has_cut: bool
     ) -> dict[str, Any]:
         """Return the record of this round's sections with the settings of all evaluations, and with
-        the results of the first round."""
+        the results of the first round.
+
+        `has_cut`: whether intervals or slices are requested, which only `merge` computes.
+        """
+        advice = self._advice(has_cut) if self.unfinished else []
         if self.earlier is not None:
             index = self.earlier.index
             kept = {name: index[name] for name in ("results", "numerics", "settings")}
-            return {**record, **kept, "items": index["records"], "warnings": [self._advice()]}
+            return {**record, **kept, "items": index["records"], "warnings": advice}
         settings = {
             key: record["settings"].get(key) or dataclasses.asdict(evaluation.settings)
             for key, evaluation in evaluations.items() if not Key.parse(key).part
         }  # fmt: skip
-        warnings = [*record["warnings"], *([self._advice()] if self.unfinished else [])]
-        return {**record, "settings": settings, "warnings": warnings}
+        return {**record, "settings": settings, "warnings": [*record["warnings"], *advice]}
 
-    def _advice(self) -> str:
+    def _advice(self, has_cut: bool) -> list[str]:
         passes = "pass 1 is" if self.passes == 1 else f"{self.passes} passes are"
-        return (
+        advice = [
             f"{', '.join(self.unfinished)}: {passes} counted, more may follow. When all "
             f"{self.of} shards are here: uqeval merge --fit SHARDS -o fitted.json"
-        )
+        ]
+        if has_cut:
+            advice.append(
+                "intervals and slices are those of all items: give --ci and --slices to the "
+                "`uqeval merge` after the last pass."
+            )
+        return advice
 
 
 def _earlier(
