@@ -67,7 +67,8 @@ def test_the_same_bits_as_threads(folder: Path, client: Any, name: str) -> None:
     with chdir(folder):
         reports, states = [], []
         for executor in (None, client):
-            reports.append(uqeval.evaluate(**given(name), states="own.zip", executor=executor))
+            own = given(name) | {"states": "own.zip", "executor": executor}
+            reports.append(uqeval.evaluate(**own))
             states.append(Path("own.zip").read_bytes())
             Path("own.zip").unlink()
     assert without_times(reports[0]) == without_times(reports[1])

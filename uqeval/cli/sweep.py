@@ -10,12 +10,15 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import completed
 from uqeval.config.options import SweepOptions
+from uqeval.errors import UsageError
+
+_ITEMS = ("nan_samples", "invalid", "limit", "part", "fitted")
 
 
 @with_options(
     "output", "csv", "format", "quiet", "store",
-    *(name for name in (*o.READING, "nan_samples", "invalid", "limit") if name != "classes"),
-    *o.RUNNING, of=SweepOptions, form="values",
+    *(name for name in (*o.READING, *_ITEMS) if name != "classes"), "resume", *o.RUNNING,
+    of=SweepOptions, form="values",
 )  # fmt: skip
 def sweep(
     shared: Shared,
@@ -34,11 +37,19 @@ def sweep(
 
     Example: uqeval sweep preds.zarr labels/ --samples 1,2,4,8 --csv sweep.csv
     """
-    from uqeval.cli.finish import deliver
+    from uqeval.cli.finish import deliver, states_path
     from uqeval.cli.streams import progress_for
     from uqeval.usecases.sweep import arguments
     from uqeval.usecases.sweep import sweep as run_sweep
 
-    request, settings = completed("sweep", shared, o.data_of(paths), settings, "PREDS [LABELS]")
-    report = run_sweep(**request | arguments(settings), progress=progress_for(shared.quiet))
+    if shared.resume and shared.part is None:
+        raise UsageError("--resume is for a shard of a sweep (--part K/N); a sweep begins anew.")
+    states_file = states_path(shared) if shared.part is not None else None
+    request, settings = completed(
+        "sweep", shared, o.data_of(paths), settings, "PREDS [LABELS]", states_file
+    )
+    report = run_sweep(
+        **request | arguments(settings), states=states_file, resume=shared.resume,
+        progress=progress_for(shared.quiet),
+    )  # fmt: skip
     deliver(report, shared)

@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -55,7 +55,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     from uqeval.stores.watch import combined_stamp
 
     info = inputs.info()
-    context = {
+    context: dict[str, Any] = {
         "states": [ITEMS_SCHEMA, VERSION, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
         "options": {name: inputs.options.get(name) for name in _OPTIONS},
         "data": [info.kind, info.classes, info.samples, info.reference, inputs.ignore_index],
@@ -63,6 +63,8 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
         "paths": inputs.paths(),
         "exponential": _exponential(),
     }
+    if inputs.recipe is not None and inputs.recipe.subsets is not None:
+        context["subsets"] = inputs.recipe.subsets
     context_text = json.dumps(context, sort_keys=True)
 
     def stamp(parts: Sequence[Watched]) -> str | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.locks import temporary
 from uqeval.engine.clusters import cluster_of
@@ -21,8 +21,12 @@ from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
 from uqeval.usecases.report_of_run import collect, report_of
-from uqeval.usecases.rounds.shard import ShardRound
+from uqeval.usecases.rounds.record import settings_of_evaluations
+from uqeval.usecases.rounds.shard import ShardRound, complete_sections
 from uqeval.usecases.saved_states import states_index, states_of_run
+
+if TYPE_CHECKING:
+    from uqeval.metrics._evaluation import Passes
 
 
 @takes(InputOptions, CutOptions, ResumableOptions)
@@ -122,7 +126,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         leaves = options.states is not None or inputs.map_cache is not None
         stamps = stamps_of(inputs) if leaves else []
         cache = map_cache_of(inputs, stamps)
-        shard = ShardRound.of_inputs(inputs, info, evaluations, options.states)
+        settings = settings_of_evaluations(evaluations)
+        shard = ShardRound.of_inputs(inputs, info, settings, options.states)
         if options.states is not None:
             identity = {} if shard is None else shard.identity()
             states = stack.enter_context(
@@ -133,15 +138,20 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         )
         stack.enter_context(inputs.session())
         groups = groups_of(evaluations)
+
+        def passes(sectioned: bool = True) -> dict[str, Passes]:
+            return {next(iter(group)): drive(group, sectioned) for group in groups}
+
         if shard is None:
-            results = scheduler.run({next(iter(group)): drive(group) for group in groups})
-            sections = {key: own for group in results.values() for key, own in group.items()}
+            results = scheduler.run(passes())
         else:
-            sections = shard.count(scheduler, groups, states)
+            results = shard.count(scheduler, passes, states)
+        sections, missing = complete_sections(results.values(), evaluations)
         sections = {key: sections[key] for key in evaluations if key in sections}
         record = collect(sections, inputs.source.names)
         if shard is not None:
-            record = shard.completed(record, evaluations, options.cut is not None)
+            shard.unfinished = shard.unfinished if shard.fitted else missing
+            record = shard.completed(record, settings, options.cut is not None)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:
             from uqeval.stores.states.earlier import resume_warnings

@@ -61,6 +61,13 @@ def merge(
         )
     with content_of(" + ".join(str(file.path) for file in files)):
         further = dict(metrics or {})
+        if any("sweep" in file.index for file in files):
+            if cut_options.wanted or threshold is not None or further:
+                raise UsageError(
+                    "a sweep has means over subsets of the samples, without intervals, slices and "
+                    "other thresholds: leave out --ci, --slices and --threshold."
+                )
+            states = None  # as of a sweep in one run
         report, merged_states = _merge_states(files, allow_missing, threshold, further, states)
         report.timing["seconds"] = time.perf_counter() - began
         if not cut_options.wanted:

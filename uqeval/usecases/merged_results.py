@@ -27,6 +27,8 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     from uqeval.statistics.variants import info_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
+    if is_sweep(merged_states):
+        return _merged_sweep(merged_states)
     info = info_of(merged_states.index["facts"])
     variants = variants_of(merged_states.index, info)
     evaluations = unfitted_evaluations(merged_states)
@@ -55,6 +57,27 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
         "fitted": {key: sections[key].fitted for key in evaluations},
         "metrics": metrics,
     }
+
+
+def is_sweep(merged_states: MergedStates) -> bool:
+    """Return whether the states are those of a sweep."""
+    return "sweep" in merged_states.index
+
+
+def _merged_sweep(merged_states: MergedStates) -> dict[str, Any]:
+    """Return the results of a sweep over all items. Raises `UsageError`."""
+    from uqeval.metrics._driver import replayed
+    from uqeval.statistics.variants import info_of
+    from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes
+
+    index = merged_states.index
+    plan = SweepPlan.of_index(index, info_of(index["facts"]))
+    running = replayed(plan.passes(), lambda tally: saved_result(merged_states, tally))
+    running.close()
+    if running.requests:
+        _refuse_unfinished(merged_states, families_of_passes(list(running.requests)))
+    record = plan.record(running.results, index["items"])
+    return record | {"fitted": {}, "metrics": index["metrics"]}
 
 
 def unfitted_evaluations(

@@ -137,6 +137,44 @@ def test_rounds_have_the_bits_of_a_single_run(case: str, tmp_path: Path) -> None
     assert told(uqeval.merge(shards)) == told(whole)
 
 
+SWEPT = {"metrics": ["pavpu", "segmentation"], "samples": [1, 2], "repeats": 1}
+
+
+def swept(folder: Path, k: int, **options: Any) -> Report:
+    states = folder / f"{k}.states.zip"
+    given: dict[str, Any] = SWEPT | options
+    return uqeval.sweep(folder / "p.npz", part=f"{k}/2", states=states, **given)
+
+
+def test_rounds_of_a_sweep(tmp_path: Path) -> None:
+    classes(tmp_path)
+    fitted: dict[str, Any] = {}
+    for left in (("pavpu",), ()):
+        for k in (1, 2):
+            swept(tmp_path, k, **fitted)
+        assert uqeval.fit_shards(tmp_path, tmp_path / "f.json").unfinished == left
+        if left:
+            with pytest.raises(UsageError, match="pavpu: the shards have counted 1 pass"):
+                uqeval.merge(tmp_path)
+        fitted = {"fitted": tmp_path / "f.json"}
+    given: dict[str, Any] = SWEPT
+    assert told(uqeval.merge(tmp_path)) == told(uqeval.sweep(tmp_path / "p.npz", **given))
+    with pytest.raises(UsageError, match="without intervals"):
+        uqeval.merge(tmp_path, ci=0.9)
+    with pytest.raises(UsageError, match="give -o FILE"):
+        uqeval.sweep(tmp_path / "p.npz", part="1/2", **given)
+
+
+def test_other_subsets_are_another_sweep(tmp_path: Path) -> None:
+    classes(tmp_path)
+    for k in (1, 2):
+        swept(tmp_path, k)
+    uqeval.fit_shards(tmp_path, tmp_path / "f.json")
+    with pytest.raises(UsageError, match="--seed of sweep: 0 and 1"):
+        swept(tmp_path, 1, fitted=tmp_path / "f.json", seed=1)
+    assert swept(tmp_path, 1, seed=1).timing["items_reused"] == 0
+
+
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the states of the first round of three shards, and `fitted.json` of it."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut
@@ -15,6 +15,7 @@ from uqeval.stores.states.fitted import FittedFile, PackedTotal, name_of_items
 from uqeval.stores.states.saved import digest_of, tally_key
 
 if TYPE_CHECKING:
+    from uqeval.metrics._evaluation import Passes
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
@@ -62,23 +63,44 @@ def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -
 
 
 def _fitted(states: MergedStates, output: str | Path) -> FittedFile:
-    from uqeval.metrics._driver import drive, groups_of, replayed
-    from uqeval.usecases.merged_results import unfitted_evaluations
+    from uqeval.usecases.merged_results import is_sweep
     from uqeval.usecases.rounds.record import run_of_states
 
-    evaluations = {key: own for key, (_, own) in unfitted_evaluations(states).items()}
     counted = _Counted(states)
-    unfinished: list[str] = []
-    for group in groups_of(evaluations):
-        running = replayed({"": drive(group, sectioned=False)}, counted.result)
-        running.close()
-        unfinished += list(group) if running.requests else []
+    fit = _fit_sweep if is_sweep(states) else _fit_evaluations
+    unfinished, settings = fit(states, counted)
     assert states.passes is not None
     return FittedFile(
-        Path(output), states.passes, tuple(key for key in evaluations if key in unfinished),
-        tuple(str(file.digest) for file in states.files),
-        run_of_states(states.index, evaluations), counted.totals() if unfinished else {},
+        Path(output), states.passes, tuple(unfinished),
+        tuple(str(file.digest) for file in states.files), run_of_states(states.index, settings),
+        counted.totals() if unfinished else {},
     )  # fmt: skip
+
+
+def _fit_evaluations(
+    states: MergedStates, counted: _Counted
+) -> tuple[list[str], Mapping[str, Any]]:
+    """Return the keys of results that need another pass, and the settings of all."""
+    from uqeval.metrics._driver import drive, groups_of
+    from uqeval.usecases.merged_results import unfitted_evaluations
+    from uqeval.usecases.rounds.record import settings_of_evaluations
+
+    evaluations = {key: own for key, (_, own) in unfitted_evaluations(states).items()}
+    unfinished: list[str] = []
+    for group in groups_of(evaluations):
+        unfinished += group if counted.waiting({"": drive(group, sectioned=False)}) else ()
+    in_order = [key for key in evaluations if key in unfinished]
+    return in_order, settings_of_evaluations(evaluations)
+
+
+def _fit_sweep(states: MergedStates, counted: _Counted) -> tuple[list[str], Mapping[str, Any]]:
+    """Return the names of families that need another pass, and the settings of the sweep."""
+    from uqeval.statistics.variants import info_of
+    from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes
+
+    plan = SweepPlan.of_index(states.index, info_of(states.index["facts"]))
+    waiting = counted.waiting(plan.passes(sectioned=False))
+    return families_of_passes(waiting), plan.settings()
 
 
 class _Counted:
@@ -95,6 +117,15 @@ class _Counted:
             saved = saved_result(self._states, tally)
             self._results[tally] = None if saved is None else _NotedResult(saved.total, saved.items)
         return self._results[tally]
+
+    def waiting(self, passes: Mapping[str, Passes]) -> list[str]:
+        """Run generators on what is counted; return the keys of those that wait for another
+        pass."""
+        from uqeval.metrics._driver import replayed
+
+        running = replayed(passes, self.result)
+        running.close()
+        return list(running.requests)
 
     def totals(self) -> dict[str, PackedTotal]:
         """Return the totals by name of the tally."""

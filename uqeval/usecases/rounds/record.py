@@ -19,27 +19,33 @@ _FACTS = ("kind", "classes", "class_names", "samples", "reference")
 _OF_VIDEO = ("models", "against", "named")
 
 
+def settings_of_evaluations(evaluations: Mapping[str, Evaluation[Any]]) -> dict[str, Any]:
+    """Return the settings of each result by key."""
+    return {
+        key: dataclasses.asdict(evaluation.settings)
+        for key, evaluation in evaluations.items() if not Key.parse(key).part
+    }  # fmt: skip
+
+
 def run_of_inputs(
-    inputs: Inputs, info: DatasetInfo, evaluations: Mapping[str, Evaluation[Any]], version: str
+    inputs: Inputs, info: DatasetInfo, settings: Mapping[str, Any], version: str
 ) -> dict[str, Any]:
-    """Return what a shard evaluates."""
+    """Return what a shard evaluates, with the settings of each result."""
     video = None
     if info.video is not None:
         video = {name: getattr(info.video, name) for name in _OF_VIDEO}
     facts = {name: getattr(info, name) for name in _FACTS}
     inputs_record = {**inputs.record, "options": inputs.options}
-    return _run(version, inputs.fingerprint, facts | {"video": video}, inputs_record, evaluations)
+    return _run(version, inputs.fingerprint, facts | {"video": video}, inputs_record, settings)
 
 
-def run_of_states(
-    index: Mapping[str, Any], evaluations: Mapping[str, Evaluation[Any]]
-) -> dict[str, Any]:
+def run_of_states(index: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the run evaluated that the merged states are of."""
     facts, video = index["facts"], index["facts"].get("video")
     chosen = {name: facts[name] for name in _FACTS}
     chosen["video"] = None if video is None else {name: video.get(name) for name in _OF_VIDEO}
     version, fingerprint = index["uqeval_version"], index["fingerprint"]
-    return _run(version, fingerprint, chosen, index["inputs"], evaluations)
+    return _run(version, fingerprint, chosen, index["inputs"], settings)
 
 
 def _run(
@@ -47,13 +53,9 @@ def _run(
     fingerprint: str,
     facts: Mapping[str, Any],
     inputs: Mapping[str, Any],
-    evaluations: Mapping[str, Evaluation[Any]],
+    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the record as JSON can hold it: the same from inputs and from states."""
-    settings = {
-        key: dataclasses.asdict(evaluation.settings)
-        for key, evaluation in evaluations.items() if not Key.parse(key).part
-    }  # fmt: skip
     options = {name: value for name, value in inputs["options"].items() if name != "part"}
     record = {
         "uqeval_version": version,

@@ -7,8 +7,7 @@ every round replaces.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from uqeval import version
 from uqeval.disk.files import content_of
 from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.keys import Key
-from uqeval.metrics._driver import LastRequest, Running, drive, replayed
+from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
@@ -27,12 +26,10 @@ if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler
     from uqeval.inputs import Inputs
     from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.metrics._evaluation import Evaluation, Section
+    from uqeval.metrics._evaluation import Passes, Section
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
-
-Groups = Sequence[Mapping[str, "Evaluation[Any]"]]
 
 
 @dataclass(frozen=True)
@@ -74,13 +71,13 @@ class ShardRound:
         cls,
         inputs: Inputs,
         info: DatasetInfo,
-        evaluations: Mapping[str, Evaluation[Any]],
+        settings: Mapping[str, Any],
         states: str | Path | None,
     ) -> ShardRound | None:
         """Return the round of inputs that are a shard; None for all items.
 
-        `states`: where the states of the shard lie. Raises `UsageError` and `StoreError` for a file
-        of fits that this round cannot follow from.
+        `settings`: of each result, by key. `states`: where the states of the shard lie. Raises
+        `UsageError` and `StoreError` for a file of fits that this round cannot follow from.
         """
         shard = inputs.record.get("part")
         if shard is None:
@@ -89,7 +86,7 @@ class ShardRound:
         if path is None:
             return cls(shard["number"], shard["of"])
         fitted = FittedFile.load(path)
-        own = run_of_inputs(inputs, info, evaluations, version.VERSION)
+        own = run_of_inputs(inputs, info, settings, version.VERSION)
         with content_of(path):
             found = difference_of_runs(fitted.run, own)
         if found is not None:
@@ -126,20 +123,22 @@ class ShardRound:
         return {"rounds": {"passes": self.passes, "fitted": digest}}
 
     def count(
-        self, scheduler: Scheduler, groups: Groups, states: StatesWriter | None
-    ) -> dict[str, Section]:
-        """Count the next pass of groups of evaluations; return the sections that it completes.
+        self,
+        scheduler: Scheduler,
+        passes: Callable[[bool], Mapping[str, Passes]],
+        states: StatesWriter | None,
+    ) -> dict[str, Any]:
+        """Count the next pass of generators by key, and say which are `unfinished`.
 
-        Raises `UqevalError`.
+        `passes` makes the generators, with sections as their results or without. Returns the
+        results of those that the first pass ends. Raises `UqevalError`.
         """
-        by_key = {next(iter(group)): group for group in groups}
         if self.fitted is None:
-            return self._count_first(scheduler, by_key, states)
+            return self._count_first(scheduler, passes(True), states)
         assert states is not None and self.earlier is not None
         _carry(self.earlier, self.fitted.totals.keys(), states)
-        passes = {key: drive(group, sectioned=False) for key, group in by_key.items()}
         with content_of(self.fitted.path):
-            running = replayed(passes, self._shared)
+            running = replayed(passes(False), self._shared)
         if not running.requests:
             raise StoreError(
                 f"{self.fitted.path}: says that {', '.join(self.fitted.unfinished)} need another "
@@ -151,12 +150,9 @@ class ShardRound:
         return {}
 
     def _count_first(
-        self,
-        scheduler: Scheduler,
-        groups: Mapping[str, Mapping[str, Evaluation[Any]]],
-        states: StatesWriter | None,
-    ) -> dict[str, Section]:
-        running = Running({key: drive(group) for key, group in groups.items()})
+        self, scheduler: Scheduler, passes: Mapping[str, Passes], states: StatesWriter | None
+    ) -> dict[str, Any]:
+        running = Running(passes)
         several = [key for key, own in running.requests.items() if type(own) is not LastRequest]
         if states is None and several:
             raise UsageError(
@@ -171,13 +167,8 @@ class ShardRound:
             except DataError:  # this shard has nothing to evaluate, or too little: others may
                 continue
         running.close()
-        sections: dict[str, Section] = {}
-        for complete in running.results.values():
-            sections |= complete
-        evaluations = [key for group in groups.values() for key in group]
-        self.unfinished = [key for key in evaluations if key not in sections]
-        heads = {Key.parse(key).whole for key in self.unfinished}
-        return {key: own for key, own in sections.items() if Key.parse(key).whole not in heads}
+        self.unfinished = [key for key in passes if key not in running.results]
+        return running.results
 
     def _shared(self, tally: Tally) -> TallyResult | None:
         """Return what all shards have counted of a tally; None if they have not."""
@@ -197,9 +188,9 @@ class ShardRound:
         return self._known[tally]
 
     def completed(
-        self, record: Mapping[str, Any], evaluations: Mapping[str, Evaluation[Any]], has_cut: bool
+        self, record: Mapping[str, Any], settings: Mapping[str, Any], has_cut: bool
     ) -> dict[str, Any]:
-        """Return the record of this round's sections with the settings of all evaluations, and with
+        """Return the record of this round's sections with the `settings` of all results, and with
         the results of the first round.
 
         `has_cut`: whether intervals or slices are requested, which only `merge` computes.
@@ -209,11 +200,8 @@ class ShardRound:
             index = self.earlier.index
             kept = {name: index[name] for name in ("results", "numerics", "settings")}
             return {**record, **kept, "items": index["records"], "warnings": advice}
-        settings = {
-            key: record["settings"].get(key) or dataclasses.asdict(evaluation.settings)
-            for key, evaluation in evaluations.items() if not Key.parse(key).part
-        }  # fmt: skip
-        return {**record, "settings": settings, "warnings": [*record["warnings"], *advice]}
+        of_all = {key: record["settings"].get(key) or own for key, own in settings.items()}
+        return {**record, "settings": of_all, "warnings": [*record["warnings"], *advice]}
 
     def _advice(self, has_cut: bool) -> list[str]:
         passes = "pass 1 is" if self.passes == 1 else f"{self.passes} passes are"
@@ -227,6 +215,17 @@ class ShardRound:
                 "`uqeval merge` after the last pass."
             )
         return advice
+
+
+def complete_sections(
+    groups: Iterable[Mapping[str, Section]], keys: Collection[str]
+) -> tuple[dict[str, Section], list[str]]:
+    """Return the sections of results all parts of which are there, and the `keys` of the others."""
+    sections = {key: own for group in groups for key, own in group.items()}
+    missing = [key for key in keys if key not in sections]
+    heads = {Key.parse(key).whole for key in missing}
+    complete = {key: own for key, own in sections.items() if Key.parse(key).whole not in heads}
+    return complete, missing
 
 
 def _earlier(

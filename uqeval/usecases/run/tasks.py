@@ -181,8 +181,8 @@ def _plan_sweep(
 
     if "part" in inputs.record:
         raise UsageError(
-            "a sweep is not counted in shards. Leave it out of the file of the shards, and run it "
-            "on one machine, or with --dask."
+            "a run of a shard has no sweep. Leave it out of the file, and count it with `uqeval "
+            "sweep --part K/N`."
         )
     if inputs.source.kind == "video":
         raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")

@@ -7,30 +7,26 @@ no subset twice; mean and population standard deviation over the draws.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.clusters import cluster_of
-from uqeval.engine.options import MachineOptions, Progress, RunOptions, Silent
+from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.errors import UsageError, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
-from uqeval.maps.views import Subset
 from uqeval.metrics import FAMILIES
-from uqeval.metrics._driver import drive, renamed
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
-from uqeval.usecases.plans import families_of, known_families
+from uqeval.usecases.plans import families_of
 from uqeval.usecases.report_of_run import report_of
 from uqeval.usecases.sweep.draws import checked_repeats, checked_samples, draw
-from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, warnings_of
+from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes, variants_of
 
 if TYPE_CHECKING:
-    from uqeval.maps.subsets import ClassSubsets, NumberSubsets
-    from uqeval.metrics import Family
-    from uqeval.metrics._evaluation import Passes
+    pass
 
 
 def default_families(kind: str) -> list[str]:
@@ -38,7 +34,7 @@ def default_families(kind: str) -> list[str]:
     return [family.name for family in FAMILIES.values() if kind in family.on_subsets.default]
 
 
-@takes(InputOptions, MachineOptions)
+@takes(InputOptions, ResumableOptions)
 def sweep(
     predictions: Given | Sequence[Given],
     labels: Given | None = None,
@@ -51,6 +47,7 @@ def sweep(
     error: str | None = None,
     clip: float | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    states: str | Path | None = None,
     progress: Progress | None = None,
     executor: Any = None,
     **options: Any,
@@ -62,59 +59,78 @@ def sweep(
     and nmerci. `error`: of sparsification; `clip`: of divergence; `settings`: options of these
     families, by family. `reference`: a store from which the
     divergence is evaluated too; it alone where there are no labels and no `metrics`. `samples`: the
-    Ms (default 1, 2, 4, … T); `repeats`: subsets for each M, one number or one an M.
+    Ms (default 1, 2, 4, … T); `repeats`: subsets for each M, one number or one an M. `states`: file
+    for the tallies of a shard (`part`), which `merge` joins.
 
     Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
-    input_options, machine = make_settings(options, InputOptions, MachineOptions, function=sweep)
+    input_options, machine = make_settings(options, InputOptions, ResumableOptions, function=sweep)
     planned = plan_sweep(
         predictions, labels, metrics, reference, samples, repeats, seed, error, clip, settings,
         input_options,
     )  # fmt: skip
     with cluster_of(machine, executor) as cluster:
-        return run_sweep(planned, machine.run(progress=progress or Silent(), cluster=cluster))
+        run_options = machine.run(progress=progress or Silent(), cluster=cluster, states=states)
+        return run_sweep(planned, run_options)
 
 
 def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:
-    """Evaluate all subsets of a planned sweep in one read; return the report."""
+    """Evaluate all subsets of a planned sweep in one read; return the report.
+
+    Of a shard of the items, count the next pass, and save it.
+    """
     from uqeval.engine.scheduler import Scheduler
 
+    if "part" in planned.inputs.record:
+        return _run_shard(planned, options)
     began = time.perf_counter()
-    inputs, families, ms = planned.inputs, planned.families, planned.ms
-    scheduler = Scheduler(inputs, options, maps=planned.maps)
-    sections = scheduler.run(planned.passes)
-    place = itertools.count()
-    groups = [[next(place) for _ in group] for group in planned.drawn]
-    sweep_settings = {
-        "samples": ms,
-        "repeats": [len(group) for group in planned.drawn],
-        "seed": planned.seed,
-        "subsets": [[list(subset) for subset in group] for group in planned.drawn],
-        "definition": "paper",
-    }
-    summary = summary_of(sections, families, ms, groups)
-    record = {
-        "results": {"sweep": summary},
-        "items": [{"name": name} for name in inputs.source.names],
-        "settings": planned.settings | {"sweep": sweep_settings},
-        "numerics": numerics_of(sections, families, groups),
-        "warnings": warnings_of(sections, families, ms, groups) + lost_pixels(summary),
-    }
+    inputs, plan = planned.inputs, planned.plan
+    scheduler = Scheduler(inputs, dataclasses.replace(options, states=None), maps=plan.maps())
+    record = plan.record(scheduler.run(plan.passes()), inputs.source.names)
     return report_of(inputs, record, scheduler, time.perf_counter() - began)
+
+
+def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
+    """Count the next pass of a sweep over a shard; return what is known of the shard."""
+    from uqeval.engine.reuse import stamps_of
+    from uqeval.engine.scheduler import Scheduler
+    from uqeval.usecases.rounds.shard import ShardRound
+    from uqeval.usecases.saved_states import states_index, states_of_run
+
+    began = time.perf_counter()
+    inputs, plan = planned.inputs, planned.plan
+    if options.states is None:
+        raise UsageError("--part counts a pass and saves it for `uqeval merge`; give -o FILE.")
+    info, settings = inputs.info(), plan.settings()
+    shard = ShardRound.of_inputs(inputs, info, settings, options.states)
+    assert shard is not None
+    stamps = stamps_of(inputs)
+    with states_of_run(
+        inputs, {"sweep": settings}, options.states, options.resume, stamps, shard.identity()
+    ) as states:
+        scheduler = Scheduler(inputs, options, states, maps=plan.maps(), saves_all=True)
+        sections = shard.count(scheduler, plan.passes, states)
+        shard.unfinished = families_of_passes(shard.unfinished)
+        record = {"results": {}, "items": [{"name": name} for name in info.names]}
+        if not shard.unfinished:
+            record = plan.record(sections, info.names)
+        record = shard.completed(
+            {"settings": {}, "numerics": {}, "warnings": [], **record}, settings, False
+        )
+        took = time.perf_counter() - began
+        report = report_of(inputs, record, scheduler, took, str(options.states))
+        index = states_index(report, info, {}, inputs.fingerprint) | shard.index() | plan.index()
+        digest = states.seal(index | {"warnings": list(inputs.warnings)})
+        states.put()
+    return report.model_copy(update={"states_digest": digest})
 
 
 @dataclass(frozen=True)
 class PlannedSweep:
-    """A sweep before data are read: Ms, the subsets drawn for each, and their passes."""
+    """A sweep before data are read: the opened stores, and what is evaluated of them."""
 
     inputs: Inputs
-    ms: list[int]
-    drawn: list[list[tuple[int, ...]]]
-    seed: int
-    passes: dict[str, Passes]
-    maps: set[str]
-    settings: dict[str, Any]
-    families: list[Family]
+    plan: SweepPlan
 
 
 def plan_sweep(
@@ -159,9 +175,12 @@ def plan_sweep(
     inputs = dataclasses.replace(inputs, source=source, recipe=recipe)
     if reference is not None:
         inputs = beside_reference(inputs, reference, input_options)
-    passes, map_names, settings_by_key, used = _passes(inputs, families, source)
-    inputs.source.want(sorted(map_names))
-    return PlannedSweep(inputs, ms, subsets, seed, passes, map_names, settings_by_key, used)
+    info = inputs.info()
+    plan = SweepPlan(
+        info, variants_of(families, info), ms, subsets, seed, frozenset(source.of_several)
+    )
+    inputs.source.want(sorted(plan.maps()))
+    return PlannedSweep(inputs, plan)
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,60 +226,3 @@ def _families(
                 f"evaluated here, but {', '.join(families)}."
             )
     return {name: {**options, **settings.get(name, {})} for name, options in families.items()}
-
-
-def _passes(
-    inputs: Inputs,
-    families: Mapping[str, Mapping[str, Any]],
-    source: ClassSubsets | NumberSubsets,
-) -> tuple[dict[str, Passes], set[str], dict[str, Any], list[Family]]:
-    """Return the passes of every subset, keyed `<subset>:<family>`, and the maps that they read."""
-    info = inputs.info()
-    passes: dict[str, Passes] = {}
-    map_names: set[str] = set()
-    settings_by_key: dict[str, Any] = {}
-    used = known_families(families, info)
-    for family in used:
-        options = families[family.name]
-        fixed = family.on_subsets.fixed
-        for name, value in fixed.items():
-            if options.get(name, value) != value:
-                raise UsageError(f"a sweep evaluates no {name} of {family.name}; leave it out.")
-        settings = family.settings({**options, **fixed}, info)
-        if len(settings) > 1:
-            raise UsageError(
-                f"a sweep evaluates one variant of {family.name}, but {len(settings)} are asked "
-                f"for: {', '.join(settings)}."
-            )
-        ((key, variant),) = settings.items()
-        settings_by_key[key] = dataclasses.asdict(variant)
-        maps = family.maps(variant, info)
-        map_names |= maps
-        for k, subset in enumerate(source.subsets):
-            fields = None
-            if len(subset) == 1 and maps & source.of_several:
-                fields = family.on_subsets.of_one_sample
-                if not fields:
-                    continue
-            subset_info = dataclasses.replace(info, samples=len(subset))
-            evaluations = family.evaluations(key, variant, subset_info)
-            # Parts with a record of their own hold curves, which are of the whole set.
-            flat = {name: own for name, own in evaluations.items() if name == key or own.flat}
-            passes[f"{k}:{family.name}"] = _of_subset(drive(flat), k, fields)
-    return passes, map_names, settings_by_key, used
-
-
-def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
-    """Run the passes on the maps of one subset; return the results in `fields`, or all (None)."""
-    from uqeval.metrics._evaluation import Section
-
-    sections: dict[str, Section] = yield from renamed(
-        passes, lambda tally: tally.in_view(Subset(subset))
-    )
-    section, *parts = sections.values()
-    for part in parts:
-        section.results.update(part.results)
-    if fields is None:
-        return section
-    results = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
-    return Section(results, [])

@@ -1,0 +1,159 @@
+"""What a sweep evaluates, from its settings alone: the same over data and over saved states."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.maps.views import Subset
+from uqeval.metrics import FAMILIES
+from uqeval.metrics._driver import drive, renamed
+from uqeval.metrics._family import settings_of
+from uqeval.usecases.plans import known_families
+from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, warnings_of
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Family
+    from uqeval.metrics._dataset_info import DatasetInfo
+    from uqeval.metrics._evaluation import Passes, Section
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """Families on subsets of the samples.
+
+    `variants`: by name of a family, its key in reports and its settings. `drawn`: the subsets for
+    each of the `ms`, drawn with `seed`. `of_several`: maps that one sample does not have.
+    """
+
+    info: DatasetInfo
+    variants: Mapping[str, tuple[str, Any]]
+    ms: list[int]
+    drawn: list[list[tuple[int, ...]]]
+    seed: int
+    of_several: frozenset[str]
+
+    @classmethod
+    def of_index(cls, index: Mapping[str, Any], info: DatasetInfo) -> SweepPlan:
+        """Return the sweep that saved states are of."""
+        drawn = index["settings"]["sweep"]
+        variants = {
+            name: (key, settings_of(FAMILIES[name].settings_type, index["settings"][key]))
+            for name, key in index["sweep"]["families"].items()
+        }
+        subsets = [[tuple(subset) for subset in group] for group in drawn["subsets"]]
+        of_several = frozenset(index["sweep"]["of_several"])
+        return cls(info, variants, list(drawn["samples"]), subsets, drawn["seed"], of_several)
+
+    def index(self) -> dict[str, Any]:
+        """Return what saved states say of it, beside the settings."""
+        families = {name: key for name, (key, _) in self.variants.items()}
+        return {"sweep": {"families": families, "of_several": sorted(self.of_several)}}
+
+    @property
+    def families(self) -> list[Family]:
+        """Return the families that are evaluated."""
+        return [FAMILIES[name] for name in self.variants]
+
+    def maps(self) -> set[str]:
+        """Return the names of the maps that are read."""
+        variants = self.variants.items()
+        return set().union(*(FAMILIES[n].maps(own, self.info) for n, (_, own) in variants))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as the report has them."""
+        of_families = {key: dataclasses.asdict(own) for key, own in self.variants.values()}
+        return of_families | {
+            "sweep": {
+                "samples": self.ms,
+                "repeats": [len(group) for group in self.drawn],
+                "seed": self.seed,
+                "subsets": [[list(subset) for subset in group] for group in self.drawn],
+                "definition": "paper",
+            }
+        }
+
+    def passes(self, sectioned: bool = True) -> dict[str, Passes]:
+        """Return the passes of every subset, keyed `<subset>:<family>`; their results are sections,
+        if `sectioned`."""
+        passes: dict[str, Passes] = {}
+        subsets = [subset for group in self.drawn for subset in group]
+        for name, (key, settings) in self.variants.items():
+            family = FAMILIES[name]
+            maps = family.maps(settings, self.info)
+            for k, subset in enumerate(subsets):
+                fields = None
+                if len(subset) == 1 and maps & self.of_several:
+                    fields = family.on_subsets.of_one_sample
+                    if not fields:
+                        continue
+                subset_info = dataclasses.replace(self.info, samples=len(subset))
+                evaluations = family.evaluations(key, settings, subset_info)
+                # Parts with a record of their own hold curves, which are of the whole set.
+                flat = {n: own for n, own in evaluations.items() if n == key or own.flat}
+                passes[f"{k}:{name}"] = _of_subset(drive(flat, sectioned), k, fields)
+        return passes
+
+    def record(self, sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:
+        """Return results, items, settings, numerics and warnings of a report."""
+        place = itertools.count()
+        groups = [[next(place) for _ in group] for group in self.drawn]
+        families, ms = self.families, self.ms
+        summary = summary_of(sections, families, ms, groups)
+        return {
+            "results": {"sweep": summary},
+            "items": [{"name": name} for name in names],
+            "settings": self.settings(),
+            "numerics": numerics_of(sections, families, groups),
+            "warnings": warnings_of(sections, families, ms, groups) + lost_pixels(summary),
+        }
+
+
+def variants_of(
+    families: Mapping[str, Mapping[str, Any]], info: DatasetInfo
+) -> dict[str, tuple[str, Any]]:
+    """Return the key and the settings of each family. Raises `UsageError` for several variants, and
+    for options that a sweep does not have."""
+    variants = {}
+    for family in known_families(families, info):
+        options = families[family.name]
+        fixed = family.on_subsets.fixed
+        for name, value in fixed.items():
+            if options.get(name, value) != value:
+                raise UsageError(f"a sweep evaluates no {name} of {family.name}; leave it out.")
+        settings = family.settings({**options, **fixed}, info)
+        if len(settings) > 1:
+            raise UsageError(
+                f"a sweep evaluates one variant of {family.name}, but {len(settings)} are asked "
+                f"for: {', '.join(settings)}."
+            )
+        ((key, variant),) = settings.items()
+        variants[family.name] = key, variant
+    return variants
+
+
+def families_of_passes(keys: Sequence[str]) -> list[str]:
+    """Return the names of the families of some keys of `SweepPlan.passes`, each once."""
+    return list(dict.fromkeys(key.partition(":")[2] for key in keys))
+
+
+def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
+    """Run the passes on the maps of one subset; return the results in `fields`, or all (None)."""
+    from uqeval.metrics._evaluation import Section
+
+    sections: dict[str, Section] = yield from renamed(
+        passes, lambda tally: tally.in_view(Subset(subset))
+    )
+    if not sections:
+        return None
+    section, *parts = sections.values()
+    for part in parts:
+        section.results.update(part.results)
+    if fields is None:
+        return section
+    results = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
+    return Section(results, [])
