@@ -9,8 +9,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,6 +25,7 @@ from uqeval import PredictionWriter
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md",
+    "docs/start.md",
     "docs/stores.md",
     "docs/metrics.md",
     "docs/reports.md",
@@ -49,7 +53,7 @@ class Tensor:
         return self.values
 
     def __getitem__(self, index: Any) -> Tensor:
-        return Tensor(self.values[index])
+        return self if index == "out" else Tensor(self.values[index])
 
     def float(self) -> Tensor:
         return Tensor(self.values.astype(np.float32))
@@ -57,6 +61,35 @@ class Tensor:
     def softmax(self, axis: int) -> Tensor:
         p = np.exp(self.values - self.values.max(axis=axis, keepdims=True))
         return Tensor(p / p.sum(axis=axis, keepdims=True))
+
+
+class Dropout:
+    """A layer that the tutorial leaves on."""
+
+    training = False
+
+    def train(self) -> None:
+        self.training = True
+
+
+class Model:
+    """As much of a network as the pages' loops ask for."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng, self.layers = rng, [self, Dropout()]
+
+    def __call__(self, batch: Any) -> Tensor:
+        return Tensor(self.rng.normal(size=(1, 19, 12, 16)))
+
+    def eval(self) -> None:
+        pass
+
+    def modules(self) -> list[Any]:
+        return self.layers
+
+
+#: PyTorch is no requirement of the tests.
+TORCH = SimpleNamespace(no_grad=nullcontext, nn=SimpleNamespace(Dropout=Dropout))
 
 
 @pytest.fixture
@@ -79,6 +112,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for copy in ("other_model", "video_labels"):
         shutil.copytree("video/predictions", copy)
     return tmp_path
+
+
+def useful_predictions() -> None:
+    """Six items of `preds.zarr` and `labels/` that keep the limits of the tutorial."""
+    rng = np.random.default_rng(3)
+    names = [f"image_{i}" for i in range(6)]
+    with PredictionWriter(
+        "preds.zarr", names=names, samples=3, classes=4, size=(24, 32), overwrite=True
+    ) as writer:
+        for name in names:
+            ids = np.repeat(np.repeat(rng.integers(0, 4, (6, 8)), 4, 0), 4, 1)
+            certainty = np.repeat(np.repeat(rng.uniform(0.5, 5, (6, 8)), 4, 0), 4, 1)
+            logits = np.eye(4)[ids] * certainty[..., None] + rng.gumbel(size=(3, 24, 32, 4))
+            p = np.exp(3 * logits) / np.exp(3 * logits).sum(-1, keepdims=True)
+            writer.add(name, np.moveaxis(p, -1, 1))
+            Image.fromarray(ids.astype(np.uint8)).save(f"labels/{name}.png")
 
 
 def video_folder(path: Path) -> None:
@@ -128,15 +177,22 @@ def python(text: str) -> None:
             (name, image, rng.integers(0, 19, (12, 16))) for name, image in images.items()
         ],
         "camera": [(rng.integers(0, 256, (24, 32, 3), np.uint8), np.zeros((24, 32), np.uint8))] * 2,
-        "model": lambda batch: Tensor(rng.normal(size=(1, 19, 12, 16))),
+        "truth": [(name, np.zeros((12, 16), np.uint8)) for name in images],
+        "model": Model(rng),
     }
-    exec(compile(text, "<docs>", "exec"), names)
+    with mock.patch.dict(sys.modules, {"torch": TORCH} if "import torch\n" in text else {}):
+        exec(compile(text, "<docs>", "exec"), names)
+    assert all(isinstance(layer, Model) or layer.training for layer in names["model"].layers) or (
+        "Dropout" not in text
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_runs(page: str, folder: Path) -> None:
     text = (ROOT / page).read_text("utf-8")
     blocks = BLOCK.findall(text)
+    if page == "docs/start.md":
+        useful_predictions()
     run = {"sh": shell, "python": python, "yaml": settings}
     for kind, block in blocks:
         run[kind](block)
