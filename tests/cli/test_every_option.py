@@ -38,6 +38,8 @@ EFFECT = {
     "invalid": "a target", "limit": ANY, "part": ANY, "fitted": "--part and -o FILE",
     "region": ANY,
     "depth_map": "a region of depths", "region_share": "a region",
+    "baseline_focal": ANY, "disparity": "--baseline-focal", "median_scaling": "a target",
+    "depth": ANY, "ence": ANY, "ence_bins": "--ence", "sigma_scale": ANY,
     "map_cache": "predictions, not a video",
     "labels": ANY, "reference": ANY, "video": ANY, "pseudo_labels": "no labels beside",
     "resize": PERMISSION, "flow_path": "--flow file", "flow_cache": "estimated flow",
@@ -147,6 +149,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(root / "p.npz", probs=p, labels=ids)
     np.savez(root / "q.npz", probs=p)
     np.save(root / "p.npy", p)
+    np.savez(root / "m.npz", mean=p[:, 0], std=p[:, 1])
     np.savez(root / "r.npz", mean=p[:, 0], std=p[:, 1], target=p[:, 2])
     for name in ("v/frames", "v/predictions", "ids"):
         (root / name).mkdir(parents=True)
@@ -213,6 +216,8 @@ REFUSED = [
     "failure p.npz --images --item-table t.csv", "failure p.npz --images --patch 3",
     "pavpu p.npz --threshold 0.3 --threshold-from c.json",
     "pavpu p.npz --curve-range 0:1 --threshold-scope item",
+    "regression r.npz --disparity both", "regression m.npz --median-scaling",
+    "regression r.npz --ence-bins 3", "regression r.npz --fit-on x",
     "pavpu p.npz --region-share 0.7", "pavpu p.npz --threshold-scope region",
     "calibration p.npz --depth-map p.npy", "pavpu p.npz --region class:0 --depth-map p.npy",
     "calibration p.npz --at-one own", "calibration p.npz --binary positive",

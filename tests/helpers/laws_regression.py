@@ -10,6 +10,7 @@ import naive_regression as naive
 import numpy as np
 
 from uqeval.tallies import (
+    DepthSums,
     Digits,
     ErrorRanks,
     ErrorSums,
@@ -18,6 +19,8 @@ from uqeval.tallies import (
     ItemErrors,
     PredictiveScores,
     QuantileCounts,
+    ScaledErrors,
+    SigmaBins,
     SumsBelow,
     Tally,
     TargetCounts,
@@ -30,6 +33,11 @@ Maps = dict[str, Any]
 DEPTH = Intervals(2.5, -1, 4)
 EXAMPLES: tuple[Tally, ...] = (
     ErrorSums(),
+    DepthSums(),
+    ScaledErrors(),
+    ScaledErrors("energy"),
+    SigmaBins((0.25, 1.0)),
+    SigmaBins((), "energy"),
     TargetCounts(),
     ErrorSums("energy", DEPTH),
     PredictiveScores(False, (0.5, 0.9), (0.6745, 1.6449)),
@@ -107,6 +115,45 @@ def _error_sums(tally: Any, items: Sequence[Maps]) -> State:
             for y, e, s, _ in found:
                 state["sums"][g] += (e, e * e, s, s * s, y)
                 state["zero"][g] += (s == 0, s == 0 and e > 0)
+    return state
+
+
+def _depth_sums(tally: Any, items: Sequence[Maps]) -> State:
+    state = tally.empty()
+    for maps in items:
+        logs = []
+        known = maps["label"] == 0
+        for m, y, e in zip(*(maps[n][known] for n in ("mean", "target", "error")), strict=True):
+            state["count"] += 1
+            if y <= 0 or m <= 0:
+                state["bad"][int(y > 0)] += 1
+            if y > 0:
+                state["sums"] += (e / y, e * e / y)
+            if y > 0 and m > 0:
+                logs.append(math.log(m) - math.log(y))
+                state["close"] += [max(m / y, y / m) < 1.25**k for k in (1, 2, 3)]
+        if logs:
+            mean = math.fsum(logs) / len(logs)
+            state["logs"] += (sum(logs), sum(d * d for d in logs), sum(map(abs, logs)))
+            state["within"] += sum((d - mean) ** 2 for d in logs)
+            state["means"] += len(logs) * mean * mean
+    return state
+
+
+def _scaled_errors(tally: Any, items: Sequence[Maps]) -> State:
+    found = [p for maps in items for p in _pixels(maps, tally.sigma)]
+    positive = [(e / s, math.log(s)) for _, e, s, _ in found if s > 0]
+    sums = [sum(z * z for z, _ in positive), sum(logs for _, logs in positive)]
+    return {"count": [len(found), len(found) - len(positive)], "sums": sums}
+
+
+def _sigma_bins(tally: Any, items: Sequence[Maps]) -> State:
+    state = tally.empty()
+    for _, e, s, _ in (p for maps in items for p in _pixels(maps, tally.sigma)):
+        b = sum(np.float32(s) > np.float32(edge) for edge in tally.edges)
+        state["count"][b] += 1
+        state["errors"][b] += e * e
+        state["variances"][b] += s * s
     return state
 
 
@@ -227,6 +274,9 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     Digits: _digits,
     ErrorRanks: _error_ranks,
     ErrorSums: _error_sums,
+    DepthSums: _depth_sums,
+    ScaledErrors: _scaled_errors,
+    SigmaBins: _sigma_bins,
     ErrorsUpto: _errors_upto,
     QuantileCounts: _quantiles,
     IntervalCounts: _interval_counts,

@@ -202,7 +202,9 @@ class Numbers:
 
     @functools.cached_property
     def regression(self) -> dict[str, Any]:
-        return naive_regression.regression(self.pixels)
+        known = np.isfinite(self.target)
+        arrays = (own[known] for own in (self.mean, self.std, self.target))
+        return naive_regression.regression(self.pixels) | naive_regression.depth(*arrays)
 
     @functools.cached_property
     def nmerci(self) -> dict[str, Any]:
@@ -297,7 +299,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "sparsification": ("ause", "aurg"),
     "regression": (
         "rmse", "mae", "nmse", "auce", "auce_over", "auce_under", "nll", "crps", "sharpness",
-        "interval_score", "coverage",
+        "interval_score", "coverage", "abs_rel", "sq_rel", "rmse_log", "log10", "silog", "a1", "a2",
+        "a3", "ence", "uce", "cv", "sigma_scale.value", "sigma_scale.nll_before", "sigma_scale.nll",
     ),
     "nmerci": ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha"),
     "divergence": ("kl",),

@@ -164,3 +164,47 @@ def by_depth(found: Sequence[tuple[float, ...]], step: float, **settings: Any) -
     for pixel in found:
         groups.setdefault(math.floor(pixel[0] / step + 1e-9), []).append(pixel)
     return [(k * step, nmerci(groups[k], **settings)) for k in sorted(groups)]
+
+
+def depth(mean: Any, sigma: Any, target: Any) -> dict[str, Any]:
+    """Depth scores, scores by bins of σ, and the best factor of σ, of flat arrays."""
+    m, s, y = (np.asarray(values, "f8").reshape(-1) for values in (mean, sigma, target))
+    e, d, ratio = m - y, np.log(m) - np.log(y), np.maximum(m / y, y / m)
+    keys = np.sort(s.astype("f4"))
+    bins = 15 * np.searchsorted(keys, s.astype("f4")) // len(keys)
+    rows = [((e[k] ** 2).mean(), (s[k] ** 2).mean(), k.sum())
+            for k in (bins == b for b in range(15)) if k.any()]  # fmt: skip
+    factor = math.sqrt(((e / s) ** 2).mean())
+
+    def nll(by: float) -> float:
+        return float((0.5 * np.log(2 * np.pi) + np.log(by * s) + (e / (by * s)) ** 2 / 2).mean())
+
+    return {
+        "abs_rel": (abs(e) / y).mean(), "sq_rel": (e * e / y).mean(),
+        "rmse_log": math.sqrt((d * d).mean()), "silog": d.std(),
+        "log10": abs(np.log10(m) - np.log10(y)).mean(),
+        **{f"a{k}": (ratio < 1.25**k).mean() for k in (1, 2, 3)},
+        "ence": float(np.mean([abs(v**0.5 - u**0.5) / v**0.5 for u, v, _ in rows])),
+        "uce": sum(n * abs(u - v) for u, v, n in rows) / len(s), "cv": s.std(ddof=1) / s.mean(),
+        "sigma_scale": {"value": factor, "nll_before": nll(1.0), "nll": nll(factor)},
+    }  # fmt: skip
+
+
+def mono_uncertainty(mean: Any, sigma: Any, target: Any) -> dict[str, tuple[float, float]]:
+    """AUSE and AURG of one image as mono-uncertainty computes them, by error."""
+    steps, of_errors = 50, {
+        "abs-rel": lambda m, y: abs(y - m) / y, "rmse": lambda m, y: (y - m) ** 2,
+        "a1": lambda m, y: np.maximum(y / m, m / y),
+    }  # fmt: skip
+    whole = {"abs-rel": np.mean, "rmse": lambda v: math.sqrt(v.mean()),
+             "a1": lambda v: (v >= 1.25).mean()}  # fmt: skip
+    found = {}
+    for name, errors in of_errors.items():
+        own, x = errors(mean, target), np.arange(steps + 1) / steps
+        curves = []
+        for order in (-sigma, -own):
+            limits = [np.percentile(order, 100 / steps * k) for k in range(steps)]
+            curves.append([whole[name](own[order >= limit]) for limit in limits] + [0.0])
+        area, oracle = (np.trapezoid(curve, x) for curve in curves)
+        found[name] = float(area - oracle), float(whole[name](own) - area)
+    return found

@@ -33,6 +33,9 @@ WORSE = {
     "pavpu.pavpu_peak.value": "errors",
     "regression.sharpness": "wide",
     "regression.auce_under": "wide",
+    "regression.rmse_log": "larger",
+    "regression.log10": "larger",
+    "regression.silog": "larger",
     "nmerci.mae": "errors",
     "nmerci.mae_trimmed": "errors",
     "nmerci.max_alpha": "errors",
@@ -59,7 +62,9 @@ TOLERANCE = {
     "calibration.temperature.nll": 1e-8,
 }
 #: Metrics that a set without pixels leaves defined: another set leaves them undefined.
-DEFINED_WITHOUT_PIXELS = {"calibration.temperature.value": "no_errors"}
+DEFINED_WITHOUT_PIXELS = {
+    "calibration.temperature.value": "no_errors", "regression.sigma_scale.value": "exact",
+}  # fmt: skip
 
 
 def kind_of(metric: Metric) -> str:
@@ -111,12 +116,16 @@ def classes(worse: str = "") -> naive_metrics.Classes:
 def numbers(worse: str = "") -> naive_metrics.Numbers:
     """Errors in proportion to σ."""
     rng = np.random.default_rng(3)
-    target = rng.uniform(2, 60, (ITEMS, 10, 14)).astype("f4")
+    target = rng.uniform(12, 60, (ITEMS, 10, 14)).astype("f4")
     sigma = rng.uniform(0.3, 3, target.shape).astype("f4")
     error = sigma * rng.normal(size=target.shape).astype("f4")
     target[rng.random(target.shape) < 0.1] = np.nan
     if worse == "errors":
         error *= 3
+    elif worse == "larger":  # but no prediction below 0
+        error *= 1.1
+    elif worse == "exact":
+        error *= 0
     elif worse == "uncertainty":
         sigma = shuffled(sigma, 1)
     elif worse == "wide":
@@ -235,7 +244,8 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
     if kind == "numbers":
         values = numbers(worse)
         arrays = {"mean": values.mean, "std": values.std}
-        families = {"regression": {}, "nmerci": {}}
+        parts = {"depth": True, "ence": True, "sigma_scale": True}
+        families = {"regression": parts, "nmerci": {}}
         return uqeval.evaluate(arrays, values.target, families, **options).results
     if kind == "reference":
         both = reference(worse)

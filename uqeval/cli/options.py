@@ -50,7 +50,7 @@ READING = tuple(
     n for n in INPUTS
     if n not in (
         "class_names", "nan_samples", "invalid", "limit", "part", "fitted", "region", "depth_map",
-        "map_cache",
+        "baseline_focal", "disparity", "median_scaling", "map_cache",
     )
 )  # fmt: skip
 #: Intervals and slices, which are computed from the states.

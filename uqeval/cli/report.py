@@ -246,7 +246,8 @@ def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | N
 
     run_options = report.inputs.get("options") or {}
     names_of_inputs = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",
-            "sum_tolerance", "nan_samples", "invalid", "limit", "part", "resize")  # fmt: skip
+            "sum_tolerance", "nan_samples", "invalid", "limit", "part", "resize", "baseline_focal",
+            "disparity", "median_scaling")  # fmt: skip
     gallery_inputs = {
         name: run_options[name] for name in names_of_inputs if run_options.get(name) is not None
     }

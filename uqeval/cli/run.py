@@ -12,6 +12,7 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, given, with_options
 from uqeval.cli.streams import warn
 from uqeval.errors import UsageError
+from uqeval.inputs.options import InputOptions
 from uqeval.usecases.run.outcome import OF_ITEMS, RunSettings
 
 if TYPE_CHECKING:
@@ -47,9 +48,11 @@ def run(
     of_input = shared.values_of(
         *(name for name in (*o.INPUTS, "video") if name not in OF_ITEMS)
     ) | given(reference=reference)
-    for name in ("missing_chunks", "nan_samples"):  # the file has the same defaults
-        if of_input[name] == "error":
-            del of_input[name]
+    defaults = InputOptions()  # the file has the same
+    of_input = {
+        name: value for name, value in of_input.items()
+        if name == "reference" or value != getattr(defaults, name)
+    }  # fmt: skip
     over_file = shared.values_of(*OF_ITEMS, *o.CUTS, "workers", "dask")
     for name in ("draws", "seed", "interval_method"):  # likewise
         if name not in shared.typed:

@@ -112,6 +112,16 @@ class InputOptions(Settings):
     invalid: float | str | Sequence[float | str] | None = shared_option(
         None, "Target value that means \"not measured\", such as 0 in sparse depth. Repeat for "
         "more.", metavar="VALUE", panel=_IN, list_by="repeat", data="regression")
+    baseline_focal: float | None = shared_option(
+        None, "Predictions are disparities: depth = BF / disparity, with BF the baseline times the "
+        "focal length in pixels; σ by the first-order rule.", metavar="BF", panel=_IN, above=0,
+        data="regression")
+    disparity: str = shared_option(
+        "predictions", "With --baseline-focal: what holds disparities, the predictions or both "
+        "they and the target.", panel=_IN, choices=("predictions", "both"), data="regression")
+    median_scaling: bool = shared_option(
+        False, "Scale predictions and σ of each item by median(target) / median(prediction).",
+        panel=_IN, data="regression")
     limit: int | None = shared_option(
         None, "Evaluate only the first N items; the report is marked as partial.",
         metavar="N", panel=_IN, least=1)
@@ -199,6 +209,11 @@ class InputOptions(Settings):
         """Return the regions that are evaluated beside the whole image, as they were given."""
         return (self.region,) if isinstance(self.region, str) else tuple(self.region)
 
+    @property
+    def converts(self) -> bool:
+        """Return whether predicted numbers are converted to other units."""
+        return self.baseline_focal is not None or self.median_scaling
+
     def invalid_targets(self) -> tuple[float, ...]:
         """Return the target values that mean "not measured". Raises `UsageError`."""
         entries = self.invalid
@@ -223,6 +238,11 @@ class InputOptions(Settings):
             raise UsageError(
                 f"--invalid is for targets of a regression, which {where} has not. Leave it out; "
                 "labels that do not count are those of --ignore-index."
+            )
+        if self.converts:
+            option = "--median-scaling" if self.median_scaling else "--baseline-focal"
+            raise UsageError(
+                f"{option} is for predicted depths, mean and std; {where} has none. Leave it out."
             )
 
     def paths(self) -> list[Any]:
@@ -267,6 +287,7 @@ class InputOptions(Settings):
         """
         hidden = {"names", "whole_sequences", "map_cache", "fitted"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
+        hidden |= set() if self.converts else {"baseline_focal", "disparity", "median_scaling"}
         hidden |= set() if self.region else {"region", "depth_map"}
         hidden |= set() if self.is_ood else {"out", "ood_mask"}
         record = {

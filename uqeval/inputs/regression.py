@@ -23,6 +23,7 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
+    from uqeval.maps.regression import RegressionSource
     from uqeval.stores.array import ItemArray, Store, StoredArray
     from uqeval.stores.stack import Stack
 
@@ -60,6 +61,7 @@ def open_regression(
         skip_nan=options.nan_samples == "skip",
         invalid=options.invalid_targets(),
     )  # fmt: skip
+    converted = _converted(source, options, truth, where)
     beside = [*extra.items(), *truth.arrays]
     read = [(name, store.arrays[name]) for store in own_stores for name in kinds]
     read += [(name, parts[rows]) for name, parts in beside]
@@ -69,13 +71,31 @@ def open_regression(
     truth_store = [truth.store] if truth.store and truth.store not in stores else []
     record = _record(opened, [*kinds, *sorted(extra)], kinds, truth, target)
     return Inputs(
-        source, ("0",), 255,
+        converted, ("0",), 255,
         record | evaluated | {"samples": stacks[kinds[0]].samples},
         [text for store in [*stores, *truth_store] for text in store.warnings],
         partial=len(item_range) < count, watch=watch,
         invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
         groups=own_stores[0].groups,
     )  # fmt: skip
+
+
+def _converted(source: RegressionSource, options: InputOptions, truth: _Truth, where: str) -> Any:
+    """Return the source in the units that the options ask for. Raises `UsageError`."""
+    if options.disparity != "predictions" and options.baseline_focal is None:
+        raise UsageError("--disparity needs --baseline-focal BF; give that too.")
+    if options.baseline_focal is None and not options.median_scaling:
+        return source
+    if truth.target is None:
+        option = "--median-scaling" if options.median_scaling else "--disparity both"
+        if options.median_scaling or options.disparity == "both":
+            raise UsageError(f"{option}: {where} has no target; give one after the predictions.")
+    from uqeval.maps.converted import Conversion, ConvertedSource
+
+    return ConvertedSource(
+        source,
+        Conversion(options.baseline_focal, options.disparity == "both", options.median_scaling),
+    )
 
 
 @dataclass(frozen=True)

@@ -258,7 +258,7 @@ class RegressionSource:
             for name in needed:
                 if is_lambda(name):
                     sigma = name.removeprefix(_LAMBDA).removeprefix(":") or "sigma"
-                    all_maps[name] = self._ratio(all_maps["error"], all_maps[sigma], sigma, item)
+                    all_maps[name] = self.ratio_of(all_maps["error"], all_maps[sigma], sigma, item)
             results.append({name: all_maps[name] for name in sorted(needed)})
         return results
 
@@ -321,7 +321,7 @@ class RegressionSource:
         np.copyto(key, values, casting="same_kind")
         return key
 
-    def _ratio(
+    def ratio_of(
         self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
     ) -> NDArray[Any]:
         """Return λ = ε/σ rounded to float32."""

@@ -182,6 +182,11 @@ class Evaluation(ABC, Generic[Settings]):
         return False
 
     @property
+    def flat_fields(self) -> tuple[str, ...]:
+        """Return the fields of the results of the whole that a flat part has."""
+        return ()
+
+    @property
     def can_score(self) -> bool:
         """Return whether `fitted` says enough to read any score from states."""
         return True
@@ -302,6 +307,10 @@ class Part(Evaluation[Settings]):
     name: ClassVar[str]
     #: The metrics of the part, which the family lists, too.
     metrics: ClassVar[tuple[Metric, ...]] = ()
+
+    @property
+    def flat_fields(self) -> tuple[str, ...]:
+        return tuple(metric.field for metric in self.metrics) if self.flat else ()
 
     @classmethod
     def is_requested(cls, settings: Settings) -> bool:

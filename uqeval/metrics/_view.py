@@ -47,6 +47,10 @@ class InView(Evaluation[Any]):
         return self.inner.flat
 
     @property
+    def flat_fields(self) -> tuple[str, ...]:
+        return self.inner.flat_fields
+
+    @property
     def can_score(self) -> bool:
         return self.inner.can_score
 

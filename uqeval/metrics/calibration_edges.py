@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Passes
+    from uqeval.tallies import Uncertainty
 
 #: By name, edges and the pixels that share their confidence with an edge and another pixel.
 Edges = dict[str, tuple[tuple[float, ...], int]]
@@ -22,10 +23,14 @@ def upper_ranks(pixels: int, bins: int) -> list[int]:
     return [-(-k * pixels // bins) - 1 for k in range(1, bins)] if pixels else []
 
 
-def exact_edges(classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[int]]) -> Passes:
+def exact_edges(
+    classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[int]],
+    of: Uncertainty | None = None,
+) -> Passes:  # fmt: skip
     """Find the confidences at the given ranks in one pass; return `Edges`.
 
-    `coarse` counts the confidences of all pixels by the high bits of their keys.
+    `coarse` counts the confidences of all pixels by the high bits of their keys. `of`: a map in
+    place of the confidence.
     """
     from uqeval.tallies import Ranks, RawMap
     from uqeval.tallies.ranks import bins_at, order_statistics
@@ -33,7 +38,7 @@ def exact_edges(classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[
     bins = bins_at(coarse, [rank for ranks in ranks_by_name.values() for rank in ranks])
     value_of_rank: dict[int, Any] = {}
     if bins:
-        detail = Ranks(RawMap("confidence"), classes, bins=tuple((0, b) for b in bins))
+        detail = Ranks(of or RawMap("confidence"), classes, bins=tuple((0, b) for b in bins))
         fine = (yield (detail,))[detail].total["fine"]
         value_of_rank = {b: fine[i] for i, b in enumerate(bins)}
     edges: Edges = {}

@@ -15,9 +15,13 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
+from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import each
+from uqeval.metrics.depth import DepthScores
+from uqeval.metrics.depth import record_of as depth_record
 from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.regression_tables import DISPLAY
+from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +37,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Regres
         "regression", RegressionSettings, options, ("uncertainty", "distribution", "proportion")
     )
     for variant in settings.values():
+        fit_items(variant.fit_on, info)
         numbers.check_sigma(variant.uncertainty, info)
         numbers.check_unit(variant.uncertainty, info)
     return settings
@@ -53,9 +58,10 @@ class Regression(Evaluation[RegressionSettings]):
         return _tallies(self.settings)
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import TargetCounts
+        from uqeval.tallies import DepthSums, TargetCounts
 
-        return (TargetCounts(),)
+        depths = (DepthSums(),) if self.settings.depth else ()
+        return (TargetCounts(), *depths)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         """Return the scores; `exact` is Σ (y - ȳ)² from single items, which keeps all digits."""
@@ -75,6 +81,8 @@ class Regression(Evaluation[RegressionSettings]):
         return {("auce",): _gaps(self.settings, self.tallies())}
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
+        from uqeval.tallies import DepthSums
+
         tallies, items = self.tallies(), []
         states = [each(tally, results[tally].items) for tally in tallies]
         for sums, scores, *interval_columns in zip(*states, strict=True):
@@ -82,6 +90,10 @@ class Regression(Evaluation[RegressionSettings]):
                 self.settings, sums, scores, interval_columns, float(sums["within"][0])
             )
             items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
+        for tally in results:
+            if isinstance(tally, DepthSums):
+                for item, state in zip(items, each(tally, results[tally].items), strict=True):
+                    item |= depth_record(state)
         return items
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
@@ -233,18 +245,20 @@ def _percent(p: float) -> str:
 _ABOUT = """Regression: are the predicted standard deviations as large as the errors?
 
 Computes RMSE, MAE, AUCE with its over- and under-confident parts, the calibration plot, NLL,
-CRPS, sharpness, interval scores and coverage.
+CRPS, sharpness, interval scores and coverage. On request, scores of depths and of the scale of σ.
 
 Example: uqeval regression depth.zarr kitti/ -o report.json
 """
 
+PARTS = (DepthScores, BinsOfSigma, ScaleOfSigma)
 FAMILY = Family(
     "regression",
-    rs.METRICS,
+    (*rs.METRICS, *(metric for part in PARTS for metric in part.metrics)),
     _settings,
     Regression,
     RegressionSettings,
     kinds=("regression",),
+    parts=PARTS,
     about=_ABOUT,
     display=DISPLAY,
     label="Regression",

@@ -7,6 +7,7 @@ from typing import Any
 
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.regression_scores as rs
+from uqeval.errors import UsageError
 from uqeval.settings import Settings, definition_of, documented, option
 
 #: What each definition in use changes of the defaults. The paper says 100 values of p in ]0, 1[,
@@ -17,7 +18,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "uncertainty-toolbox": {"levels": 100, "grid": "closed", "area": "crossing"},
     "torch-uncertainty-0.13": {"levels": 15, "grid": "5-95", "area": "mean"},
 }
-_PLOT = "Calibration plot"
+_PLOT, _SIGMA = "Calibration plot", "Scale of σ"
 
 
 @documented
@@ -49,8 +50,30 @@ class RegressionSettings(Settings):
         "trapezoid", "How AUCE sums the gaps: trapezoid, crossing (splits a trapezoid where "
         "the gap crosses 0), or their mean.",
         choices=rs.AREAS, panel=_PLOT)
+    depth: bool = option(
+        False, "Also compute depth scores: abs rel, sq rel, RMSE log, log10, SILog, a1, a2, a3.",
+        several=False, common=True)
+    ence: bool = option(
+        False, "Also compute ENCE, UCE and the CV of σ, in bins of σ with equal numbers of pixels.",
+        panel=_SIGMA, several=False, common=True)
+    ence_bins: int = option(
+        15, "Number of these bins.", metavar="B", panel=_SIGMA, least=1, most=10_000,
+        several=False)
+    sigma_scale: bool = option(
+        False, "Also fit the factor of σ with the least NLL, and compute the NLL with it.",
+        panel=_SIGMA, several=False, common=True)
+    fit_on: str | None = option(
+        None, "Fit the factor of σ on the items that FILE names: a JSON list, or one name per "
+        "line.", metavar="FILE", panel=_SIGMA, several=False, shown="all")
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fit_on is not None and not self.sigma_scale:
+            raise UsageError("--fit-on needs --sigma-scale; give that too.")
+        if self.ence_bins != 15 and not self.ence:
+            raise UsageError("--ence-bins needs --ence; give that too.")
 
     @property
     def sigma(self) -> str:

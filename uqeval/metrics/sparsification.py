@@ -85,7 +85,8 @@ class Sparsification(Evaluation[SparsificationSettings]):
         from uqeval.tallies import Error
 
         counts = {TARGET_COUNTS} if self.info.kind == "regression" else set()
-        return {*Error(self.settings.error).inputs, self.settings.uncertainty, *counts}
+        error = Error(self.settings.error)
+        return {*error.inputs, self.settings.uncertainty, *counts}
 
     def exact(self) -> Passes:
         if self._of_items:
@@ -178,7 +179,7 @@ def _coarse(
     from uqeval.tallies import Error, RankedErrors, Uncertainty
 
     score, error = Uncertainty(settings.uncertainty), Error(settings.error)
-    return {ranking: RankedErrors(ranking, error, classes) for ranking in (score, error)}
+    return {ranking: RankedErrors(ranking, error, classes) for ranking in (score, error.ranking)}
 
 
 def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
@@ -189,7 +190,7 @@ def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passe
     coarse = _coarse(settings, item_tally.classes)
     first = yield tuple(coarse.values())
     by_score = {s: RankBins.from_state(tally, first[tally].total) for s, tally in coarse.items()}
-    if not by_score[error].total:
+    if not by_score[error.ranking].total:
         return Exact(sc.VOID, by_score[item_tally.score])
     split_tallies: dict[Any, list[RankedErrors]] = {}
     for s, rank_bins in by_score.items():

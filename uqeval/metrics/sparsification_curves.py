@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 VOID = "no pixel to evaluate"
 ZERO = "the error of all pixels is 0: there is nothing to divide the curves by"
-INFINITE = "the error of all pixels is infinite: |ε|/|target| where the target is 0"
+INFINITE = (
+    "the error of all pixels is infinite: |ε|/|target| where the target is 0, or a1 where it is 0 "
+    "or less"
+)
 EMPTY = "too few pixels: a cut keeps none of them"
 
 

@@ -24,7 +24,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "torch-uncertainty-0.13": {"grid": "every-rank"},
 }  # fmt: skip
 
-ERRORS = {"classes": ("brier", "zero-one"), "regression": ("rmse", "mse", "mae", "abs-rel")}
+ERRORS = {"classes": ("brier", "zero-one"), "regression": ("rmse", "mse", "mae", "abs-rel", "a1")}
 UNCERTAINTY = {"classes": "entropy", "regression": "sigma"}
 
 
@@ -44,8 +44,9 @@ class SparsificationSettings(Settings):
         "regression; or any map of the store. Repeat for variants.",
         metavar="NAME", shown="entropy; sigma for regression", common=True)
     error: str = option(
-        "", "Error measure: brier or zero-one for classes; rmse, mse, mae or abs-rel for "
-        "regression. Repeat for variants.",
+        "", "Error measure: brier or zero-one for classes; rmse, mse, mae, abs-rel or a1 (the "
+        "share of depths that are wrong by a factor of 1.25 or more) for regression. Repeat for "
+        "variants.",
         choices=(*ERRORS["classes"], *ERRORS["regression"]), shown="brier; rmse for regression",
         common=True)
     scope: str = option(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -241,12 +242,22 @@ class Scoring:
         it.
         """
         head, first, *remainder = place
-        part_key = f"{head}/{first}"
+        part_key = self._parts_by_field.get((head, first), f"{head}/{first}")
         if part_key not in self.evaluations:
             return head, (first, *remainder)
         return part_key, (first, *remainder) if self.evaluations[part_key].flat else tuple(
             remainder
         )
+
+    @cached_property
+    def _parts_by_field(self) -> dict[tuple[str, Any], str]:
+        """Return the keys of flat parts, by the key of the whole and a field of the part."""
+        return {
+            (Key.parse(key).whole, field): key
+            for key, evaluation in self.evaluations.items()
+            if evaluation.flat
+            for field in evaluation.flat_fields
+        }
 
     def stacked(self, tally: Tally) -> Stacked:
         """Return the states of all items of a tally, read and checked when they are first

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._values import RawMap, Uncertainty
     from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
     from uqeval.tallies.at_temperature import Tempered, TemperedSamples
+    from uqeval.tallies.depth_sums import DepthSums, ScaledErrors, SigmaBins
     from uqeval.tallies.digits import Digits
     from uqeval.tallies.divergence import Divergence
     from uqeval.tallies.error_ranks import ErrorRanks
@@ -56,6 +57,7 @@ _NAMES = {
     "_values": "RawMap Uncertainty",
     "accuracy_by_uncertainty": "AccuracyByUncertainty",
     "at_temperature": "Tempered TemperedSamples",
+    "depth_sums": "DepthSums ScaledErrors SigmaBins",
     "digits": "Digits",
     "divergence": "Divergence",
     "error_ranks": "ErrorRanks",
@@ -109,6 +111,7 @@ __all__ = [
     "ClassCounts",
     "ClassReliability",
     "Cuts",
+    "DepthSums",
     "Digits",
     "Divergence",
     "Error",
@@ -139,6 +142,8 @@ __all__ = [
     "RawMap",
     "Reliability",
     "SampleLikelihoods",
+    "ScaledErrors",
+    "SigmaBins",
     "SumsBelow",
     "Tally",
     "TargetCounts",

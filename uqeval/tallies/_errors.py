@@ -20,6 +20,8 @@ INPUTS: dict[str, dict[str, tuple[str, ...]]] = {
         "mse": ("label", ERROR_KEY),
         "mae": ("label", ERROR_KEY),
         "abs-rel": ("label", "error", "target"),
+        "a1": ("label", "mean", "target"),
+        "ratio": ("label", "mean", "target"),
     },
 }
 
@@ -33,6 +35,8 @@ class Error:
     - mse: ε²; rmse: ε², with the root after averaging
     - mae: |ε|
     - abs-rel: |ε|/|target|; infinite if the target is 0 and ε is not
+    - ratio: max(ŷ/y, y/ŷ); infinite where ŷ ≤ 0
+    - a1: 1 where the ratio is at least 1.25, else 0; infinite where y ≤ 0, which has no ratio
     """
 
     name: str
@@ -41,6 +45,11 @@ class Error:
     def inputs(self) -> tuple[str, ...]:
         """Return the maps from which it is computed."""
         return next(inputs[self.name] for inputs in INPUTS.values() if self.name in inputs)
+
+    @property
+    def ranking(self) -> Error:
+        """Return the error by which the best order ranks the pixels: the ratio for a1."""
+        return Error("ratio") if self.name == "a1" else self
 
     @property
     def squared(self) -> bool:
@@ -65,6 +74,8 @@ class Error:
         if self.name == "zero-one":
             wrong: NDArray[Any] = (maps["prediction"] != maps["label"]).astype(np.float32)
             return wrong
+        if self.name in ("a1", "ratio"):
+            return _ratios(maps, self.name == "a1")
         if self.name == "abs-rel":
             error = maps["error"]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -74,3 +85,16 @@ class Error:
                 )
                 return relative_errors
         return maps["brier" if self.name == "brier" else ERROR_KEY]
+
+
+def _ratios(maps: Maps, far: bool) -> NDArray[Any]:
+    """Return max(ŷ/y, y/ŷ) as float32 [y, x]; with `far`, whether it is at least 1.25."""
+    import numpy as np
+
+    mean, target = (maps[name].astype(np.float64) for name in ("mean", "target"))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(mean > 0, np.maximum(mean / target, target / mean), np.inf)
+        if far:
+            ratio = (ratio >= 1.25).astype(np.float32)
+        ratio[~(target > 0)] = np.inf
+    return np.asarray(np.where(maps["label"] == 0, ratio, 0.0), np.float32)

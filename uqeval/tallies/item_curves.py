@@ -114,7 +114,7 @@ class ItemCurves(Tally):
         import numpy as np
 
         state, error = self.empty(), self.error.values(maps)
-        ways: tuple[Uncertainty | Error, ...] = (self.score, self.error)
+        ways: tuple[Uncertainty | Error, ...] = (self.score, self.error.ranking)
         for i, ranking in enumerate(ways):
             coarse = RankedErrors(ranking, self.error, self.classes).state_of(maps, states_of_item)
             if not coarse["pixels"].any():

@@ -153,6 +153,11 @@ def plan_sweep(
     from uqeval.maps.subsets import subsets_of
 
     input_options = input_options or InputOptions()
+    if input_options.converts:
+        raise UsageError(
+            "a sweep takes predicted numbers as they are stored, without baseline_focal and "
+            "median_scaling. Leave them out, or convert the store."
+        )
     if input_options.regions:
         raise UsageError(
             f"region={input_options.region!r}: a sweep evaluates whole images alone. Leave it "

@@ -64,6 +64,14 @@ def not_covered(key: str, settings: Mapping[str, Any]) -> str | None:
     return None
 
 
+def converted(options: Mapping[str, Any]) -> str | None:
+    """Return why no score is recomputed where input options convert the predictions; else None."""
+    for name in ("baseline_focal", "median_scaling"):
+        if options.get(name):
+            return f"--{name.replace('_', '-')} is not in the plain path"
+    return None
+
+
 def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -> Array | None:
     """Return the float32 map [y, x] of the uncertainty that settings name; None without it."""
     values = maps.uncertainty.get(settings["uncertainty"])

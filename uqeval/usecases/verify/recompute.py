@@ -46,8 +46,9 @@ class Recomputation:
         for key in report.results:  # a family without choices may have no settings
             self.settings.setdefault(key, {})
         self.why_not: dict[str, str] = {}
+        options = report.inputs.get("options") or {}
         for key, settings in self.settings.items():
-            if reason := f.not_covered(key, settings):
+            if reason := f.not_covered(key, settings) or f.converted(options):
                 self.why_not[key] = reason
         self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
         self.intervals: set[str] = set()

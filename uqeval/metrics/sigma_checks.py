@@ -1,0 +1,270 @@
+"""Is σ as large as the errors: in bins of σ (Levi et al. 2022), and up to one factor.
+
+Parts of the results of `regression`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._columns import over
+from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
+from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
+from uqeval.metrics._fit_items import fit_items
+from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
+from uqeval.metrics.regression_settings import RegressionSettings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import ErrorSums, ScaledErrors, SigmaBins, Tally
+    from uqeval.tallies._fields import State
+
+_EMPTY = "no pixel is evaluated"
+_ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
+_ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
+_EXACT = "all errors are 0: the best factor is 0, and the likelihood unbounded"
+_ON_ITSELF = (
+    "the factor of σ is fitted on the evaluated items, so the scaled NLL is optimistic; --fit-on "
+    "FILE names other items to fit it on."
+)
+
+
+def ence(bins: Sequence[tuple[int, float, float]]) -> float | None:
+    """Return the mean of |RMV - RMSE|/RMV over the bins (pixels, Σ ε², Σ σ²) with pixels.
+
+    Levi et al. 2022, eq. 8. Undefined where σ = 0 in a whole bin.
+    """
+    filled = [(e, v) for n, e, v in bins if n]
+    if not filled or any(v == 0 for _, v in filled):
+        return None
+    return math.fsum(abs(1 - math.sqrt(e / v)) for e, v in filled) / len(filled)
+
+
+def uce(bins: Sequence[tuple[int, float, float]]) -> float | None:
+    """Return Σ n_b/N·|mean ε² - mean σ²| over the bins (pixels, Σ ε², Σ σ²)."""
+    pixels = sum(n for n, _, _ in bins)
+    return math.fsum(abs(e - v) for _, e, v in bins) / pixels if pixels else None
+
+
+def cv(total: float, squares: float, pixels: int) -> float | None:
+    """Return the standard deviation of σ divided by its mean (Levi et al. 2022, eq. 9)."""
+    if pixels < 2 or total <= 0:
+        return None
+    return math.sqrt(max(squares - total * total / pixels, 0.0) / (pixels - 1)) * pixels / total
+
+
+def scale(squares: float, pixels: int) -> float | None:
+    """Return the factor s with the least NLL of N(μ, (s·σ)²): √(Σ (ε/σ)² / N)."""
+    return math.sqrt(squares / pixels) if pixels and squares > 0 else None
+
+
+def likelihood(squares: float, logs: float, pixels: int, factor: float) -> float | None:
+    """Return the mean NLL of N(μ, (factor·σ)²) from Σ (ε/σ)² and Σ ln σ."""
+    if not pixels:
+        return None
+    constant = 0.5 * math.log(2 * math.pi) + math.log(factor)
+    return constant + logs / pixels + squares / (2 * factor * factor * pixels)
+
+
+_LEVI = "Levi et al. 2022"
+OF_BINS = (
+    Metric("regression", "ence", "fraction", "lower", (0.0, None), f"{_LEVI}, eq. 8", _ZERO_BIN,
+           ence, label="ENCE", advice=SCALE_SIGMA, interval="draws",
+           meaning="Mean relative difference between predicted and observed error, over bins of "
+           "σ."),
+    Metric("regression", "uce", "target²", "lower", (0.0, None), "Laves et al. 2020, eq. 8",
+           _EMPTY, uce, label="UCE", advice=SCALE_SIGMA, interval="draws",
+           meaning="Mean difference between predicted variance and squared error, over bins of "
+           "σ."),
+    Metric("regression", "cv", "fraction", None, (0.0, None), f"{_LEVI}, eq. 9",
+           "less than two pixels are evaluated, or all σ are 0", cv, label="CV of σ",
+           interval="draws",
+           meaning="How much σ varies: 0 is the same σ everywhere, which says nothing about single "
+           "pixels."),
+)  # fmt: skip
+OF_SCALE = (
+    Metric("regression", "sigma_scale.value", "factor", None, (0.0, None), f"{_LEVI}, §3.3",
+           f"{_ZERO}; or {_EXACT}", scale, label="best factor of σ", interval="draws",
+           meaning="Factor of σ with the least NLL: above 1 the predicted σ is too small."),
+    Metric("regression", "sigma_scale.nll_before", "nats", "lower", (None, None),
+           f"{_LEVI}, §3.3", _ZERO, likelihood, label="NLL before scaling σ", advice=SCALE_SIGMA,
+           interval="draws", meaning="Gaussian NLL with σ as it is predicted."),
+    Metric("regression", "sigma_scale.nll", "nats", "lower", (None, None), f"{_LEVI}, §3.3",
+           f"{_ZERO}; or {_EXACT}", likelihood, label="NLL with the best factor",
+           advice=SCALE_SIGMA, interval="draws",
+           meaning="Gaussian NLL with σ times the best factor."),
+)  # fmt: skip
+
+
+class BinsOfSigma(Part[RegressionSettings]):
+    """ENCE and UCE in bins of σ with equal numbers of pixels; CV of σ.
+
+    Equal σ lie in one bin. A region has bins of its own.
+    """
+
+    name = "ence"
+    metrics = OF_BINS
+
+    @classmethod
+    def is_requested(cls, settings: RegressionSettings) -> bool:
+        return settings.ence
+
+    @property
+    def shares_fit(self) -> bool:
+        return False
+
+    @property
+    def flat(self) -> bool:
+        return True
+
+    @property
+    def can_score(self) -> bool:
+        return "edges" in self.fitted
+
+    @property
+    def _bins(self) -> SigmaBins:
+        from uqeval.tallies import SigmaBins
+
+        return SigmaBins(tuple(self.fitted["edges"]), self.settings.sigma)
+
+    @property
+    def _sums(self) -> ErrorSums:
+        from uqeval.tallies import ErrorSums
+
+        return ErrorSums(self.settings.sigma)
+
+    def maps(self) -> set[str]:
+        return {"label", "error", "target", self.settings.sigma}
+
+    def fit(self) -> Passes:
+        from uqeval.tallies import Ranks, Uncertainty
+
+        sigma = Uncertainty(self.settings.sigma)
+        ranks = Ranks(sigma, 1)
+        coarse = (yield (ranks,))[ranks].total["coarse"][0]
+        required = {"": upper_ranks(int(coarse.sum()), self.settings.ence_bins)}
+        edges = yield from exact_edges(1, coarse, required, sigma)
+        self.fitted["edges"] = list(edges[""][0])
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return (self._bins, self._sums) if self.can_score else ()
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        bins, sums = states[self._bins], states[self._sums]
+        names = ("count", "errors", "variances")
+        rows = list(zip(*(bins[name].tolist() for name in names), strict=True))
+        total, squares = sums["sums"][0, 2:4].tolist()
+        arguments = {"ence": (rows,), "uce": (rows,), "cv": (total, squares, int(sums["count"][0]))}
+        record: dict[str, Any] = {}
+        for metric in OF_BINS:
+            set_value(record, metric.field, metric.formula(*arguments[metric.field]),
+                      metric.undefined)  # fmt: skip
+        roots = {"rmse": 1, "rmv": 2}
+        record["sigma_bins"] = {"pixels": [n for n, _, _ in rows]} | {
+            name: [math.sqrt(row[i] / row[0]) if row[0] else None for row in rows]
+            for name, i in roots.items()
+        }
+        return record
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
+    ) -> Mapping[Place, NDArray[Any]]:
+        import numpy as np
+
+        bins, sums = states[self._bins], states[self._sums]
+        n, errors, variances = (bins[name] for name in ("count", "errors", "variances"))
+        filled = n > 0
+        with np.errstate(all="ignore"):
+            gaps = np.where(filled, np.abs(1 - np.sqrt(errors / variances)), 0.0)
+        gaps[filled & (variances == 0)] = np.nan
+        pixels = sums["count"][:, 0]
+        total, squares = sums["sums"][:, 0, 2], sums["sums"][:, 0, 3]
+        spread = np.maximum(squares - over(total * total, pixels), 0.0)
+        deviation = np.sqrt(over(spread, np.where(pixels > 1, pixels - 1, 0)))
+        return {
+            ("ence",): over(gaps.sum(axis=1), filled.sum(axis=1)),
+            ("uce",): over(np.abs(errors - variances).sum(axis=1), n.sum(axis=1)),
+            ("cv",): over(deviation, over(total, pixels)),
+        }
+
+
+class ScaleOfSigma(Part[RegressionSettings]):
+    """The factor of σ with the least NLL, and the NLL with and without it."""
+
+    name = "sigma_scale"
+    metrics = OF_SCALE
+
+    @classmethod
+    def is_requested(cls, settings: RegressionSettings) -> bool:
+        return settings.sigma_scale
+
+    @property
+    def can_score(self) -> bool:
+        return "scale" in self.fitted
+
+    @property
+    def _errors(self) -> ScaledErrors:
+        from uqeval.tallies import ScaledErrors
+
+        return ScaledErrors(self.settings.sigma)
+
+    def maps(self) -> set[str]:
+        return set(self._errors.inputs)
+
+    def fit(self) -> Passes:
+        tally, chosen = self._errors, fit_items(self.settings.fit_on, self.info)
+        result = (yield (tally,))[tally]
+        state = result.total if chosen is None else result.of_items(tally, chosen)
+        pixels, zero = state["count"].tolist()
+        self.fitted["scale"] = None if zero else scale(float(state["sums"][0]), pixels)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return (self._errors,)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        factor = self.fitted["scale"]
+        record: dict[str, Any] = {}
+        set_value(record, "value", factor, OF_SCALE[0].undefined)
+        record["fitted_on"] = self.settings.fit_on or "all items"
+        return record | self._likelihoods(states[self._errors])
+
+    def _likelihoods(self, state: State) -> dict[str, Any]:
+        factor, record = self.fitted["scale"], dict[str, Any]()
+        pixels, zero = state["count"].tolist()
+        squares, logs = state["sums"].tolist()
+        for metric, by in ((OF_SCALE[1], 1.0), (OF_SCALE[2], factor)):
+            value = None if zero or by is None else likelihood(squares, logs, pixels, by)
+            set_value(record, metric.field.rpartition(".")[2], value, metric.undefined)
+        return record
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
+    ) -> Mapping[Place, NDArray[Any]]:
+        import numpy as np
+
+        factor, state = self.fitted["scale"], states[self._errors]
+        (pixels, zero), (squares, logs) = state["count"].T, state["sums"].T
+        results: dict[Place, NDArray[Any]] = {}
+        for name, by in (("nll_before", 1.0), ("nll", factor)):
+            if by is not None:
+                constant = 0.5 * math.log(2 * math.pi) + math.log(by)
+                values = constant + over(logs + squares / (2 * by * by), pixels)
+                results[(name,)] = np.where(zero > 0, np.nan, values)
+        return results
+
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
+        """Add the scores of the items that are held out of the fit."""
+        run = super().run_of(results, exact)
+        chosen = fit_items(self.settings.fit_on, self.info)
+        if chosen is not None:
+            test_items = sorted(set(range(len(self.info.names))) - set(chosen))
+            state = results[self._errors].of_items(self._errors, test_items)
+            run.results["held_out"] = {"items": len(test_items), **self._likelihoods(state)}
+        return run
+
+    def warnings(self, run: Run) -> list[str]:
+        return [_ON_ITSELF] if self.settings.fit_on is None and not self.region else []

@@ -1,0 +1,163 @@
+"""Sums of relative and logarithmic errors of depths, and of errors in units of σ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
+
+if TYPE_CHECKING:
+    from uqeval.tallies._fields import Counts, Maps, State
+
+VOID = 255
+#: The limits of max(ŷ/y, y/ŷ) of a1, a2 and a3.
+LIMITS = tuple(1.25**k for k in (1, 2, 3))
+
+
+@dataclass(frozen=True)
+class DepthSums(Tally):
+    """Sums over the evaluated pixels of depths: prediction ŷ, target y, ε = |ŷ - y|.
+
+    - `count` [1]; `bad` [y ≤ 0, and ŷ ≤ 0 < y]
+    - `sums` [ε/y, ε²/y] where y > 0; `logs` [d, d², |d|] of d = ln ŷ - ln y where ŷ > 0, too
+    - `within` [1]: Σ (d - d̄)² about the mean of each item; `means` [1]: Σ d̄² over its pixels
+    - `close` [limit]: pixels with max(ŷ/y, y/ŷ) < 1.25, 1.25², 1.25³; none with ŷ ≤ 0
+    """
+
+    id: ClassVar[str] = "depth_sums"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean", "target", "error")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        one = Field((1,), "float64")
+        return {
+            "count": Field((1,), "int64"),
+            "bad": Field((2,), "int64"),
+            "sums": Field((2,), "float64"),
+            "logs": Field((3,), "float64", signed=True),
+            "within": one,
+            "means": one,
+            "close": Field((3,), "int64"),
+        }
+
+    def flaw(self, state: State) -> str | None:
+        count, close = state["count"], state["close"]
+        if (state["bad"].sum(axis=-1) > count[..., 0]).any():
+            return "more depths of 0 or less than pixels"
+        if (close > count).any() or (close[..., 1:] < close[..., :-1]).any():
+            return "more close depths than pixels"
+        return None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["count"][..., 0]
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        is_valid = maps["label"] != VOID
+        target, mean, error = (
+            maps[name][is_valid].astype(np.float64) for name in ("target", "mean", "error")
+        )
+        state["count"] += target.size
+        positive = target > 0
+        has_logs = positive & (mean > 0)
+        state["bad"] += ((~positive).sum(), positive.sum() - has_logs.sum())
+        target, mean, error, has_logs = (own[positive] for own in (target, mean, error, has_logs))
+        relative = error / target
+        state["sums"] += (relative.sum(), (error * relative).sum())
+        target, mean = target[has_logs], mean[has_logs]
+        if not target.size:
+            return
+        logs = np.log(mean) - np.log(target)
+        total = logs.sum()
+        centre = total / target.size
+        state["logs"] += (total, (logs * logs).sum(), np.abs(logs).sum())
+        state["within"] += ((logs - centre) ** 2).sum()
+        state["means"] += total * centre
+        ratio = np.maximum(mean / target, target / mean)
+        state["close"] += [(ratio < limit).sum() for limit in LIMITS]
+
+
+@dataclass(frozen=True)
+class ScaledErrors(Tally):
+    """What the scale of σ is fitted on: of the evaluated pixels with σ > 0, Σ (ε/σ)² and Σ ln σ.
+
+    `count` [all, σ = 0], `sums` [Σ (ε/σ)², Σ ln σ].
+    """
+
+    id: ClassVar[str] = "scaled_errors"
+    sigma: str = "sigma"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"count": Field((2,), "int64"), "sums": Field((2,), "float64", signed=True)}
+
+    def flaw(self, state: State) -> str | None:
+        count = state["count"]
+        if (count[..., 1] > count[..., 0]).any():
+            return "more pixels with a standard deviation of 0 than pixels"
+        return "a negative sum of squares" if (state["sums"][..., 0] < 0).any() else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["count"][..., 0]
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        is_valid = maps["label"] != VOID
+        error, sigma = (maps[name][is_valid].astype(np.float64) for name in ("error", self.sigma))
+        positive = sigma > 0
+        state["count"] += (sigma.size, sigma.size - positive.sum())
+        ratio, logs = error[positive] / sigma[positive], np.log(sigma[positive])
+        state["sums"] += ((ratio * ratio).sum(), logs.sum())
+
+
+@dataclass(frozen=True)
+class SigmaBins(Tally):
+    """Evaluated pixels by bins of σ between `edges`: bin k has edges[k - 1] < σ ≤ edges[k].
+
+    σ is compared as float32. State, [bin]: `count`, and the sums `errors` of ε² and `variances`
+    of σ².
+    """
+
+    id: ClassVar[str] = "sigma_bins"
+    edges: tuple[float, ...]
+    sigma: str = "sigma"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        bins = (len(self.edges) + 1,)
+        sums = Field(bins, "float64")
+        return {"count": Field(bins, "int64"), "errors": sums, "variances": sums}
+
+    def flaw(self, state: State) -> str | None:
+        empty = state["count"] == 0
+        filled = state["errors"][empty].any() or state["variances"][empty].any()
+        return "errors without pixels" if filled else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        is_valid = maps["label"] != VOID
+        error, sigma = (maps[name][is_valid].astype(np.float64) for name in ("error", self.sigma))
+        bins = np.searchsorted(np.array(self.edges, np.float32), sigma.astype(np.float32))
+        size = len(self.edges) + 1
+        state["count"] += np.bincount(bins, minlength=size)
+        state["errors"] += np.bincount(bins, error * error, size)
+        state["variances"] += np.bincount(bins, sigma * sigma, size)
