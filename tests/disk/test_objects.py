@@ -49,7 +49,8 @@ def test_commands_write_to_urls_and_read_from_them(
 ) -> None:
     """The files are those of a local run; nothing in them shows the temporary folder."""
     for command, source, options in (
-        ("failure", preds, ()), ("merge", "s3://bucket/runs/failure.json", ("--ci", "0.9")),
+        ("failure", preds, ()),
+        ("merge", "s3://bucket/runs/failure.json", ("--ci", "0.9", "--draws", "100")),
     ):  # fmt: skip
         outputs = (f"s3://bucket/runs/{command}.json", f"s3://bucket/{command}.csv")
         outcome = uqeval_run(
@@ -71,7 +72,9 @@ def test_commands_write_to_urls_and_read_from_them(
     assert outcome.status == 1, outcome.stderr
     assert json.loads(server.objects["v.json"])["report"] == "s3://bucket/runs/merge.json"
     both = ("s3://bucket/runs/failure.json", "s3://bucket/runs/merge.json")
-    outcome = uqeval_run("compare", *both, "-o", "s3://bucket/c.json", cwd=tmp_path)
+    outcome = uqeval_run(
+        "compare", *both, "--draws", "100", "-o", "s3://bucket/c.json", cwd=tmp_path
+    )
     assert outcome.status == 0, outcome.stderr
     outcome = uqeval_run("report", both[1], "-o", "s3://bucket/p.html", cwd=tmp_path)
     assert outcome.status == 0, outcome.stderr
@@ -87,6 +90,10 @@ def test_refusals_leave_everything_as_it_was(
 ) -> None:
     server.objects["r.json"] = b"{}"
     before = dict(server.objects)
+    store = f"stores: {{s: {{predictions: {preds}}}}}\n"
+    (tmp_path / "u.yaml").write_text(
+        f"{store}evaluate: {{s: {{pavpu: {{}}}}}}\noutput: s3://bucket/r\n"
+    )
     merge = ("merge", "s3://bucket/r.json", "-o", "s3://bucket/r.json")
     for arguments, says in (
         (merge, "s3://bucket/r.json is the input s3://bucket/r.json; give the output another"),
@@ -100,7 +107,8 @@ def test_refusals_leave_everything_as_it_was(
             "is a URL to which nothing can be written",
         ),
         (("reduce", preds, "-o", "s3://bucket/m.zarr"), "local"),
-        (("run", preds, "-o", "s3://bucket/run"), "is a URL, and a local folder is expected"),
+        (("run", "u.yaml"), "s3:/bucket/r: is a URL, and a local folder is expected"),
+        (("run", preds, "-o", "s3://bucket"), "s3://bucket: holds objects already; expected a new"),
         (("demo", "s3://bucket/demo"), "is a URL, and a local folder is expected"),
         (("gate", "s3://bucket/none.json"), "s3://bucket/none.json: there is no such object"),
         (("select", "s3://bucket/r.json"), "s3://bucket/r.json"),
@@ -109,7 +117,27 @@ def test_refusals_leave_everything_as_it_was(
         refused(uqeval_run(*arguments, cwd=tmp_path), says)
     assert server.objects == before
     assert not any(key.startswith("PUT") for key in server.requests)
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["u.yaml"]
+
+
+def test_the_folder_of_a_run_is_new(server: ObjectServer, preds: Path, tmp_path: Path) -> None:
+    """A store that fails leaves the others there; the second run needs another folder."""
+    stores = f"stores: {{s: {{predictions: {preds}}}, t: {{predictions: none.zarr}}}}\n"
+    (tmp_path / "u.yaml").write_text(
+        f"{stores}evaluate: {{s: {{pavpu: {{}}}}, t: {{pavpu: {{}}}}}}\n"
+    )
+    run = ("run", "u.yaml", "-o", "s3://bucket/runs/8/", "-q")
+    outcome = uqeval_run(*run, cwd=tmp_path)
+    assert outcome.status == 2 and "none.zarr" in outcome.stderr
+    names = {"index.html", "s.csv", "s.html", "s.json", "s.states.zip"}
+    assert set(server.objects) == {f"runs/8/{name}" for name in names}
+    order = [key.rpartition("/")[2] for key in server.requests if key.startswith("PUT")]
+    assert order[0] == "s.states.zip" and order[-1] == "index.html"
+    before = dict(server.objects)
+    says = "s3://bucket/runs/8: holds objects already; expected a new folder for each run"
+    refused(uqeval_run(*run, cwd=tmp_path), says)
+    assert server.objects == before
+    assert not any(b"/objects/s3/" in data for data in before.values())
 
 
 def test_two_runs_do_not_mix(server: ObjectServer, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from uqeval.errors import UsageError, cut
 
 #: Options that name a file to write.
 _OUTPUTS = ("output", "csv", "junit", "markdown")
-#: Commands whose output is a folder, a store or a growing file.
-_LOCAL = frozenset({"convert", "evidence", "observe", "reduce", "run"})
+#: Commands whose output is a store, a growing file or a folder that is replaced at once.
+_LOCAL = frozenset({"convert", "evidence", "observe", "reduce"})
 #: Arguments and options that name reports or states, by command.
 _INPUTS = {
     "compare": ("reports", "replicates"), "gate": ("report", "baseline"), "merge": ("parts",),
@@ -28,7 +28,7 @@ _BETWEEN = "\0"
 def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
     """Replace URLs among the arguments of a command by local files; put its outputs at the end.
 
-    Nothing is put if the command fails, except that a gate fails.
+    Nothing is put if the command fails, except that a gate fails or one store of a run.
     """
     outputs = [name for name in _OUTPUTS if is_object_url(values.get(name))]
     inputs = [
@@ -50,12 +50,13 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
     refuse_overlap_of_urls([values[name] for name in outputs], sources)
     with staging() as staged:
         for name in outputs:
-            values[name] = staged.output(values[name])
+            stage = staged.output_folder if command == "run" else staged.output
+            values[name] = stage(values[name])
         for name in inputs:
             values[name] = _mapped(values[name], staged.input)
         try:
             yield
-        except typer.Exit:  # a gate that fails has written its verdicts
+        except typer.Exit:  # a gate that fails has written its verdicts, a run its other stores
             staged.put()
             raise
         staged.put()

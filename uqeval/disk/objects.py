@@ -104,6 +104,15 @@ class ObjectFile:
         self._store = self._later
         return answer
 
+    def is_alone(self) -> bool:
+        """Return whether the folder of this object holds no object yet."""
+
+        def ask(store: Any) -> bool:
+            return not any(self._obstore.list(store, chunk_size=1))
+
+        # Some servers have no folder without objects.
+        return self._ask("be listed", ask) in (True, None)
+
     def version(self) -> Version | None:
         """Return what identifies the object as it is now; None if there is none."""
         meta: Any = self._ask("be found", lambda store: self._obstore.head(store, self.key))

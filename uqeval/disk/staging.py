@@ -21,7 +21,7 @@ from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 #: Largest report or states file that is fetched.
 _MOST_BYTES = 1 << 30
-_STATES = ".states.zip"
+_STATES, _PAGE = ".states.zip", "index.html"
 
 
 @dataclass
@@ -30,6 +30,7 @@ class Staging:
 
     folder: Path
     _outputs: dict[Path, tuple[ObjectFile, Any]] = field(default_factory=dict)
+    _folders: dict[Path, ObjectFile] = field(default_factory=dict)
 
     def input(self, url: str) -> str:
         """Fetch a report or states, and the states beside a report; return the local path.
@@ -68,6 +69,22 @@ class Staging:
                 self._outputs[path] = file, file.version()
         return str(self._local(url))
 
+    def output_folder(self, url: str) -> str:
+        """Return the local folder to write instead of a URL.
+
+        Raises `OutputError` if there are objects already: those that this run does not replace
+        would lie among the new ones.
+        """
+        url = url.rstrip("/")
+        path, file = self._local(url), ObjectFile(f"{url}/{_PAGE}", OutputError)
+        if not file.is_alone():
+            raise OutputError(
+                f"{cut(url)}: holds objects already; expected a new folder for each run, such as "
+                f"{cut(url)}/2. Name another one."
+            )
+        self._folders[path] = file
+        return str(path)
+
     def _local(self, url: str) -> Path:
         scheme, _, rest = url.partition("://")
         parts = rest.split("/")
@@ -81,9 +98,16 @@ class Staging:
         return path
 
     def put(self) -> None:
-        """Put the outputs that were written to their URLs. Raises `OutputError`."""
+        """Put the outputs that were written to their URLs. Raises `OutputError`.
+
+        States come first, the page of a folder last.
+        """
+        for folder, file in self._folders.items():
+            for path in folder.rglob("*"):
+                own = file.sibling(path.relative_to(folder).as_posix())
+                self._outputs[path] = own, None
         written = [path for path in self._outputs if path.is_file()]
-        for path in sorted(written, key=lambda path: not path.name.endswith(_STATES)):
+        for path in sorted(written, key=lambda p: (not p.name.endswith(_STATES), p.name == _PAGE)):
             file, before = self._outputs[path]
             file.replace(path, before)
 
