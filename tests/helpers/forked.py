@@ -152,7 +152,7 @@ def draw_nothing(set_attribute: Callable[[Any, str, Any], None]) -> None:
     """Leave the figures of a page empty."""
     from uqeval.report.figures import style
 
-    set_attribute(style, "inline_svg", lambda figure, targets=(): "<svg></svg>")
+    set_attribute(style, "inline_svg", lambda *figure: "<svg></svg>")
 
 
 def _lose(fd: int, reader: str) -> None:

@@ -94,7 +94,7 @@ def test_page() -> None:
     for word in ("<h2 id=\"toy-title\">Toy of luck</h2>", "Share of lucky pixels.", "Try again.",
                  "good luck", "0.7500", 'id="figure-toy-classes"'):  # fmt: skip
         assert word in page
-    assert "1. worst by good luck" not in page and "by good luck" in page
+    assert "Worst 1" not in page and "by good luck" in page
 
 
 def test_scores_of_classes_have_their_own_names() -> None:

@@ -67,6 +67,8 @@ class Metric:
     advice: str = dataclasses.field(default="", kw_only=True)
     #: Its score by chance, where it has one; findings compare with it.
     chance: Chance | None = dataclasses.field(default=None, kw_only=True)
+    #: Whether it is the risk of an item, such as errors without a warning: pages rank items by it.
+    risk: bool = dataclasses.field(default=False, kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
     #: The field beside it that is defined in the units (items, groups) that it is computed from,

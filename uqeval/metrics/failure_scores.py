@@ -237,7 +237,7 @@ METRICS = (
            lambda pixels, undetected: undetected / pixels if pixels else None,
            label="undetected errors", headline=4, column="undetected",
            meaning="Share of all pixels that are wrong and not flagged as uncertain.",
-           advice="Lower the uncertainty threshold (--threshold).",
+           advice="Lower the uncertainty threshold (--threshold).", risk=True,
            interval="share",
            counted=("pixels",)),
 )  # fmt: skip

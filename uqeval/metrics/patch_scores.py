@@ -118,7 +118,7 @@ METRICS = (
            label="p(accurate | certain)", headline=3, column="p(acc|cert)",
            meaning="Where the model is certain, how often it is right.",
            advice="Lower the uncertainty threshold, so that fewer patches count as certain.",
-           interval="share",
+           interval="share", risk=True,
            counted=("n_ac", "n_ic")),
     Metric("pavpu", "p_uncertain_given_inaccurate", "fraction", "higher", (0.0, 1.0),
            f"{_M}, eq. 6", "no patch is inaccurate", p_uncertain_given_inaccurate,

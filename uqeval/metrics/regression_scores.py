@@ -113,7 +113,7 @@ METRICS = (
     Metric("regression", "rmse", "target", "lower", (0.0, None), _G20, _NONE, root_mean,
            label="RMSE", headline=1,
            meaning="Root of the mean squared error.",
-           advice="Look at the worst items first.",
+           advice="Look at the worst items first.", risk=True,
            interval="draws"),
     Metric("regression", "mae", "target", "lower", (0.0, None), "Moukari et al. 2019, §III-B",
            _NONE, mean,

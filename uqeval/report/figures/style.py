@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
@@ -95,7 +96,9 @@ def render(figure: Figure, form: str) -> bytes:
     return buffer.getvalue()
 
 
-def inline_svg(figure: Figure, targets: Collection[str] = ()) -> str:
+def inline_svg(
+    figure: Figure, targets: Collection[str] = (), titles: Mapping[str, str] | None = None
+) -> str:
     """Return the figure as an <svg> for a page: its colours and its font are those of the page.
 
     Its links lead to those of the page's `targets` that they name, or else to "worst", or are left
@@ -115,16 +118,19 @@ def inline_svg(figure: Figure, targets: Collection[str] = ()) -> str:
         text = text.replace(value, f"var({variable})")
     text = re.sub(
         r'<a xlink:href="#([^"]*)"[^>]*>(.*?)</a>',
-        lambda found: _link(found[1], found[2], targets),
+        lambda found: _link(found[1], found[2], targets, titles or {}),
         text,
         flags=re.DOTALL,
     )
     return text.replace("xlink:href", "href").strip()
 
 
-def _link(target: str, mark: str, targets: Collection[str]) -> str:
+def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str, str]) -> str:
     where = next((place for place in (target, "worst") if place in targets), None)
-    return mark if where is None else f'<a tabindex="-1" href="#{where}">{mark}</a>'
+    if where is None:
+        return mark
+    title = html.escape(printable(titles.get(where, "the worst items")))
+    return f'<a tabindex="-1" href="#{where}"><title>{title}</title>{mark}</a>'
 
 
 def ramp() -> list[tuple[int, int, int]]:

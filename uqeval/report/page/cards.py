@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from uqeval.glossary import ARROWS, headlines, label
+from uqeval.records.addresses import Address
 from uqeval.records.report import Report
+from uqeval.report.command import command_of
 from uqeval.report.figures.contract import lines_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell
@@ -32,9 +34,30 @@ class Card:
     range: str
     meaning: str
     reference: str
+    place: str
+    advice: str = ""
+    command: str = ""
     variant: str = ""
     others: list[tuple[str, Cell]] = field(default_factory=list)
     more: int = 0
+
+    @property
+    def address(self) -> str:
+        """Return the address of the value, as rules of a gate and comparisons name it."""
+        return str(Address.of_key(self.key, tuple(self.place.split("."))))
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """Return what the score means, how to read it, what to do, and its source."""
+        reading = ", ".join(own for own in (self.direction, self.range, self.unit) if own)
+        return [
+            (name, text)
+            for name, text in (
+                ("Meaning", self.meaning), ("How to read", reading), ("If it is bad", self.advice),
+                ("Source", self.reference), ("Address", self.address),
+            )
+            if text
+        ]  # fmt: skip
 
 
 def cards(report: Report) -> list[Card]:
@@ -60,7 +83,8 @@ def cards(report: Report) -> list[Card]:
                     label(family, name), first.key, value,
                     ARROWS.get(direction, ""), DIRECTIONS.get(direction, ""),
                     unit_of(description), range_of(description), description.get("meaning") or "",
-                    description.get("reference") or "",
+                    description.get("reference") or "", name,
+                    description.get("advice") or "", command_of(report, first.key),
                     first.label if named else "", named[:MOST_VARIANTS],
                     len(named[MOST_VARIANTS:]),
                 )

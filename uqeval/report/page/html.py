@@ -10,12 +10,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
-from uqeval.glossary import display_of
+from uqeval.glossary import display_of, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.report import ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of
-from uqeval.report.page.cards import cards, finish_time
+from uqeval.report.page.cards import Card, cards, finish_time
+from uqeval.report.page.first_screen import first_screen, key_numbers, replaced
 from uqeval.report.page.gallery import Gallery
 from uqeval.report.page.items_behind_cell import CellItems, cell_items
 from uqeval.report.tables.cells import cell
@@ -50,10 +51,13 @@ class Worst:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """An item of the gallery: its place, name, why it is there, scores, and pictures by group."""
+    """An item of the gallery: its place, name, rank ("Worst 1") and the score that it is by, all
+    its scores, and pictures by group.
+    """
 
     item: int
     name: str
+    rank: str
     why: str
     scores: list[tuple[str, str]]
     groups: list[tuple[str, list[tuple[str, str, str]]]]
@@ -66,12 +70,14 @@ def to_html(
     behind: ItemsByCell | None = None,
     judgement: Judgement | None = None,
     comparison: Comparison | None = None,
+    index: str = "",
 ) -> str:
     """Return a page of one report, or of a comparison of several, by name.
 
     For a single report: `gallery` gives pictures of the `exhibits` worst items and of a third as
     many good ones; `behind` lists the items behind its cells and bins. `judgement`: the verdicts of
-    a gate on the reports. `comparison`: the comparison of several reports.
+    a gate on the reports. `comparison`: the comparison of several reports. `index`: the page of
+    the run that this page links to.
     """
     environment = _environment()
     if len(reports) > 1:
@@ -96,7 +102,10 @@ def to_html(
         ),
         title=stores or next(iter(reports)),
         report=report,
-        cards=cards(report),
+        name=next(iter(reports)),
+        index=index,
+        first=first_screen(report, judgement),
+        cards=other_cards(report),
         tables=_tables(report, targets),
         resampling=resampling(report),
         settings=settings(report),
@@ -106,8 +115,16 @@ def to_html(
         timing=pairs(_rounded(report.timing)),
         exhibits=shown,
         pictured={exhibit.item for exhibit in shown},
+        tags=_tags(report),
         gallery=gallery,
     )
+
+
+def other_cards(report: Report) -> list[Card]:
+    """Return the cards that are not on the first screen."""
+    all_cards = cards(report)
+    first = key_numbers(all_cards)
+    return [card for card in all_cards if card not in first]
 
 
 def _common(
@@ -120,10 +137,15 @@ def _common(
     """Return what pages of one report and of several show; links of figures lead to `targets`."""
     script = _source(environment, "page.js")
     figures = figures_of(reports)
+    titles = {
+        cell.anchor: f"{cell.title}. {cell.said}" for own in behind_cells.values() for cell in own
+    }
     return {
         "reports": reports,
         "families": families(reports),
-        "figures": {key: [(f, _svg(f, targets)) for f in own] for key, own in figures.items()},
+        "figures": {
+            key: [(f, _svg(f, targets, titles)) for f in own] for key, own in figures.items()
+        },
         "cell_items": behind_cells,
         "judgement": judgement,
         "verdicts": verdicts,
@@ -144,12 +166,12 @@ def _different(reports: Mapping[str, Report]) -> bool:
     return len({tuple(str(item["name"]) for item in r.items) for r in reports.values()}) > 1
 
 
-def _svg(figure: Figure, targets: Collection[str]) -> Markup:
+def _svg(figure: Figure, targets: Collection[str], titles: Mapping[str, str]) -> Markup:
     from markupsafe import Markup
 
     from uqeval.report.figures.style import inline_svg
 
-    return Markup(inline_svg(figure, targets))
+    return Markup(inline_svg(figure, targets, titles))
 
 
 def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
@@ -198,9 +220,31 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
     }
 
 
+def _tags(report: Report) -> dict[str, list[str]]:
+    """Return the slices of each item, by the item's anchor."""
+    places = {str(item["name"]): i for i, item in enumerate(report.items)}
+    found: dict[str, list[str]] = {}
+    for name, own in report.slices.items():
+        names = own.get("names") if isinstance(own, dict) else None
+        for item in names if isinstance(names, list) else ():
+            if str(item) in places:
+                found.setdefault(f"item-{places[str(item)]}", []).append(str(name))
+    return found
+
+
 def _ranking(columns: list[Column]) -> Column | None:
-    """Return the column that ranks the items: the first headline of the first family that may."""
+    """Return the column that ranks the items: a risk, such as undetected errors; without one, the
+    first headline of the first family that may.
+    """
     ranked = [column for column in columns if column.direction]
+    whole = [column for column in ranked if Key.parse(column.key).region is None]
+    risks = [
+        column
+        for column in whole
+        if (metric := metric_of(family_of(column.key), column.name)) is not None and metric.risk
+    ]
+    if risks:
+        return min(risks, key=lambda column: column.direction != "lower")
     ranking = [column for column in ranked if display_of(family_of(column.key)).ranks_items]
     return next(iter(ranking or ranked), None)
 
@@ -211,10 +255,10 @@ def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
     order = worst_first(report, ranking) if ranking else list(range(len(report.items)))
     good = list(reversed(order[most:]))[: max(1, most // 3)]
     name = ranking.title if ranking else "name"
-    chosen = [(i, f"{n}. worst by {name}") for n, i in enumerate(order[:most], 1)]
-    chosen += [(i, f"{n}. best by {name}") for n, i in enumerate(good, 1)]
+    chosen = [(i, f"Worst {n}", f"by {name}") for n, i in enumerate(order[:most], 1)]
+    chosen += [(i, f"Best {n}", f"by {name}") for n, i in enumerate(good, 1)]
     found = []
-    for i, why in chosen:
+    for i, rank, why in chosen:
         item = report.items[i]
         scores = [
             (c.title, cell(item[c.key], c.name).text)
@@ -225,7 +269,7 @@ def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
             (group, [(p.title, _data(p.png), p.alt) for p in pictures])
             for group, pictures in groupby(gallery.pictures(i), lambda picture: picture.group)
         ]
-        found.append(Exhibit(i, str(item["name"]), why, scores, groups))
+        found.append(Exhibit(i, str(item["name"]), rank, why, scores, groups))
     return found
 
 
@@ -244,6 +288,22 @@ def _environment() -> Environment:
         loader=PackageLoader("uqeval.report.page", "templates"), autoescape=True, finalize=shown,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+
+
+def with_first_screen(
+    page: str, report: Report, judgement: Judgement | None, comparison: Comparison | None
+) -> str:
+    """Return a page of a report with its verdicts, and its change from a baseline."""
+    first = (
+        _environment()
+        .get_template("first_screen.html")
+        .render(
+            first=first_screen(report, judgement, comparison),
+            verdicts=verdicts,
+            most_rows=MOST_ROWS,
+        )
+    )
+    return replaced(page, first)
 
 
 def rendered(template: str, **values: Any) -> str:

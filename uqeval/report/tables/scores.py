@@ -8,9 +8,11 @@ from typing import Any
 
 from uqeval.glossary import ARROWS, family_label, headlines, label, label_of
 from uqeval.keys import Key, family_of
+from uqeval.records.addresses import Address
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
-from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, unit_of
+from uqeval.report.command import command_of
+from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell, Row, Table
 
 
@@ -43,20 +45,22 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
             for (name, key), own in zip(columns, scalars, strict=True)
         ]
         direction = description.get("direction") or ""
-        advice = description.get("advice")
-        hint = " · ".join(
-            text
-            for text in (
-                DIRECTIONS.get(direction, ""),
-                unit_of(description),
-                description.get("reference") or "",
-                description.get("meaning") or "",
-                f"If it is bad: {advice}" if advice else "",
-            )
-            if text
+        reading = [DIRECTIONS.get(direction, ""), range_of(description), unit_of(description)]
+        name, key = columns[0]
+        of_score = str(Address.of_key(key, tuple(address.split("."))))
+        pairs = (
+            ("Meaning", description.get("meaning")),
+            ("How to read", ", ".join(text for text in reading if text)),
+            ("If it is bad", description.get("advice")),
+            ("Source", description.get("reference")),
+            ("Address", of_score),
         )
+        about_score = tuple((title, str(text)) for title, text in pairs if text)
+        command = command_of(reports[name], key) if len(reports) == 1 else ""
         title = f"{label(family, address)} {ARROWS.get(direction, '')}".strip()
-        rows.append(Row(title, _marked(cells, regions, direction), hint))
+        marked = _marked(cells, regions, direction)
+        anchor = f"score-{of_score}" if len(reports) == 1 else ""
+        rows.append(Row(title, marked, anchor=anchor, about=about_score, command=command))
     many = len(reports) > 1
     headings = [
         " · ".join([name] * many + [key] * (not many or "[" in key)) for name, key in columns

@@ -31,13 +31,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its heading, the other cells, and a hint, an anchor and a link for it."""
+    """A row of a table: its heading, the other cells, and a hint, an anchor and a link for it.
+
+    `about`: what a page says of its score on demand, as pairs; `command` computes it again.
+    """
 
     name: str
     cells: list[Cell]
     hint: str = ""
     anchor: str = ""
     link: str = ""
+    about: tuple[tuple[str, str], ...] = ()
+    command: str = ""
 
 
 @dataclass(frozen=True)

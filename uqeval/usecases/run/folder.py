@@ -17,6 +17,7 @@ from uqeval.usecases.run.outcome import Outcome, RunSettings
 from uqeval.usecases.run.tasks import Task
 
 if TYPE_CHECKING:
+    from uqeval.compare import Comparison
     from uqeval.gate import FailedStore
     from uqeval.records.folder import Named
     from uqeval.usecases.run.preflight import RunRules
@@ -132,7 +133,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
     cell_items = items_by_cell(json, report) if report.states is not None else None
     try:
-        html = to_html({task.name: report}, gallery, exhibits, cell_items)
+        html = to_html({task.name: report}, gallery, exhibits, cell_items, index=PAGE)
         task.inputs.watch.check_all()
     except ChangedError:
         for states in written_paths:
@@ -189,6 +190,42 @@ def judge_all(
     record = {"rules": str(file), "sha256": digests_of(reports, before, file)}
     write(folder / VERDICTS, verdicts.to_json(outcome.judgement, inputs | record))
     outcome.files.append(folder / VERDICTS)
+
+
+def show_verdicts(outcome: Outcome, before: Sequence[Named]) -> None:
+    """Put the verdicts on each store, and its change from the baseline, on its page."""
+    from uqeval.gate.saved_verdicts import of_stores
+    from uqeval.records.folder import Named
+    from uqeval.report.page.html import with_first_screen
+
+    baselines = {named.name: named for named in before}
+    for name, report in outcome.reports.items():
+        page = outcome.folder / f"{name}.html"
+        own = of_stores(outcome.judgement, {name}) if outcome.judgement else None
+        now = Named(name, outcome.folder / f"{name}.json", report)
+        older = baselines.get(name) or (
+            before[0] if len(before) == len(outcome.reports) == 1 else None
+        )
+        change = _change(older, now) if older is not None else None
+        if own is not None or change is not None:
+            text = page.read_text("utf-8")
+            write(page, with_first_screen(text, report, own, change))
+
+
+def _change(older: Named, now: Named) -> Comparison | None:
+    """Return the change of the key numbers from the baseline; None if they cannot be compared."""
+    from uqeval.compare import Choice, Model, compare
+    from uqeval.compare.models import Training
+    from uqeval.report.page.first_screen import addresses_of
+
+    models = [
+        Model(name, (Training(named.path, {now.name: named}),))
+        for name, named in (("the baseline", older), ("this report", now))
+    ]
+    try:
+        return compare(models, Choice(metrics=addresses_of(now.report)))
+    except UqevalError:
+        return None  # the rules say why, where they need it
 
 
 def write_overview(outcome: Outcome) -> None:

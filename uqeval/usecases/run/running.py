@@ -28,6 +28,7 @@ from uqeval.usecases.run.folder import (
     make_folder,
     put_aside,
     put_overview_aside,
+    show_verdicts,
     write_files,
     write_overview,
 )
@@ -119,6 +120,7 @@ def run_stores(
                     _evaluate(task, outcome, run_settings, options)
         if rules and outcome.reports:
             judge_all(outcome, gate, before, file, run_settings, _failed(config, outcome))
+            show_verdicts(outcome, before)
         if outcome.reports and not run_settings.is_shard:
             write_overview(outcome)
             drop_overview_aside(outcome.folder)

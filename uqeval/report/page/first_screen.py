@@ -1,0 +1,100 @@
+"""The first screen of a page: the verdict with its reasons, findings, and four key numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from uqeval.gate.judge import Judgement
+from uqeval.records.report import Report
+from uqeval.report import verdicts
+from uqeval.report.findings import Finding, findings_of
+from uqeval.report.page.cards import Card, cards
+from uqeval.report.tables.comparison import difference
+
+if TYPE_CHECKING:
+    from uqeval.compare import Comparison
+
+#: Key numbers on the first screen; reasons of the verdict.
+MOST_NUMBERS, MOST_REASONS = 4, 4
+#: Around the first screen in a page: it is replaced once a run has its verdicts.
+BEGIN, END = "<!-- first screen -->", "<!-- end of the first screen -->"
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What a reader sees first. `verdict`: the outcome of the gate, empty without one."""
+
+    judgement: Judgement | None
+    verdict: str
+    reasons: list[tuple[str, str]]
+    findings: list[Finding]
+    numbers: list[Card]
+    changes: Mapping[str, str]
+    change_note: str
+
+
+def first_screen(
+    report: Report, judgement: Judgement | None, comparison: Comparison | None = None
+) -> FirstScreen:
+    """Return the first screen; `comparison`: of the report with its baseline, the first model."""
+    if judgement is not None and not (judgement.verdicts or judgement.not_evaluated):
+        judgement = None
+    return FirstScreen(
+        judgement,
+        verdicts.summary(judgement) if judgement else "",
+        reasons_of(judgement) if judgement else [],
+        findings_of(report, judgement),
+        key_numbers(cards(report)),
+        _changes(comparison),
+        f"Change from {comparison.names[comparison.baseline]}." if comparison else "",
+    )
+
+
+def reasons_of(judgement: Judgement) -> list[tuple[str, str]]:
+    """Return the first rules that decide the verdict, each with what was found."""
+    found = [
+        (verdicts.unjudged_title(lost), f"not evaluated: {lost.why}")
+        for lost in judgement.not_evaluated
+    ]
+    for status in ("fail", "inconclusive", "waived"):
+        for verdict in judgement.verdicts:
+            if verdict.status == status:
+                name = f"{verdict.rule.limits.id} " if verdict.rule.limits.id else ""
+                facts = f"{verdicts.outcome(verdict)}: {verdicts.sentences(verdict)[0]}"
+                found.append((f"{name}{verdicts.title(verdict)}", facts))
+    return found
+
+
+def key_numbers(all_cards: list[Card]) -> list[Card]:
+    """Return the first headline of each family, then the second ones: at most four."""
+    ranked: list[tuple[int, Card]] = []
+    counts: dict[str, int] = {}
+    for card in all_cards:
+        place = counts[card.key] = counts.get(card.key, -1) + 1
+        ranked.append((place, card))
+    return [card for _, card in sorted(ranked, key=lambda own: own[0])][:MOST_NUMBERS]
+
+
+def addresses_of(report: Report) -> tuple[str, ...]:
+    """Return the addresses of the key numbers, for a comparison with a baseline."""
+    chosen = key_numbers(cards(report))
+    return tuple(card.address for card in chosen)
+
+
+def _changes(comparison: Comparison | None) -> dict[str, str]:
+    """Return the change of each score from the baseline in words, by address."""
+    if comparison is None:
+        return {}
+    model = next(m for m in range(len(comparison.names)) if m != comparison.baseline)
+    return {str(row.address): difference(row.cells[model]) for row in comparison.rows}
+
+
+def replaced(page: str, first: str) -> str:
+    """Return a page with another first screen."""
+    before, found, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not found or not end:
+        raise ValueError("the page has no first screen")
+    return f"{before}{BEGIN}{first}{END}{after}"
