@@ -203,3 +203,40 @@ def mapie_ece(conf: Any, hit: Any, bins: int = 50) -> float:
     """MAPIE: `bins` edges, so one bin less; digitize(right=True)."""
     index = np.digitize(conf.astype(float), np.linspace(0, 1, bins), right=True)
     return ece_mce(conf, hit, index.tolist())[0]
+
+
+def ace(confidence: Any, hit: Any, bins: int) -> float:
+    """Mean |accuracy - confidence| of the bins (lo, hi] with pixels, each counted once."""
+    found: dict[int, list[float]] = {}
+    for c, h in zip(np.ravel(confidence).tolist(), np.ravel(hit).tolist(), strict=True):
+        found.setdefault(max(math.ceil(bins * c), 1), []).append(h - c)
+    return math.fsum(abs(math.fsum(own)) / len(own) for own in found.values()) / len(found)
+
+
+def values_ace(conf: Any, hit: Any) -> float:
+    """The ACE of ValUES, `calc_ace`: mean gap of 20 bins whose edges are a little too far up."""
+    place = np.digitize(conf.astype(float), np.linspace(0.0, 1.0 + 1e-8, 21)) - 1
+    gaps = [
+        abs(float(hit[place == k].mean()) - float(conf[place == k].astype(float).mean()))
+        for k in np.unique(place)
+    ]
+    return float(np.mean(gaps))
+
+
+def brier_decomposition(p: Any, label: Any, bins: int) -> dict[str, float]:
+    """Murphy's reliability, resolution and uncertainty, added over one-vs-rest classes."""
+    total = {"reliability": 0.0, "resolution": 0.0, "uncertainty": 0.0}
+    n = len(label)
+    for c, own in enumerate(p):
+        is_class = [float(y == c) for y in label.tolist()]
+        rate = math.fsum(is_class) / n
+        total["uncertainty"] += rate * (1 - rate)
+        found: dict[int, list[tuple[float, float]]] = {}
+        for q, y in zip(own.tolist(), is_class, strict=True):
+            found.setdefault(max(math.ceil(bins * q), 1), []).append((q, y))
+        for pairs in found.values():
+            k = len(pairs)
+            mean, observed = (math.fsum(own) / k for own in zip(*pairs, strict=True))
+            total["reliability"] += k / n * (mean - observed) ** 2
+            total["resolution"] += k / n * (observed - rate) ** 2
+    return total

@@ -96,6 +96,9 @@ class Classes:
             "mce": mce,
             "adaptive_ece": naive_calibration.adaptive_ece(conf, hit, 15),
             "classwise_ece": float(np.mean(naive_calibration.classwise_ece(p, label, 15))),
+            "ace": naive_calibration.ace(conf, hit, 15),
+            "brier_decomposition": naive_calibration.brier_decomposition(p, label, 15),
+            "per_image": self._of_images,
             "brier": naive_calibration.brier(p, label),
             "nll": naive_calibration.nll(mine),
             "temperature": self._tempered(p, label),
@@ -105,6 +108,20 @@ class Classes:
             "sweep_l1": swept[0],
             "sweep_l2": swept[1],
         }
+
+    @property
+    def _of_images(self) -> dict[str, float]:
+        eces, aces = [], []
+        for k in range(len(self.labels)):
+            own = Classes(self.probs[k : k + 1], self.labels[k : k + 1])
+            _, _, conf, hit = own.pixels
+            eces.append(naive_calibration.equal_width(conf, hit, 15)[0])
+            aces.append(naive_calibration.ace(conf, hit, 15))
+        return {
+            "mean": float(np.mean(eces)), "median": float(np.median(eces)),
+            "p90": float(np.percentile(eces, 90)), "worst": max(eces),
+            "ace": float(np.mean(aces)),
+        }  # fmt: skip
 
     def _tempered(self, p: Any, label: Any) -> dict[str, float]:
         best = minimize_scalar(
@@ -280,7 +297,9 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "pavpu_peak.value", "surplus_peak.value", "surplus_auc",
     ),
     "calibration": (
-        "ece", "mce", "adaptive_ece", "classwise_ece", "brier", "nll",
+        "ece", "mce", "ace", "brier_decomposition.reliability", "brier_decomposition.resolution",
+        "brier_decomposition.uncertainty", "per_image.mean", "per_image.median", "per_image.p90",
+        "per_image.worst", "per_image.ace", "adaptive_ece", "classwise_ece", "brier", "nll",
         "temperature.value", "temperature.ece", "temperature.mce", "temperature.nll",
         "kumar_l2", "kumar_l1", "sweep_l1", "sweep_l2", "smooth_ece",
     ),

@@ -36,6 +36,8 @@ CALIBRATION: list[dict[str, Any]] = [
 
 #: What the part `smooth_ece` adds to the results of calibration.
 SMOOTH = ("smooth_ece", "smooth_ece_bandwidth", "smooth_ece_bound")
+#: Fields of parts, and those that are computed from items.
+OTHERS = ("temperature", "brier_decomposition", "per_image", *SMOOTH)
 
 
 @pytest.mark.parametrize("options", CALIBRATION)
@@ -43,7 +45,9 @@ def test_calibration(tmp_path: Path, classes: Any, options: dict[str, Any]) -> N
     run = Reread(tmp_path, *classes, metrics={"calibration": options})
     temperature = "calibration/temperature"
     assert (temperature in run.evaluations) == options.get("temperature", True)
-    assert run.scores("calibration") == without(run.results("calibration"), "temperature", *SMOOTH)
+    assert run.scores("calibration") == without(run.results("calibration"), *OTHERS)
+    brier = "brier_decomposition"
+    assert run.scores(f"calibration/{brier}") == run.results(f"calibration/{brier}")
     smooth, whole = run.scores("calibration/smooth_ece"), run.results("calibration")
     assert smooth == {name: whole[name] for name in SMOOTH}
     if temperature in run.evaluations:
@@ -62,7 +66,7 @@ def test_calibration_of_other_items(tmp_path: Path, classes: Any, items: list[in
     chosen = [values[items] for values in classes]
     (tmp_path / "b").mkdir()
     own = Reread(tmp_path / "b", *chosen, metrics={"calibration": {"temperature": False}})
-    expected = without(own.results("calibration"), "adaptive_ece", *SMOOTH)
+    expected = without(own.results("calibration"), "adaptive_ece", *OTHERS)
     assert without(found, "adaptive_ece") == expected
 
 
@@ -87,8 +91,8 @@ def test_what_was_fitted_may_be_unknown(tmp_path: Path, classes: Any) -> None:
     run = Reread(tmp_path, *classes, metrics="calibration")
     run.evaluations = evaluations_of({**run.saved.index, "fitted": {}})
     del run.evaluations["segmentation"]
-    assert set(run.evaluations) == {"calibration"}
-    whole = without(run.results("calibration"), "temperature", "adaptive_ece", *SMOOTH)
+    assert set(run.evaluations) == {"calibration", "calibration/brier_decomposition"}
+    whole = without(run.results("calibration"), "adaptive_ece", *OTHERS)
     assert run.scores("calibration") == whole
 
 

@@ -16,6 +16,7 @@ from sklearn.metrics import log_loss
 
 import uqeval
 from uqeval.errors import DataError, UsageError
+from uqeval.metrics import calibration_items
 from uqeval.metrics.calibration_estimators import PUBLISHED
 from uqeval.metrics.calibration_settings import DEFINITIONS
 
@@ -188,8 +189,11 @@ def test_presets_compute_what_the_codes_compute(where: str) -> None:
         "calibration[scikit-learn]": (filled[filled > 0] * abs(accuracy - mean)).sum() / conf.size,
         "calibration[mapie]": naive.mapie_ece(conf, hit),
         "calibration[netcal]": naive.netcal_ece(score, right),
+        "calibration[values]": naive.equal_width(conf, hit, 20)[0],
         **{f"calibration[{name}]": naive.equal_width(conf, hit, 15)[0] for name in PUBLISHED},
     }
+    ace = found["calibration[values]"]["ace"]
+    assert ace == pytest.approx(naive.values_ace(conf, hit), rel=1e-6)
     assert {k: v["ece"] for k, v in found.items() if k != "segmentation"} == {
         k: pytest.approx(v, rel=1e-6) for k, v in expected.items()
     }
@@ -294,3 +298,31 @@ def test_workers_and_memory_do_not_change_a_bit() -> None:
     base = uqeval.evaluate(probs, label, ("calibration",), workers=1)
     other = uqeval.evaluate(probs, label, ("calibration",), workers=3, memory=200_000)
     assert base.results == other.results and base.items == other.items
+
+
+def test_the_brier_score_is_its_parts() -> None:
+    """Of probabilities that are the same inside each bin, nothing remains."""
+    rng = np.random.default_rng(4)
+    rows = np.array([[0.62, 0.23, 0.15], [0.1, 0.1, 0.8], [0.3, 0.45, 0.25]], "f4")
+    probs = rows[rng.integers(0, 3, (2, 6, 9))].transpose(0, 3, 1, 2)[:, None].copy()
+    label = rng.integers(0, 3, (2, 6, 9)).astype("u1")
+    record = uqeval.evaluate(probs, label, ["calibration"]).results["calibration"]
+    parts = record["brier_decomposition"]
+    whole = parts["reliability"] - parts["resolution"] + parts["uncertainty"]
+    assert record["brier"] == pytest.approx(whole, rel=1e-6)
+    assert parts["remainder"] == pytest.approx(0, abs=1e-7)
+
+
+def test_quantiles_of_weighted_images_are_those_of_repeated_ones() -> None:
+    rng = np.random.default_rng(0)
+    values, weights = rng.normal(size=9), rng.integers(0, 4, (30, 9))
+    values[4] = np.nan
+    weights[0] = 0
+    for share in (0.0, 0.5, 0.9, 1.0):
+        with np.errstate(all="ignore"):
+            found = calibration_items.quantile(share, weights, values)
+        for own, value in zip(weights, found, strict=True):
+            kept = np.repeat(values, own)
+            kept = kept[np.isfinite(kept)]
+            expected = np.quantile(kept, share) if kept.size else np.nan
+            assert value == pytest.approx(expected, nan_ok=True)

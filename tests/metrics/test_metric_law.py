@@ -29,6 +29,8 @@ ITEMS, CLASSES = 2, 3
 WORSE = {
     "pavpu.p_accurate": "errors",
     "image_failure.mean_risk": "errors",
+    "calibration.ace": "wrong",
+    "calibration.per_image.ace": "wrong",
     "pavpu.per_class.p_accurate": "errors",
     "pavpu.pavpu_peak.value": "errors",
     "regression.sharpness": "wide",
@@ -107,6 +109,8 @@ def classes(worse: str = "") -> naive_metrics.Classes:
         probs = flat.reshape(ITEMS, 16, 20, 3, CLASSES).transpose(0, 3, 4, 1, 2).copy()
     elif worse == "overconfident":  # p³, normalised
         probs = (probs**3 / (probs**3).sum(axis=2, keepdims=True)).astype("f4")
+    elif worse == "wrong":
+        labels = ((probs.mean(axis=1).argmax(axis=1) + 1) % CLASSES).astype("u1")
     elif worse == "no_errors":
         labels = probs.mean(axis=1).argmax(axis=1).astype("u1")
     return naive_metrics.Classes(probs, labels)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics.calibration_columns as calibration_columns
 import uqeval.metrics.calibration_estimators as estimators
 import uqeval.metrics.calibration_gaps as calibration_gaps
+import uqeval.metrics.calibration_items as calibration_items
 import uqeval.metrics.calibration_scores as cs
 from uqeval.errors import DataError, UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Evaluation, Gaps, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import together
+from uqeval.metrics.brier_decomposition import BrierDecomposition
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
@@ -33,8 +35,11 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import State
 
 #: What has tallies of its own.
-PARTS = (Temperature, SmoothEce)
-METRICS = (*cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metric in part.metrics))
+PARTS = (Temperature, SmoothEce, BrierDecomposition)
+METRICS = (
+    *cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metric in part.metrics),
+    *calibration_items.METRICS,
+)  # fmt: skip
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, CalibrationSettings]:
@@ -144,6 +149,15 @@ class Calibration(Evaluation[CalibrationSettings]):
             for states in blocks
             for record in calibration_columns.records_of_items(self.settings, states)
         ]
+
+    def over_items(self) -> OverItems:
+        return OverItems(of_fields=calibration_items.of_fields())
+
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
+        """Add the distribution over items."""
+        run = super().run_of(results, exact)
+        run.results["per_image"] = calibration_items.results_of(run.items)
+        return run
 
     def numerics(self, run: Run) -> dict[str, int]:
         top, _, scores = self._bins

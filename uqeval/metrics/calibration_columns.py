@@ -56,6 +56,15 @@ class SetBins:
         """Return Σ_b |gap_b| / pixels, NaN without pixels."""
         return over(abs(self.signed).sum(axis=-1), pixels)
 
+    def of_bins(self) -> NDArray[Any]:
+        """Return |gap_b| / n_b of each bin, 0 where it is empty."""
+        import numpy as np
+
+        gaps: NDArray[Any] = np.where(
+            self.count > 0, abs(self.signed) / np.maximum(self.count, 1), 0.0
+        )
+        return gaps
+
     def mce(self) -> NDArray[Any]:
         """Return the largest |gap_b| / n_b of the bins with pixels, NaN where there are none."""
         import numpy as np
@@ -85,6 +94,7 @@ def columns(
     results: dict[Place, NDArray[Any]] = {
         ("ece",): binned.ece(pixels),
         ("mce",): binned.mce(),
+        ("ace",): over(binned.of_bins().sum(axis=-1), (binned.count > 0).sum(axis=-1)),
         ("brier",): over(brier, pixels),
         ("nll",): over(nll, pixels),
     }
@@ -153,6 +163,7 @@ def records_of_items(
         values = {
             "ece": exact_sums(abs(binned.signed)) / pixels,
             "mce": binned.mce(),
+            "ace": exact_sums(binned.of_bins()) / (binned.count > 0).sum(axis=-1),
             "adaptive_ece": exact_sums(abs(massed.signed)) / pixels,
             "classwise_ece": exact_sums(np.stack(of_classes, axis=1)) / count,
             "brier": brier / pixels,

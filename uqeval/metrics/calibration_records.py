@@ -51,6 +51,7 @@ def scores_of(
     values = {
         "ece": cs.ece(binned, pixels),
         "mce": cs.mce(binned),
+        "ace": cs.ace(binned),
         **({"adaptive_ece": cs.ece(adaptive, pixels)} if adaptive else {}),
         "classwise_ece": cs.classwise_ece(_by_class(settings, per_class), pixels),
         "brier": cs.mean_score(brier, pixels),

@@ -65,6 +65,15 @@ def mce(binned: Binned) -> float | None:
     return max((g / n for g, n in zip(binned.gaps(), binned.count, strict=True) if n), default=None)
 
 
+def ace(binned: Binned) -> float | None:
+    """Return the mean |accuracy_b - confidence_b| of the bins with pixels, each counted once.
+
+    Nixon et al. 2019, §3, in the bins of the ECE, as ValUES has it. Undefined where no bin has any.
+    """
+    gaps = [g / n for g, n in zip(binned.gaps(), binned.count, strict=True) if n]
+    return math.fsum(gaps) / len(gaps) if gaps else None
+
+
 def classwise_ece(classes: Sequence[Binned], pixels: int) -> float | None:
     """Return mean over all classes of the ECE of one class against the rest (Kull et al. 2019, eq.
     3).
@@ -93,6 +102,11 @@ METRICS = (
            label="MCE", headline=2,
            meaning="Largest gap between confidence and accuracy of any bin.",
            advice=TEMPERATURE, interval="gaps"),
+    Metric("calibration", "ace", "fraction", "lower", (0.0, 1.0), "Kahl et al. 2024 (ValUES)",
+           _EMPTY, ace,
+           label="ACE",
+           meaning="Mean gap between confidence and accuracy of the bins, each counted once.",
+           advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "adaptive_ece", "fraction", "lower", (0.0, 1.0),
            "Nixon et al. 2019, §3, on the top label", _VOID, ece,
            label="adaptive ECE",

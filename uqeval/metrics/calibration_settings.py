@@ -22,6 +22,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "scikit-learn": {"bins": 5, "binary": "positive"},
     "mapie": {"bins": 49},
     "netcal": {"bins": 10, "edge": "upper", "binary": "positive"},
+    "values": {"bins": 20},
     **{name: {"estimator": name} for name in estimators.PUBLISHED},
 }
 

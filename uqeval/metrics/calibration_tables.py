@@ -28,7 +28,10 @@ DISPLAY = Display(
     tables=(
         ScoreTable(
             "Calibration",
-            ("bins", "ece", "mce", "adaptive_ece", "classwise_ece", "smooth_ece", "brier", "nll"),
+            (
+                "bins", "ece", "mce", "adaptive_ece", "classwise_ece", "smooth_ece", "ace", "brier",
+                "nll",
+            ),
             "0 is best. T: the temperature with the least NLL; above 1 the model is "
             "over-confident.",
             below=_scaled,
@@ -37,6 +40,24 @@ DISPLAY = Display(
             "Calibration error, estimated",
             ("kumar_l2", "kumar_l1", "sweep_l1", "sweep_l2", "sweep_bins"),
             "These estimates have less bias than the ECE, which is the plug-in value.",
+        ),
+        ScoreTable(
+            "Calibration of single images",
+            (
+                Column("per_image.mean", "mean ECE"), Column("per_image.median", "median"),
+                Column("per_image.p90", "p90"), Column("per_image.worst", "worst"),
+                Column("per_image.ace", "mean ACE"),
+            ),
+            "ECE within each image: a set can be calibrated while its images are not.",
+        ),
+        ScoreTable(
+            "Brier score, decomposed",
+            (
+                "brier", "brier_decomposition.reliability", "brier_decomposition.resolution",
+                "brier_decomposition.uncertainty",
+                Column("brier_decomposition.remainder", "remainder"),
+            ),
+            "Brier = reliability - resolution + uncertainty + remainder.",
         ),
         RowTable(
             "Reliability", "reliability",

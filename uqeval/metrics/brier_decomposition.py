@@ -1,0 +1,120 @@
+"""Murphy's decomposition of the Brier score, a part of calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._columns import over
+from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
+from uqeval.metrics._evaluation import Part
+from uqeval.metrics.calibration_settings import CalibrationSettings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import ClassReliability, Tally
+    from uqeval.tallies._fields import State
+
+_MURPHY = "Murphy 1973, eq. 3"
+_VOID = "no labelled pixel: all are void"
+
+
+def reliability(terms: tuple[float, float, float]) -> float:
+    """Return Σ_c Σ_b n_cb/N·(confidence_cb - frequency_cb)²."""
+    return terms[0]
+
+
+def resolution(terms: tuple[float, float, float]) -> float:
+    """Return Σ_c Σ_b n_cb/N·(frequency_cb - frequency_c)²."""
+    return terms[1]
+
+
+def uncertainty(terms: tuple[float, float, float]) -> float:
+    """Return Σ_c frequency_c·(1 - frequency_c)."""
+    return terms[2]
+
+
+METRICS = (
+    Metric("calibration", "brier_decomposition.reliability", "score", "lower", (0.0, 2.0), _MURPHY,
+           _VOID, reliability,
+           label="Brier reliability",
+           meaning="Part of the Brier score that is miscalibration; 0 is best.",
+           advice=TEMPERATURE, interval="draws"),
+    Metric("calibration", "brier_decomposition.resolution", "score", "higher", (0.0, 1.0), _MURPHY,
+           _VOID, resolution,
+           label="Brier resolution",
+           meaning="How much the probabilities tell pixels of different classes apart.",
+           advice="Train longer, or with more data: calibration cannot add resolution.",
+           interval="draws"),
+    Metric("calibration", "brier_decomposition.uncertainty", "score", None, (0.0, 1.0), _MURPHY,
+           _VOID, uncertainty,
+           label="Brier uncertainty",
+           meaning="Brier score of a model that always predicts the frequencies of the classes.",
+           interval="draws"),
+)  # fmt: skip
+
+
+class BrierDecomposition(Part[CalibrationSettings]):
+    """Brier ≈ reliability - resolution + uncertainty, in the bins of the class-wise ECE.
+
+    `remainder`: the Brier score less these three, from probabilities that differ inside bins.
+    """
+
+    name = "brier_decomposition"
+    metrics = METRICS
+
+    @property
+    def _tallies(self) -> tuple[ClassReliability, Tally]:
+        from uqeval.tallies import ClassReliability, ProperScores
+
+        settings, classes = self.settings, self.info.classes
+        return (
+            ClassReliability(classes, settings.binning()), ProperScores(classes, settings.clip)
+        )  # fmt: skip
+
+    def maps(self) -> set[str]:
+        return {name for tally in self._tallies for name in tally.inputs}
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return self._tallies
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        import numpy as np
+
+        bins, scores = (states[tally] for tally in self._tallies)
+        with np.errstate(all="ignore"):
+            columns = _decomposed({k: v[None] for k, v in bins.items()}, scores["sums"][None, 1])
+        record: dict[str, Any] = {}
+        for name, value in columns.items():
+            set_value(record, name, float(value[0]) if np.isfinite(value[0]) else None, _VOID)
+        return record
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        bins, scores = (states[tally] for tally in self._tallies)
+        return {(k,): v for k, v in _decomposed(bins.fields, scores["sums"][:, 1]).items()}
+
+
+def _decomposed(bins: Mapping[str, NDArray[Any]], brier: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the terms [set] from bins [set, class, bin] and sums of Brier scores [set]."""
+    import numpy as np
+
+    count, correct, confidence = (
+        bins[name].astype(np.float64) for name in ("count", "correct", "confidence")
+    )
+    pixels = count.sum(axis=2)[:, :1]
+    frequency = over(correct.sum(axis=2), pixels)
+    in_bin = np.where(count > 0, correct / np.maximum(count, 1), 0.0)
+    gaps = np.where(count > 0, (confidence - correct) ** 2 / np.maximum(count, 1), 0.0)
+    terms = {
+        "reliability": over(gaps.sum(axis=(1, 2)), pixels[:, 0]),
+        "resolution": over(
+            (count * (in_bin - frequency[..., None]) ** 2).sum(axis=(1, 2)), pixels[:, 0]
+        ),
+        "uncertainty": (frequency * (1 - frequency)).sum(axis=1),
+    }
+    total = terms["reliability"] - terms["resolution"] + terms["uncertainty"]
+    return terms | {"remainder": over(brier, pixels[:, 0]) - total}

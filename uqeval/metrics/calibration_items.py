@@ -1,0 +1,100 @@
+"""The distribution of calibration errors over single images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._columns import over
+from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
+from uqeval.metrics._evaluation import OfFields
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_NONE = "no image has a labelled pixel"
+_REFERENCE = "docs/metrics.md, Calibration of single images"
+
+
+def quantile(
+    share: float, weights: NDArray[Any], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return a quantile [set] of values [item] that each set has `weights` [set, item] times.
+
+    Interpolated linearly, as NumPy's. NaN without values.
+    """
+    import numpy as np
+
+    order = np.argsort(values, kind="stable")[: int(np.isfinite(values).sum())]
+    upto = weights[:, order].cumsum(axis=1)
+    if not order.size:
+        return np.full(len(weights), np.nan)
+    position = (upto[:, -1] - 1) * share
+    lower = np.floor(position)
+    ends = [
+        values[order][np.minimum((upto <= rank[:, None]).sum(axis=1), order.size - 1)]
+        for rank in (lower, np.minimum(lower + 1, upto[:, -1] - 1))
+    ]
+    between: NDArray[np.float64] = ends[0] + (ends[1] - ends[0]) * (position - lower)
+    return np.where(upto[:, -1] > 0, between, np.nan)
+
+
+def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean [set] of the defined values."""
+    import numpy as np
+
+    is_defined = np.isfinite(values)
+    w = weights[:, is_defined]
+    return over((w * values[is_defined]).sum(axis=1), w.sum(axis=1))
+
+
+def _value(score: Any) -> Any:
+    def value(values: Sequence[float]) -> float | None:
+        import numpy as np
+
+        found = score(np.ones((1, len(values)), np.int64), np.array(values, np.float64))[0]
+        return float(found) if np.isfinite(found) else None
+
+    return value
+
+
+#: By field: the field of items, and a function of weights and values.
+_SCORES: Mapping[str, tuple[str, Any]] = {
+    "mean": ("ece", mean),
+    "median": ("ece", partial(quantile, 0.5)),
+    "p90": ("ece", partial(quantile, 0.9)),
+    "worst": ("ece", partial(quantile, 1.0)),
+    "ace": ("ace", mean),
+}
+_MEANINGS = {
+    "mean": ("mean ECE of images", "ECE of single images, averaged over the images."),
+    "median": ("median ECE of images", "Half of the images have a lower ECE."),
+    "p90": ("p90 of images' ECE", "Nine in ten images have a lower ECE."),
+    "worst": ("worst ECE of an image", "ECE of the image with the highest one."),
+    "ace": ("mean ACE of images", "ACE of single images, averaged over the images."),
+}
+METRICS = tuple(
+    Metric(
+        "calibration", f"per_image.{name}", "fraction", "lower", (0.0, 1.0),
+        "Kahl et al. 2024 (ValUES), §4" if name == "ace" else _REFERENCE, _NONE,
+        _value(_SCORES[name][1]), label=label, meaning=meaning, advice=TEMPERATURE,
+        interval="draws",
+    )
+    for name, (label, meaning) in _MEANINGS.items()
+)  # fmt: skip
+
+
+def of_fields() -> dict[str, OfFields]:
+    """Return the scores by their place in the results."""
+    return {f"per_image.{n}": OfFields((field,), score) for n, (field, score) in _SCORES.items()}
+
+
+def results_of(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the scores of all items."""
+    record: dict[str, Any] = {}
+    for name, (field, score) in _SCORES.items():
+        values = [item[field] for item in items if item.get(field) is not None]
+        set_value(record, name, _value(score)(values), _NONE)
+    return record
