@@ -87,6 +87,7 @@ OF_COMMAND = {
         "images": ANY, "risk": "--images", "confidence": "--images", "patch": "--images",
         "risk_limit": "--images", "item_table": "--images",
     },
+    "conformal": {"fit_on": ANY, "method": ANY, "risk": ANY, "uncertainty": "a target"},
     "merge": {"allow_missing": PERMISSION, "threshold": "PAvPU", "fit": "shards and -o FILE"},
     "gate": {"baseline": "rules with drops or rises", "junit": ANY, "markdown": ANY, "github": ANY,
              "today": "a waiver"},

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import laws_calibration
+import laws_conformal
 import laws_divergence
 import laws_ranked
 import laws_regression
@@ -80,6 +81,8 @@ EXAMPLES: tuple[Tally, ...] = (
     ItemPatchCounts(PATCHES, "max-surplus"),
     ItemPatchCounts(PATCHES, "value", 0.3),
     *laws_calibration.EXAMPLES,
+    *laws_conformal.EXAMPLES,
+    *laws_conformal.OF_NUMBERS,
     *laws_divergence.EXAMPLES,
     *laws_ranked.EXAMPLES,
     *laws_regression.EXAMPLES,
@@ -98,7 +101,7 @@ def classes_of(tally: Any) -> int:
 
 def items_for(tally: Tally) -> list[Maps]:
     """Items of several sizes; one is void, one holds a single class. No test may change them."""
-    if type(tally) in laws_regression.ORACLES:
+    if type(tally) in laws_regression.ORACLES | laws_conformal.ORACLES_OF_NUMBERS:
         return number_items()
     if isinstance(tally, TrackCounts):
         return [laws_tracks.pair_maps(seed, tally.classes) for seed in range(5)]
@@ -566,6 +569,8 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     PatchCounts: _patch_counts,
     Ranks: _ranks,
     **laws_calibration.ORACLES,
+    **laws_conformal.ORACLES,
+    **laws_conformal.ORACLES_OF_NUMBERS,
     **laws_divergence.ORACLES,
     **laws_ranked.ORACLES,
     **laws_regression.ORACLES,

@@ -16,6 +16,7 @@ from typing import Any
 
 import naive
 import naive_calibration
+import naive_conformal
 import naive_images
 import naive_ood
 import naive_ranked
@@ -206,6 +207,32 @@ class Sets:
 
 
 @dataclass(frozen=True, eq=False)
+class CalibratedSets:
+    """Class predictions as `Classes`, and the items to calibrate on; α = 0.3."""
+
+    classes: Classes
+    calibrate: tuple[int, ...]
+
+    @functools.cached_property
+    def conformal(self) -> dict[str, Any]:
+        mean = self.classes.map("mean_probs").astype(np.float32)
+        return naive_conformal.sets(mean, self.classes.labels, self.calibrate, "0.3")
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedIntervals:
+    """Numbers as `Numbers`, and the items to calibrate on; α = 0.3."""
+
+    numbers: Numbers
+    calibrate: tuple[int, ...]
+
+    @functools.cached_property
+    def conformal(self) -> dict[str, Any]:
+        own = self.numbers
+        return naive_conformal.intervals(own.mean, own.std, own.target, self.calibrate, "0.3")
+
+
+@dataclass(frozen=True, eq=False)
 class Numbers:
     """`mean`, `std` and `target`, float32 [item, y, x]; unknown targets are NaN."""
 
@@ -323,6 +350,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "nmerci": ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha"),
     "divergence": ("kl",),
+    "conformal": (
+        "coverage", "size", "width", "mean_loss", "items_above", "singletons", "empty",
+        "items.p05",
+    ),
     "temporal": (
         "mtc", "mtc_no_warp", "mtc_pooled", "mtc_frequency_weighted", "pixel_agreement", "coverage",
         "out_of_frame", "mse_warp", "mse_identity", "miou_mean", "correlation.r",

@@ -8,6 +8,7 @@ A new metric is measured by it as soon as it stands in a family: its oracle is a
 from __future__ import annotations
 
 import functools
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,9 @@ WORSE = {
     "nmerci.mae": "errors",
     "nmerci.mae_trimmed": "errors",
     "nmerci.max_alpha": "errors",
+    "conformal.size": "errors",
+    "conformal.singletons": "errors",
+    "conformal.width": "errors",
     "temporal.occluded.mtc": "ids",
     "temporal.miou_mean": "ids",
     "temporal.tracks.consistency": "ids",
@@ -52,6 +56,7 @@ WORSE_FAMILY = {
     "sparsification": "uncertainty",
     "regression": "errors",
     "nmerci": "uncertainty", "divergence": "reference", "temporal": "flow",
+    "conformal": "shift",
 }  # fmt: skip
 #: Relative, where it is another than 1e-9: maps are float32, and a sum or a search has its own.
 TOLERANCE = {
@@ -71,7 +76,11 @@ DEFINED_WITHOUT_PIXELS = {
 
 def kind_of(metric: Metric) -> str:
     """The kind of data that a metric is measured on."""
-    return "masked" if metric.field.startswith("bravo.") else KINDS[metric.family]
+    return (
+        "masked"
+        if metric.field.startswith("bravo.")
+        else KINDS.get(metric.id, KINDS[metric.family])
+    )
 
 
 def shuffled(values: Any, seed: int) -> Any:
@@ -208,8 +217,33 @@ def sets(worse: str = "") -> naive_metrics.Sets:
     return naive_metrics.Sets(probs[:7], probs[7:])
 
 
+@functools.cache
+def calibrated_sets(worse: str = "") -> naive_metrics.CalibratedSets:
+    """The nine items of `images`, of which four calibrate; "shift": only the others get worse."""
+    own = images("errors" if worse == "errors" else "").classes
+    labels = own.labels.copy()
+    if worse == "shift":
+        labels[::2, 1:3] = (labels[::2, 1:3] + 1) % CLASSES
+    return naive_metrics.CalibratedSets(naive_metrics.Classes(own.probs, labels), (1, 3, 5, 7))
+
+
+@functools.cache
+def intervals(worse: str = "") -> naive_metrics.CalibratedIntervals:
+    """Seven items, of which three calibrate."""
+    rng = np.random.default_rng(8)
+    target = rng.uniform(2, 60, (7, 5, 6)).astype("f4")
+    sigma = rng.uniform(0.3, 3, target.shape).astype("f4")
+    error = sigma * rng.normal(size=target.shape).astype("f4")
+    error *= 3 if worse == "errors" else 1
+    target[rng.random(target.shape) < 0.1] = np.nan
+    mean = (target + error).astype("f4")
+    return naive_metrics.CalibratedIntervals(naive_metrics.Numbers(mean, sigma, target), (0, 2, 5))
+
+
 DATA = {
     "classes": classes,
+    "calibrated": calibrated_sets,
+    "intervals": intervals,
     "images": images,
     "sets": sets,
     "masked": masked,
@@ -222,6 +256,7 @@ KINDS = {
     "image_failure": "images", "ood": "sets",
     "sparsification": "classes", "regression": "numbers", "nmerci": "numbers",
     "divergence": "reference", "temporal": "video",
+    "conformal": "calibrated", "conformal.width": "intervals",
 }  # fmt: skip
 
 
@@ -245,6 +280,14 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
         settings = {"ood": {"definition": "bravo"}}
         given = of_masks.classes.probs, of_masks.classes.labels
         return uqeval.evaluate(*given, settings, ood_mask=of_masks.masks, **options).results
+        own, calibrate = calibrated_sets(worse).classes, calibrated_sets().calibrate
+        families = {"conformal": calibrated(folder, calibrate)}
+        return uqeval.evaluate(own.probs, own.labels, families, **options).results
+    if kind == "intervals":
+        values, calibrate = intervals(worse).numbers, intervals().calibrate
+        arrays = {"mean": values.mean, "std": values.std}
+        families = {"conformal": calibrated(folder, calibrate)}
+        return uqeval.evaluate(arrays, values.target, families, **options).results
     if kind == "numbers":
         values = numbers(worse)
         arrays = {"mean": values.mean, "std": values.std}
@@ -256,6 +299,13 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
         options["reference"] = both.reference
         return uqeval.evaluate(both.probs, None, {"divergence": {}}, **options).results
     return filmed(folder, worse, **options)
+
+
+def calibrated(folder: Path, items: tuple[int, ...]) -> dict[str, Any]:
+    """Options of conformal prediction that is calibrated on these items."""
+    path = folder / "calibration.json"
+    path.write_text(json.dumps([str(item) for item in items]))
+    return {"fit_on": str(path), "alpha": 0.3}
 
 
 def filmed(folder: Path, worse: str, **options: Any) -> dict[str, Any]:

@@ -44,6 +44,7 @@ COMMANDS = {
     "nmerci": "n-MeRCI: does the predicted uncertainty follow the error, at any scale?",
     "sparsification": "Sparsification: does the error fall when you remove the least certain "
     "pixels?",
+    "conformal": "Conformal prediction: sets of classes, or intervals, that contain the truth.",
     "sweep": "Show how many samples are enough: each metric over M, mean ± std over drawn subsets.",
     "divergence": "KL(PREDS ‖ REFERENCE): how far are the predictions from a reference "
     "distribution?",

@@ -66,6 +66,7 @@ FAMILIES = _Families({
     "nmerci": "nmerci",
     "divergence": "divergence",
     "ood": "ood",
+    "conformal": "conformal",
     "tc": "temporal",
 })  # fmt: skip
 FAMILIES_IN_REPORTS = _InReports()

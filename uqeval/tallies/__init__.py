@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from uqeval.tallies.item_uncertainty import AboveThreshold, ItemPatchMaximum, ItemPercentile
     from uqeval.tallies.moments import Moments
     from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
+    from uqeval.tallies.prediction_sets import (
+        EvaluatedPixels,
+        Nonconformity,
+        PredictionIntervals,
+        PredictionSets,
+    )
     from uqeval.tallies.proper_scores import ProperScores
     from uqeval.tallies.ranked_errors import RankedErrors
     from uqeval.tallies.ranks import Ranks
@@ -70,6 +76,7 @@ _NAMES = {
     "item_uncertainty": "AboveThreshold ItemPatchMaximum ItemPercentile",
     "moments": "Moments",
     "patches": "ItemPatchCounts PatchCounts Patches",
+    "prediction_sets": "EvaluatedPixels Nonconformity PredictionIntervals PredictionSets",
     "proper_scores": "ProperScores",
     "ranked_errors": "RankedErrors",
     "ranks": "Ranks",
@@ -118,6 +125,7 @@ __all__ = [
     "ErrorRanks",
     "ErrorSums",
     "ErrorsUpto",
+    "EvaluatedPixels",
     "Field",
     "FineGaps",
     "FrameCounts",
@@ -131,9 +139,12 @@ __all__ = [
     "ItemPercentile",
     "Likelihoods",
     "Moments",
+    "Nonconformity",
     "PairCounts",
     "PatchCounts",
     "Patches",
+    "PredictionIntervals",
+    "PredictionSets",
     "PredictiveScores",
     "ProperScores",
     "QuantileCounts",

@@ -145,6 +145,11 @@ _OTHERS = {
         *(f"divergence {store} numbers-f4.npz" for store in _NUMBERS
           if not store.startswith("large")),
     ),
+    "conformal": tuple(
+        f"conformal {store} --fit-on calibration.txt --alpha 0.5 --method lac --method aps "
+        "--method aps-randomised"
+        for store in (*_SAMPLES, *_SINGLE) if not store.startswith("large")
+    ),
     "observe": ("observe video.npz", "observe video.npz --occlusion fb"),
     "select": (_REPORTS[0], "select {out}/a.json"),
     "merge": (

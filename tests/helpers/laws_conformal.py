@@ -1,0 +1,105 @@
+"""Examples and slow oracles of the tallies of conformal prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import naive_conformal as naive
+import numpy as np
+
+from uqeval.maps.names import void_of
+from uqeval.tallies import (
+    EvaluatedPixels,
+    Nonconformity,
+    PredictionIntervals,
+    PredictionSets,
+    Tally,
+)
+
+State = dict[str, Any]
+Maps = dict[str, Any]
+
+EXAMPLES: tuple[Tally, ...] = (
+    EvaluatedPixels(4),
+    EvaluatedPixels(300, 7),
+    Nonconformity("lac", 4),
+    Nonconformity("aps", 4, 1),
+    Nonconformity("aps-randomised", 300),
+    Nonconformity("lac", 4, coarse=770),
+    Nonconformity("aps", 4, coarse=0),
+    PredictionSets("lac", 4, 0.25),
+    PredictionSets("aps", 4, 0.5),
+    PredictionSets("aps-randomised", 4, 0.75),
+    PredictionSets("aps", 300, 0.125),
+)
+#: Of predicted numbers.
+OF_NUMBERS: tuple[Tally, ...] = (
+    PredictionIntervals("lambda", "sigma", 1.0),
+    PredictionIntervals("lambda", "sigma", None),
+)
+_INFINITE = 0x7F800000
+
+
+def _pixels(tally: Any, items: Sequence[Maps]) -> list[tuple[Any, int]]:
+    """Probabilities and label of each pixel that counts."""
+    found = []
+    for maps in items:
+        label = maps["label"]
+        for y, x in np.argwhere(label != void_of(tally.classes)):
+            if getattr(tally, "of_class", None) in (None, label[y, x]):
+                found.append((maps["mean_probs"][:, y, x], int(label[y, x])))
+    return found
+
+
+def _evaluated_pixels(tally: Any, items: Sequence[Maps]) -> State:
+    return {"pixels": np.array([len(_pixels(tally, items))])}
+
+
+def _nonconformity(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for p, label in _pixels(tally, items):
+        if tally.score == "lac":
+            key = _INFINITE - int(np.float32(p[label]).view(np.int32))
+        else:
+            key = int(np.float32(naive.SCORES[tally.score](p)[label]).view(np.int32))
+        if tally.coarse is None:
+            state["counts"][key >> 15] += 1
+        elif key >> 15 == tally.coarse:
+            state["counts"][key & 0x7FFF] += 1
+    return state
+
+
+def _prediction_sets(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for p, label in _pixels(tally, items):
+        scores = [1 - float(own) for own in p]
+        cut = 1 - tally.cut
+        if tally.score != "lac":
+            scores, cut = naive.SCORES[tally.score](p), tally.cut
+        size, hit = sum(score <= cut for score in scores), scores[label] <= cut
+        state["pixels"][label] += 1
+        state["covered"][label] += hit
+        state["sizes"][label] += size
+        state["by_size"][size] += 1
+        state["covered_by_size"][size] += hit
+    return state
+
+
+def _prediction_intervals(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        for y, x in np.argwhere(maps["label"] != 255):
+            state["pixels"] += 1
+            state["covered"] += tally.cut is None or maps["lambda"][y, x] <= tally.cut
+            state["sigma"] += maps["sigma"][y, x]
+    return state
+
+
+Oracle = Callable[[Any, Sequence[Maps]], State]
+ORACLES: dict[type[Tally], Oracle] = {
+    EvaluatedPixels: _evaluated_pixels,
+    Nonconformity: _nonconformity,
+    PredictionSets: _prediction_sets,
+}
+ORACLES_OF_NUMBERS: dict[type[Tally], Oracle] = {PredictionIntervals: _prediction_intervals}

@@ -1,0 +1,306 @@
+"""Conformal sets and intervals against plain oracles and MAPIE, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import naive
+import naive_conformal
+import numpy as np
+import pytest
+from scenes import labels, softmax
+
+import uqeval
+from uqeval.errors import UqevalError
+from uqeval.metrics.conformal_fit import _Search
+from uqeval.statistics.scoring import Scoring
+from uqeval.stores.states.saved import SavedStates
+from uqeval.usecases.merge import merge
+
+ITEMS, CLASSES = 14, 4
+NAMES = [f"v_{i:02}" for i in range(ITEMS)]
+CALIBRATE = [0, 2, 3, 5, 6, 8, 9, 10, 12]
+SCORES = ("coverage", "size", "singletons", "empty", "mean_loss", "items_above")
+
+
+@pytest.fixture
+def fit_on(tmp_path: Path) -> str:
+    path = tmp_path / "calibration.txt"
+    path.write_text("\n".join(NAMES[i] for i in CALIBRATE))
+    return str(path)
+
+
+def data(kind: str = "smooth") -> tuple[Any, Any]:
+    """Probabilities and labels, with void pixels; two items lack class 3; "ties": in 1/8."""
+    y = labels(3, ITEMS, 9, 11, classes=CLASSES)
+    y[[3, 7]] = np.where(y[[3, 7]] == 3, 0, y[[3, 7]])
+    y[5, :4] = 255
+    p = softmax(3, ITEMS, 2, CLASSES, 9, 11)
+    right = np.eye(CLASSES)[np.minimum(y, 3)].transpose(0, 3, 1, 2)[:, None]
+    p = 0.6 * p + 0.4 * right
+    if kind == "ties":
+        p = np.floor(p * 5)
+        p[:, :, 0] += 8 - p.sum(axis=2)
+        p = p / 8
+    return p.astype("f4"), y
+
+
+def evaluate(fit_on: str, kind: str = "smooth", **options: Any) -> Any:
+    run = {n: options.pop(n) for n in ("states", "ci", "region", "part", "fitted") if n in options}
+    families = {"conformal": {"fit_on": fit_on, **options}}
+    return uqeval.evaluate(*data(kind), families, names=NAMES, workers=1, **run)
+
+
+def plain(kind: str, alpha: str, **options: Any) -> dict[str, Any]:
+    p, y = data(kind)
+    maps = [naive.maps(own, label, 255)["mean_probs"] for own, label in zip(p, y, strict=True)]
+    mean = np.stack(maps).astype("f4")
+    return naive_conformal.sets(mean, y, CALIBRATE, alpha, **options)
+
+
+@pytest.mark.parametrize("kind", ["smooth", "ties"])
+@pytest.mark.parametrize("method", ["lac", "aps", "aps-randomised"])
+def test_sets_are_those_of_the_oracle(fit_on: str, kind: str, method: str) -> None:
+    for alpha, of_class in (("0.1", None), ("0.25", None), ("0.3", 3)):
+        risk = "miscoverage" if of_class is None else f"fnr:{of_class}"
+        report = evaluate(fit_on, kind, alpha=float(alpha), method=method, risk=risk)
+        expected = plain(kind, alpha, method=method, of_class=of_class)
+        found = report.results["conformal"]
+        assert found["threshold"] == pytest.approx(expected["threshold"], abs=1e-15)
+        for name in SCORES:
+            assert found[name] == pytest.approx(expected[name], abs=1e-14), (name, alpha)
+        assert found["items"] == pytest.approx(expected["items"], abs=1e-14)
+        for row, own in zip(found["per_class"], expected["per_class"], strict=True):
+            assert {name: row[name] for name in own} == pytest.approx(own)
+        assert sum(row["pixels"] for row in found["by_size"]) == found["pixels"]
+        assert found["calibration_items"] == len(CALIBRATE) - (of_class is not None)
+        assert (found["calibration_loss"] * found["calibration_items"] + 1) / (
+            found["calibration_items"] + 1
+        ) <= float(alpha) + 1e-12
+
+
+def test_workers_and_tiles_do_not_change_a_bit(fit_on: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", probs=data()[0].astype("f2"), labels=data()[1], names=NAMES)
+    options = {"fit_on": fit_on, "alpha": 0.2, "method": ["lac", "aps", "aps-randomised"]}
+    reports = [
+        uqeval.evaluate(tmp_path / "p.npz", None, {"conformal": options}, **machine)
+        for machine in ({"workers": 1}, {"workers": 2, "memory": "1MB"})
+    ]
+    assert reports[0].results == reports[1].results and reports[0].items == reports[1].items
+
+
+def test_items_that_calibrate_have_no_scores(fit_on: str) -> None:
+    report = evaluate(fit_on, alpha=0.2)
+    for i, item in enumerate(report.items):
+        record = item["conformal"]
+        assert record["calibration"] is (i in CALIBRATE)
+        assert (record["coverage"] is None) is (i in CALIBRATE)
+    assert report.results["conformal"]["evaluated_items"] == ITEMS - len(CALIBRATE)
+    assert "at least 0.8" in report.results["conformal"]["guarantee"]
+
+
+def test_the_threshold_is_exact_where_floats_are_close() -> None:
+    """Shares that add up to the limit exactly are within it, whatever the order of floats."""
+    size_of_bins = 90
+    # An item of n pixels has one in each of the bins from 0 to n - 1.
+    groups = {size: [0] for size in range(1, size_of_bins + 1)}
+    for bin_ in (1, 3, 7):
+        limit = sum(
+            (Fraction(size - 1 - bin_, size) for size in groups if size > bin_), Fraction(0)
+        )
+        for nudge, expected in ((Fraction(0), bin_), (-Fraction(1, 10**30), bin_ + 1)):
+            search = _Search(groups, limit + nudge)
+            assert search.narrow(lambda n: (np.arange(size_of_bins) < n).astype("i8")) == expected
+
+
+def numbers() -> dict[str, Any]:
+    """σ with zeros, and targets with NaN."""
+    rng = np.random.default_rng(5)
+    mean = rng.uniform(2, 60, (ITEMS, 7, 8)).astype("f4")
+    std = rng.uniform(0.3, 3, mean.shape).astype("f4")
+    target = (mean + std * rng.normal(size=mean.shape)).astype("f4")
+    target[rng.random(mean.shape) < 0.1] = np.nan
+    std[1, 0, 0], std[4, :2] = 0, 0
+    return {"mean": mean, "std": std, "target": target}
+
+
+def test_intervals_are_those_of_the_oracle(fit_on: str) -> None:
+    own = numbers()
+    for alpha in ("0.1", "0.4"):
+        report = uqeval.evaluate(
+            {"mean": own["mean"], "std": own["std"]}, own["target"],
+            {"conformal": {"fit_on": fit_on, "alpha": float(alpha)}}, names=NAMES, workers=1,
+        )  # fmt: skip
+        found = report.results["conformal"]
+        expected = naive_conformal.intervals(*own.values(), CALIBRATE, alpha)
+        for name in ("threshold", "coverage", "width", "mean_loss", "items_above", "items"):
+            assert found[name] == pytest.approx(expected[name], rel=1e-12), (name, alpha)
+
+
+def test_intervals_are_infinite_where_too_many_sigma_are_0(fit_on: str) -> None:
+    own = numbers()
+    own["std"][CALIBRATE[:3]] = 0
+    report = uqeval.evaluate(
+        {"mean": own["mean"], "std": own["std"]}, own["target"],
+        {"conformal": {"fit_on": fit_on, "alpha": 0.1}}, names=NAMES, workers=1,
+    )  # fmt: skip
+    found = report.results["conformal"]
+    assert found["threshold"] is found["width"] is None and found["coverage"] == 1
+    assert "σ is 0" in found["width_reason"] and "contain every number" in report.warnings[-1]
+
+
+def rows(n: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, CLASSES, n)
+    z = rng.normal(size=(n, CLASSES)) + 1.5 * np.eye(CLASSES)[y]
+    p = np.exp(z)
+    return (p / p.sum(axis=1, keepdims=True)).astype("f4"), y
+
+
+def test_sets_of_rows_are_those_of_mapie(tmp_path: Path) -> None:
+    """With one pixel an item, risk control is split conformal prediction."""
+    from mapie.classification import SplitConformalClassifier
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    class Known(ClassifierMixin, BaseEstimator):
+        """A classifier that returns its input as probabilities."""
+
+        classes_ = np.arange(CLASSES)
+
+        def fit(self, x: Any, y: Any) -> Known:
+            return self
+
+        def predict_proba(self, x: Any) -> Any:
+            return np.asarray(x)
+
+        def predict(self, x: Any) -> Any:
+            return np.argmax(x, axis=1)
+
+        def __sklearn_is_fitted__(self) -> bool:
+            return True
+
+    p, y = rows(400, 1)
+    path = tmp_path / "rows.txt"
+    path.write_text("\n".join(f"{i:06}" for i in range(150)))
+    for alpha in (0.1, 0.23):
+        peer = SplitConformalClassifier(
+            Known(), confidence_level=1 - alpha, conformity_score="lac", prefit=True
+        ).conformalize(p[:150].astype("f8"), y[:150])
+        sets = peer.predict_set(p[150:].astype("f8"))[1][:, :, 0]
+        names = [f"{i:06}" for i in range(400)]
+        options = {"fit_on": str(path), "alpha": alpha}
+        found = uqeval.evaluate(
+            p, y.astype("u1"), {"conformal": options}, names=names, workers=1
+        ).results["conformal"]
+        assert found["size"] == sets.sum() / len(sets)
+        assert found["coverage"] == sets[np.arange(250), y[150:]].mean()
+
+
+# States, slices, regions, shards ---------------------------------------------------------------
+
+
+def test_states_have_the_scores_and_intervals(fit_on: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.states.zip"
+    report = evaluate(fit_on, alpha=[0.2, 0.3], states=path, ci=0.9)
+    scoring = Scoring(SavedStates(path))
+    again = scoring.whole()
+    for key in ("conformal", "conformal[alpha=0.3]"):
+        found = report.results[key]
+        for name, value in again[key].items():
+            if isinstance(value, float):
+                assert value == pytest.approx(found[name], abs=1e-14), name
+        assert again[key]["items"] == pytest.approx(found["items"], abs=1e-14)
+        assert again[key]["per_class"] == found["per_class"]
+    units = report.intervals["conformal.coverage"]["units"]
+    assert units["defined"] == ITEMS - len(CALIBRATE)
+    assert set(report.intervals) >= {f"conformal.{name}" for name in SCORES if name != "empty"}
+    one = scoring.whole([1, 2])["conformal"]
+    item = report.items[1]["conformal"]
+    assert (one["coverage"], one["size"]) == (item["coverage"], item["size"])
+    assert one["mean_loss"] == item["loss"]
+
+
+def test_columns_are_the_scores_of_sets(fit_on: str, tmp_path: Path) -> None:
+    from uqeval.statistics.weighting import AllBut
+
+    path = tmp_path / "run.states.zip"
+    evaluate(fit_on, alpha=0.2, states=path)
+    scoring = Scoring(SavedStates(path))
+    addresses = [a for a in scoring.addresses if a.startswith("conformal.")]
+    table = scoring.table(AllBut(np.arange(ITEMS)), addresses)
+    for left_out in (1, 2, 4):
+        rest = [i for i in range(ITEMS) if i != left_out]
+        expected = scoring.whole(rest)["conformal"]
+        for column, address in enumerate(addresses):
+            value: Any = expected
+            for word in scoring.addresses[address][1:]:
+                value = value.get(word) if isinstance(value, dict) else value[word]
+                if value is None:
+                    break
+            if address.split(".")[1] in (*SCORES, "items", "per_class"):
+                assert table[left_out, column] == pytest.approx(
+                    math.nan if value is None else value, abs=1e-12, nan_ok=True
+                ), address
+
+
+def test_regions_have_the_threshold_of_the_whole_image(fit_on: str) -> None:
+    report = evaluate(fit_on, alpha=0.2, region=["class:1", "boundary:1"])
+    whole = report.results["conformal"]
+    inside = report.results["conformal@class:1"]
+    assert inside["threshold"] == whole["threshold"]
+    row = whole["per_class"][1]
+    assert (inside["coverage"], inside["size"]) == (row["coverage"], row["size"])
+
+
+def test_shards_have_the_scores_of_one_run(fit_on: str, tmp_path: Path) -> None:
+    from uqeval.usecases.rounds.fitting import fit_shards
+
+    paths: list[Path] = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
+    fitted: str | None = None
+    for step in range(4):
+        for k, path in enumerate(paths, start=1):
+            evaluate(fit_on, alpha=0.2, method="aps", states=path, part=f"{k}/2", fitted=fitted)
+        fitted = str(tmp_path / f"fitted{step}.json")
+        if not fit_shards(paths, fitted).unfinished:
+            break
+    merged = merge(paths).results["conformal"]
+    assert merged == evaluate(fit_on, alpha=0.2, method="aps").results["conformal"]
+
+
+# What is refused -------------------------------------------------------------------------------
+
+
+def refused(names: Sequence[str], tmp_path: Path, **options: Any) -> str:
+    path = tmp_path / "few.txt"
+    path.write_text("\n".join(names))
+    with pytest.raises(UqevalError) as caught:
+        evaluate(str(path), **options)
+    return str(caught.value)
+
+
+def test_too_few_calibration_items(tmp_path: Path) -> None:
+    text = refused(NAMES[:8], tmp_path, alpha=0.1)
+    assert "8 items" in text and "at least 9" in text and "--alpha 0.1112" in text
+    text = refused(NAMES[:9], tmp_path, alpha=0.05)
+    assert "at least 19" in text
+    text = refused([NAMES[i] for i in CALIBRATE], tmp_path, alpha=0.1, risk="fnr:3")
+    assert "8 items with pixels of class 3" in text or "8 items with" in text
+    assert "names all 14 items" in refused(NAMES, tmp_path)
+    assert "needs" not in refused([*NAMES[:9], "strange"], tmp_path)
+
+
+def test_bad_options(fit_on: str) -> None:
+    for options, text in (
+        ({"fit_on": None}, "give --fit-on FILE"),
+        ({"risk": "fnr:9"}, "--risk 'fnr:9' is not valid"),
+        ({"risk": "dice"}, "expected miscoverage or fnr:"),
+        ({"method": "scaled"}, "expected lac or aps"),
+        ({"alpha": 1.0}, "--alpha"),
+        ({"uncertainty": "entropy"}, "has no effect on sets of classes"),
+    ):
+        with pytest.raises(UqevalError, match=text):
+            evaluate(**{"fit_on": fit_on, **options})

@@ -1,0 +1,302 @@
+"""The family `conformal`: sets of classes, or intervals, that contain the truth with a guarantee.
+
+A threshold of a nonconformity score is calibrated on named items, so that the expected risk of a
+new item is at most α (conformal risk control). The sets of the other items are evaluated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import uqeval.metrics.conformal_scores as cs
+from uqeval.errors import DataError, number_of
+from uqeval.metrics._columns import of_rows, over
+from uqeval.metrics._contract import set_value
+from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._family import Family
+from uqeval.metrics._items import once_for_equal_states
+from uqeval.metrics.conformal_settings import (
+    MISCOVERAGE,
+    ConformalSettings,
+    calibration_items,
+    settings_of,
+)
+from uqeval.metrics.conformal_tables import DISPLAY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import Tally
+    from uqeval.tallies._fields import State
+
+Record = dict[str, Any]
+_CALIBRATES = "the item is used for calibration"
+
+
+class Conformal(Evaluation[ConformalSettings]):
+    """Coverage and size of the sets of the items that are not calibrated on.
+
+    `fitted`: `cut`, the threshold (of "lac" the least probability, else the largest score; None if
+    infinite), the number of calibration items and their mean loss.
+    """
+
+    @property
+    def can_score(self) -> bool:
+        return "cut" in self.fitted
+
+    def maps(self) -> set[str]:
+        settings = self.settings
+        if settings.is_of_numbers:
+            return {"label", settings.ratio, settings.sigma}
+        return {"label", "mean_probs"}
+
+    def fit(self) -> Passes:
+        from uqeval.metrics.conformal_fit import calibrate
+        from uqeval.tallies import Nonconformity
+
+        settings, info = self.settings, self.info
+        score = settings.ratio if settings.is_of_numbers else settings.method
+        tally = Nonconformity(score, info.classes, self._of_class)
+        found = yield from calibrate(settings, info, tally)
+        self.fitted |= {
+            "cut": found.cut if math.isfinite(found.cut) else None,
+            "calibration_items": found.items,
+            "calibration_loss": found.loss,
+        }
+
+    def tallies(self) -> tuple[Tally, ...]:
+        from uqeval.tallies import PredictionIntervals, PredictionSets
+
+        if not self.can_score:
+            return ()
+        settings, cut = self.settings, self.fitted["cut"]
+        if settings.is_of_numbers:
+            return (PredictionIntervals(settings.ratio, settings.sigma, cut),)
+        return (PredictionSets(settings.method, self.info.classes, cut),)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> Record:
+        settings, fitted = self.settings, self.fitted
+        (tally,) = self.tallies()
+        record: Record = {
+            "method": settings.method, "risk": settings.risk, "alpha": settings.alpha,
+            "guarantee": self._guarantee, "calibration_items": fitted["calibration_items"],
+            "calibration_loss": fitted["calibration_loss"],
+        }  # fmt: skip
+        cut = fitted["cut"]
+        threshold = 1 - cut if settings.method == "lac" else cut
+        set_value(record, "threshold", threshold, cs.INFINITE)
+        return record | self._pooled(states[tally])
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        import numpy as np
+
+        (tally,) = self.tallies()
+        state = states[tally]
+        total = {name: state[name].sum(axis=1) for name in ("pixels", "covered")}
+        columns = {
+            ("coverage",): over(total["covered"], total["pixels"]),
+            ("pixels",): total["pixels"],
+        }
+        if self.settings.is_of_numbers:
+            cut = math.nan if self.fitted["cut"] is None else self.fitted["cut"]
+            return columns | {("width",): over(2 * cut * state["sigma"][:, 0], total["pixels"])}
+        rows = {
+            "coverage": over(state["covered"], state["pixels"]),
+            "size": over(state["sizes"], state["pixels"]),
+            "pixels": state["pixels"],
+        }
+        sizes = {("size",): over(state["sizes"].sum(axis=1), total["pixels"])}
+        for place, size in (("empty", 0), ("singletons", 1)):
+            sizes[place,] = over(state["by_size"][:, size], total["pixels"])
+        return columns | sizes | of_rows(rows, np.arange(self.info.classes).tolist())
+
+    def over_items(self) -> OverItems:
+        (tally, *_) = self.tallies() or (None,)
+        return OverItems(
+            {"mean_loss": "loss", "items_above": "above"},
+            {name: OfFields(("loss",), score) for name, score in cs.DISTRIBUTION.items()},
+            leaves_out="calibration",
+            kept_only=frozenset() if tally is None else frozenset([tally]),
+        )
+
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[Record]:
+        (tally,) = self.tallies()
+        states = results[tally].items
+        records = once_for_equal_states(lambda data: self._of_item(tally.unpack(data)), states)
+        calibrates = set(calibration_items(self.settings, self.info))
+        names = [name for name in records[0] if not name.endswith("_reason")]
+        left_out: Record = {}
+        for name in names:
+            set_value(left_out, name, None, _CALIBRATES)
+        return [
+            (left_out if i in calibrates else record) | {"calibration": i in calibrates}
+            for i, record in enumerate(records)
+        ]
+
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
+        """Compute the scores of the items that are not calibrated on."""
+        import numpy as np
+
+        (tally,) = self.tallies()
+        items = self.records(results)
+        evaluated = [i for i, item in enumerate(items) if not item["calibration"]]
+        record = self.scores({tally: results[tally].of_items(tally, evaluated)}, exact)
+        record["evaluated_items"] = len(evaluated)
+        kept = [items[i] for i in evaluated if items[i]["loss"] is not None]
+        for name, field in self.over_items().means.items():
+            metric = cs.BY_FIELD[name]
+            value = metric.formula([float(item[field]) for item in kept])
+            set_value(record, name, value, metric.undefined)
+        losses = np.array([item["loss"] for item in kept], np.float64)
+        record["items"] = {}
+        with np.errstate(all="ignore"):
+            for name, score in cs.DISTRIBUTION.items():
+                value = float(score(np.ones((1, len(kept))), losses)[0])
+                defined = value if math.isfinite(value) else None
+                set_value(record["items"], name.removeprefix("items."), defined, cs.NO_ITEM)
+        return Run(results, exact, record, items)
+
+    def check(self, results: Mapping[Tally, TallyResult]) -> None:
+        """Raise `DataError` where no evaluated item has a valid pixel."""
+        (tally,) = self.tallies()
+        items = set(range(len(self.info.names)))
+        evaluated = sorted(items - set(calibration_items(self.settings, self.info)))
+        if not results[tally].of_items(tally, evaluated)["pixels"].any():
+            raise DataError(
+                f"{self.info.where}: nothing is left to evaluate: the "
+                f"{number_of(len(evaluated), 'item')} that --fit-on {self.settings.fit_on} does "
+                "not name have no valid pixel. Name other items."
+            )
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        void = sum(item["loss"] is None and not item["calibration"] for item in run.items)
+        return {"undefined": void}
+
+    def warnings(self, run: Run) -> list[str]:
+        messages = []
+        if self.info.groups is not None and len(set(self.info.groups)) < len(self.info.groups):
+            messages.append(
+                "items of one case are not exchangeable with those of others: name whole cases in "
+                "--fit-on, and read the guarantee for cases."
+            )
+        if self.fitted["cut"] is None:
+            messages.append(f"{cs.INFINITE}. The intervals contain every number.")
+        return messages
+
+    def described(self, results: Mapping[str, Any]) -> Record:
+        return dataclasses.asdict(self.settings)
+
+    @cached_property
+    def _of_class(self) -> int | None:
+        return self.settings.of_class(self.info)
+
+    @property
+    def _guarantee(self) -> str:
+        """Return what holds, in one sentence."""
+        count = self.fitted["calibration_items"]
+        images, pixels = "images", "pixels"
+        if self._of_class is not None:
+            name = self.info.class_names[self._of_class]
+            images, pixels = f"images with {name}", f"pixels of {name}"
+        inside = "interval contains" if self.settings.is_of_numbers else "set contains"
+        truth = "target" if self.settings.is_of_numbers else "label"
+        return (
+            f"If the {images} are exchangeable, the expected share of the {pixels} of a new image "
+            f"whose {inside} the {truth} is at least {float(1 - self.settings.level):g}, "
+            f"averaged over images and over the choice of the {count} calibration images. It "
+            "does not hold for each image, class or pixel."
+        )
+
+    def _pooled(self, state: State) -> Record:
+        """Return the scores of a state, with rows."""
+        pixels, covered = int(state["pixels"].sum()), int(state["covered"].sum())
+        record: Record = {}
+        _set(record, "coverage", covered, pixels)
+        record["pixels"] = pixels
+        if self.settings.is_of_numbers:
+            cut, metric = self.fitted["cut"], cs.BY_FIELD["width"]
+            value = None if cut is None else metric.formula(cut, float(state["sigma"][0]), pixels)
+            reason = cs.NO_PIXEL if cut is not None else metric.undefined
+            set_value(record, "width", value, reason)
+            return record
+        _set(record, "size", int(state["sizes"].sum()), pixels)
+        for name, size in (("singletons", 1), ("empty", 0)):
+            _set(record, name, int(state["by_size"][size]), pixels)
+        counts = [state[name].tolist() for name in ("pixels", "covered", "sizes")]
+        record["per_class"] = _class_rows(self.info.class_names, *counts)
+        by_size = zip(state["by_size"].tolist(), state["covered_by_size"].tolist(), strict=True)
+        record["by_size"] = [
+            {"size": size, "pixels": n, "coverage": hits / n}
+            for size, (n, hits) in enumerate(by_size)
+            if n
+        ]
+        return record
+
+    def _of_item(self, state: State) -> Record:
+        """Return the scores of one item."""
+        record: Record = {}
+        c = self._of_class
+        pixels, covered = int(state["pixels"].sum()), int(state["covered"].sum())
+        _set(record, "coverage", covered, pixels)
+        if self.settings.is_of_numbers:
+            cut = self.fitted["cut"]
+            value = None if cut is None else cs.width(cut, float(state["sigma"][0]), pixels)
+            set_value(record, "width", value, cs.NO_PIXEL if cut is not None else cs.INFINITE)
+        else:
+            _set(record, "size", int(state["sizes"].sum()), pixels)
+        if c is not None:
+            pixels, covered = int(state["pixels"][c]), int(state["covered"][c])
+        loss = cs.ratio(pixels - covered, pixels)
+        why = cs.NO_PIXEL if c is None else "no pixel of the class"
+        set_value(record, "loss", loss, why)
+        set_value(record, "above", None if loss is None else loss > self.settings.alpha, why)
+        return record
+
+
+def _set(record: Record, name: str, count: int, total: int) -> None:
+    """Put a ratio into a record."""
+    set_value(record, name, cs.ratio(count, total), cs.NO_PIXEL)
+
+
+def _class_rows(
+    names: Sequence[str], pixels: Sequence[int], covered: Sequence[int], sizes: Sequence[int]
+) -> list[Record]:
+    rows = []
+    for c, (n, hits, size) in enumerate(zip(pixels, covered, sizes, strict=True)):
+        row: Record = {"class": c, "name": names[c]}
+        set_value(row, "coverage", cs.ratio(hits, n), "the class is in no label")
+        set_value(row, "size", cs.ratio(size, n), "the class is in no label")
+        rows.append(row | {"pixels": n})
+    return rows
+
+
+_ABOUT = f"""Conformal prediction: sets of classes, or intervals, that contain the truth.
+
+Calibrates a threshold on the items that --fit-on names, so that the expected risk of a new image is
+at most --alpha, and evaluates the sets of all other items: coverage and size of the sets (width of
+the intervals), overall, per class and per image. The guarantee needs exchangeable images, and is an
+average over images. Risks: {MISCOVERAGE}, or the false negative rate of a class.
+
+Example: uqeval conformal preds.zarr labels/ --fit-on calibration.txt --alpha 0.1
+"""
+
+FAMILY = Family(
+    "conformal",
+    cs.METRICS,
+    settings_of,
+    Conformal,
+    ConformalSettings,
+    kinds=("classes", "regression"),
+    about=_ABOUT,
+    display=DISPLAY,
+    label="Conformal prediction",
+    words={"items": "coverage of single images"},
+    on_request=True,
+)

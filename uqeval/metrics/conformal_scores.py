@@ -1,0 +1,136 @@
+"""Scores of conformal prediction: formulas of counts, and the distribution over images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._columns import over
+from uqeval.metrics._contract import Metric
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CRC = "Angelopoulos et al. 2024, §1.1"
+_SIZE = "Angelopoulos & Bates 2023, §3.2"
+NO_PIXEL = "no labelled pixel"
+NO_ITEM = "no evaluated image has pixels that the risk is about"
+INFINITE = "the threshold is infinite: σ is 0 at too many calibration pixels with an error"
+_CALIBRATE = "Calibrate on images like those of the evaluation (--fit-on)."
+_SMALLER = "A more accurate model has smaller sets; compare --method, too."
+_UNIT = (0.0, 1.0)
+
+
+def ratio(count: float, total: float) -> float | None:
+    """Return count / total; undefined where the total is 0."""
+    return count / total if total else None
+
+
+def width(cut: float, sigma: float, pixels: int) -> float | None:
+    """Return the mean width 2·cut·σ of intervals; undefined without pixels."""
+    return 2 * cut * sigma / pixels if pixels else None
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean; undefined without values."""
+    return sum(values) / len(values) if values else None
+
+
+METRICS = (
+    Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_PIXEL, ratio,
+           label="coverage", headline=1,
+           meaning="Share of pixels whose set contains the label (or interval the target).",
+           advice=_CALIBRATE, interval="share", counted=("pixels",)),
+    Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_PIXEL, ratio,
+           label="set size", headline=2,
+           meaning="Mean number of classes in the set of a pixel.",
+           advice=_SMALLER, interval="linear"),
+    Metric("conformal", "width", "target", "lower", (0.0, None), _SIZE, INFINITE, width,
+           label="interval width", headline=3,
+           meaning="Mean width of the interval of a pixel, in units of the target.",
+           advice=_SMALLER, interval="linear"),
+    Metric("conformal", "mean_loss", "fraction", "lower", _UNIT, _CRC, NO_ITEM, mean,
+           label="mean loss of images", column="mean loss", headline=4,
+           meaning="Mean over images of the controlled risk; at most alpha in expectation.",
+           advice=_CALIBRATE, interval="logit"),
+    Metric("conformal", "items_above", "fraction", "lower", _UNIT, "docs/metrics.md, Conformal",
+           NO_ITEM, mean,
+           label="images above alpha", headline=5,
+           meaning="Share of images whose own risk is above alpha: the guarantee is an average.",
+           advice="Look at these images first: they differ from those of the calibration.",
+           interval="share"),
+    Metric("conformal", "singletons", "fraction", "higher", _UNIT, _SIZE, NO_PIXEL, ratio,
+           label="one class",
+           meaning="Share of pixels whose set is a single class.",
+           advice=_SMALLER, interval="share", counted=("pixels",)),
+    Metric("conformal", "empty", "fraction", None, _UNIT, _SIZE, NO_PIXEL, ratio,
+           label="empty",
+           meaning="Share of pixels whose set is empty: no class is likely enough.",
+           interval="share", counted=("pixels",)),
+    Metric("conformal", "items.p05", "fraction", "higher", _UNIT, "docs/metrics.md, Conformal",
+           NO_ITEM, partial(lambda values, p: percentile(values, p), p=5.0),
+           label="coverage of the worst images", column="5 %",
+           meaning="Coverage that 5 % of the images do not reach.",
+           advice="Look at the images with the lowest coverage first.", interval="draws"),
+)  # fmt: skip
+BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
+
+Score = Callable[["NDArray[Any]", "NDArray[Any]"], "NDArray[Any]"]
+
+
+def percentile(values: Sequence[float], p: float) -> float | None:
+    """Return a percentile, linearly interpolated; undefined without values."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        found = float(_percentile(p)(np.ones((1, len(values))), 1 - np.array(values))[0])
+    return found if np.isfinite(found) else None
+
+
+def _percentile(p: float) -> Score:
+    """Return a function of weights [set, item] and losses [item]: a percentile of 1 - loss."""
+
+    def score(weights: NDArray[Any], loss: NDArray[Any]) -> NDArray[Any]:
+        import numpy as np
+
+        order = np.argsort(-loss, kind="stable")
+        order = order[np.isfinite(loss[order])]
+        if not order.size:
+            return np.full(len(weights), np.nan)
+        values, upto = 1 - loss[order], np.cumsum(weights[:, order], axis=1)
+        position = np.maximum(upto[:, -1] - 1, 0) * (p / 100)
+        low = np.floor(position)
+        ends = [
+            values[np.minimum((upto <= rank[:, None]).sum(axis=1), order.size - 1)]
+            for rank in (low, np.minimum(low + 1, np.maximum(upto[:, -1] - 1, 0)))
+        ]
+        between = ends[0] + (ends[1] - ends[0]) * (position - low)
+        return np.where(upto[:, -1] > 0, between, np.nan)
+
+    return score
+
+
+def _moments(weights: NDArray[Any], loss: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    import numpy as np
+
+    is_defined = np.isfinite(loss)
+    own, values = weights[:, is_defined], 1 - loss[is_defined]
+    total = own.sum(axis=1)
+    means = over(own @ values, total)
+    squares = over((own * (values - means[:, None]) ** 2).sum(axis=1), total)
+    return means, np.sqrt(squares)
+
+
+#: The distribution over images of 1 - loss, the coverage of the pixels that the risk is about.
+DISTRIBUTION: Mapping[str, Score] = {
+    "items.mean": lambda weights, loss: _moments(weights, loss)[0],
+    "items.std": lambda weights, loss: _moments(weights, loss)[1],
+    "items.least": _percentile(0.0),
+    "items.p05": _percentile(5.0),
+    "items.p25": _percentile(25.0),
+    "items.median": _percentile(50.0),
+    "items.p75": _percentile(75.0),
+    "items.p95": _percentile(95.0),
+    "items.most": _percentile(100.0),
+}

@@ -1,0 +1,80 @@
+"""Conformal prediction: the coverage of single images, which an average hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from uqeval.keys import Key
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import format_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+
+def figures(lines: list[Line]) -> Iterator[Figure]:
+    """Yield the distribution of the images' coverage, one figure for each risk."""
+    plotted = [line for line in lines if _coverages(line)]
+    risks = list(dict.fromkeys(line.record["risk"] for line in plotted))
+    for risk in risks:
+        of_risk = [line for line in plotted if line.record["risk"] == risk]
+        yield _figure(risk, of_risk, len(risks) > 1)
+
+
+def _coverages(line: Line) -> list[float]:
+    """Return the coverage of each evaluated image, ascending."""
+    records = [item.get(line.key, {}) for item in line.report.items]
+    losses = [record.get("loss") for record in records]
+    return sorted(1 - loss for loss in losses if loss is not None)
+
+
+def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
+    summary = "; ".join(
+        f"{_label(line, lines)}: mean {format_number(line.record['items']['mean'])}, lowest "
+        f"{format_number(line.record['items']['least'])}, images above α "
+        f"{format_number(line.record['items_above'])}"
+        for line in lines
+    )
+    suffix = "-" + "".join(c if c.isalnum() else "-" for c in risk) if several else ""
+    return Figure(
+        f"conformal-images{suffix}",
+        f"Coverage of single images: {risk}",
+        f"Share of images with at most a coverage. {summary}.",
+        f"Images left of the line are covered less than 1 - α. {lines[0].record['guarantee']}",
+        (6.6, 3.6),
+        lambda canvas: _draw(canvas, lines),
+    )
+
+
+def _label(line: Line, lines: Sequence[Line]) -> str:
+    """Return what a legend calls a curve: of one report the method, α and the region."""
+    if any(other.report is not line.report for other in lines):
+        return line.label
+    words = [line.record["method"], f"α = {line.record['alpha']:g}", Key.parse(line.key).region]
+    return " ".join(word for word in words if word)
+
+
+def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
+    axes = canvas.subplots()
+    marked = set()
+    for i, line in enumerate(lines):
+        values = _coverages(line)
+        shares = [(k + 1) / len(values) for k in range(len(values))]
+        axes.step(
+            [values[0], *values], [0.0, *shares], style.dashes(i), where="post",
+            color=style.colour(i), label=_label(line, lines),
+        )  # fmt: skip
+        if (level := 1 - line.record["alpha"]) not in marked:
+            marked.add(level)
+            axes.axvline(level, color=style.SOFT, linewidth=0.9, linestyle=":")
+            axes.annotate(
+                f"1 - α = {level:g}", (level, 0.0), xytext=(3, 4), textcoords="offset points",
+                fontsize=8, color=style.SOFT,
+            )  # fmt: skip
+    axes.set_xlabel("coverage of an image")
+    axes.set_ylabel("share of images, at most")
+    axes.set_ylim(0, 1.05)
+    axes.margins(x=0.05)
+    style.legend(canvas, axes, 1)

@@ -1,0 +1,264 @@
+"""Conformal prediction: nonconformity scores by rank, and how often sets hold the label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.maps.names import is_lambda
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
+from uqeval.tallies._tempering import flat
+from uqeval.tallies._values import void_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Counts, Maps, State
+
+#: Scores of classes; a score of numbers is the name of its map λ = ε/σ.
+LAC, APS, APS_RANDOM = "lac", "aps", "aps-randomised"
+#: The bits of infinity as float32; keys have 31 bits.
+_INFINITE = 0x7F800000
+_LOW_BITS = 15
+_COARSE, _FINE = (_INFINITE >> _LOW_BITS) + 1, 1 << _LOW_BITS
+#: Up to so many pixels are sorted, not counted in a table.
+_SORTED = 4096
+
+
+@dataclass(frozen=True)
+class EvaluatedPixels(Tally):
+    """Pixels with a label or a target; those of class `of_class` if it is given."""
+
+    id: ClassVar[str] = "evaluated_pixels"
+    classes: int
+    of_class: int | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label",)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"pixels": Field((1,), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        state["pixels"] += int(_counted(maps, self.classes, self.of_class).sum())
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        import numpy as np
+
+        is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
+        total = np.concatenate([[0], np.cumsum(is_counted)])
+        state["pixels"][:, 0] += np.diff(total[first])
+
+
+@dataclass(frozen=True)
+class Nonconformity(Tally):
+    """Pixels by the key of the nonconformity score of their label or target, ascending.
+
+    `score`: "lac" (1 - p̄ of the label), "aps" (the mass of the likelier classes), "aps-randomised",
+    or the map of λ = ε/σ. `of_class`: only pixels of this class. The state is `counts` [bin] by the
+    high bits of the key; with `coarse`, a bin, by the low bits of the keys in it.
+    """
+
+    id: ClassVar[str] = "nonconformity"
+    score: str
+    classes: int
+    of_class: int | None = None
+    coarse: int | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.score if is_lambda(self.score) else "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((_COARSE if self.coarse is None else _FINE,), "int64")}
+
+    def value_of(self, coarse: int, fine: int) -> float:
+        """Return the score of a key, ∞ where λ is; of "lac" the probability of the label."""
+        import numpy as np
+
+        key = (coarse << _LOW_BITS) | fine
+        bits = _INFINITE - key if self.score == LAC else key
+        return float(np.array(bits, np.int32).view(np.float32))
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        bins = self._bins(maps)[1]
+        counts = state["counts"]
+        if bins.size > _SORTED:
+            counts += np.bincount(bins, minlength=counts.size)
+        else:
+            places, times = np.unique(bins, return_counts=True)
+            counts[places] += times
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        import numpy as np
+
+        from uqeval.tallies._counted import CountedItems, FieldOfItems
+
+        pixels, bins = self._bins(maps)
+        item = np.searchsorted(first, pixels, side="right") - 1
+        size = self.fields["counts"].shape[0]
+        places, times = np.unique(item * size + bins, return_counts=True)
+        ends = np.searchsorted(places, np.arange(first.size) * size)
+        own = FieldOfItems(times.astype(np.int64), places % size, ends)
+        return CountedItems(first.size - 1, (own,))
+
+    def _bins(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the places of the counted pixels, and their bins, int64 [i]."""
+        import numpy as np
+
+        is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
+        pixels = np.flatnonzero(is_counted)
+        bits = (self._scores(maps, pixels) + np.float32(0)).view(np.int32).astype(np.int64)
+        key = _INFINITE - bits if self.score == LAC else bits
+        if self.coarse is None:
+            return pixels, key >> _LOW_BITS
+        is_inside = key >> _LOW_BITS == self.coarse
+        return pixels[is_inside], key[is_inside] & (_FINE - 1)
+
+    def _scores(self, maps: Maps, pixels: NDArray[Any]) -> NDArray[Any]:
+        """Return the scores of some pixels, float32 [i]; of "lac" the labels' probabilities."""
+        import numpy as np
+
+        if is_lambda(self.score):
+            return np.asarray(maps[self.score].reshape(-1)[pixels], np.float32)
+        probs, label = flat(maps), maps["label"].reshape(-1)
+        if self.score == LAC:
+            return np.asarray(probs[label[pixels], pixels], np.float32)
+        from uqeval.kernels.prediction_sets import set_label_scores
+
+        score = np.empty(label.size, np.float32)
+        set_label_scores(probs, label, void_of(self.classes), self.score == APS_RANDOM, score)
+        return np.asarray(score[pixels])
+
+
+@dataclass(frozen=True)
+class PredictionSets(Tally):
+    """Prediction sets of the classes with a score of at most `cut`, or, of "lac", a probability of
+    at least `cut`.
+
+    By class of the label: `pixels`, those whose set holds the label (`covered`), and the classes in
+    the sets (`sizes`). By size of the set, 0 … classes: `by_size` pixels, `covered_by_size`.
+    """
+
+    id: ClassVar[str] = "prediction_sets"
+    score: str
+    classes: int
+    cut: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        of_class, of_size = Field((self.classes,), "int64"), Field((self.classes + 1,), "int64")
+        return {
+            "pixels": of_class, "covered": of_class, "sizes": of_class,
+            "by_size": of_size, "covered_by_size": of_size,
+        }  # fmt: skip
+
+    def flaw(self, state: State) -> str | None:
+        if (state["covered"] > state["pixels"]).any():
+            return "more pixels with their label in the set than pixels"
+        pixels, covered = state["pixels"].sum(axis=-1), state["covered"].sum(axis=-1)
+        if (state["by_size"].sum(axis=-1) != pixels).any():
+            return "other numbers of pixels by size of the set than by class"
+        import numpy as np
+
+        sizes = (state["by_size"] * np.arange(self.classes + 1)).sum(axis=-1)
+        if (state["sizes"].sum(axis=-1) != sizes).any():
+            return "other sizes of sets by size than by class"
+        differ = (state["covered_by_size"].sum(axis=-1) != covered).any()
+        return "other numbers of covered pixels by size than by class" if differ else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["pixels"].sum(axis=-1)
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        self._add({name: own[None] for name, own in state.items()}, maps, np.array([0]))
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        self._add(state, maps, first[:-1])
+
+    def _add(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        """Add items, the first pixels of which are at `first`, to their states [item, …]."""
+        import numpy as np
+
+        from uqeval.kernels.prediction_sets import find_mass_sets, find_threshold_sets
+
+        probs, label, void = flat(maps), maps["label"].reshape(-1), void_of(self.classes)
+        size, hit = np.empty(label.size, np.int32), np.empty(label.size, np.uint8)
+        cut = np.float32(self.cut)
+        if self.score == LAC:
+            find_threshold_sets(probs, label, void, cut, size, hit)
+        else:
+            find_mass_sets(probs, label, void, cut, self.score == APS_RANDOM, size, hit)
+        pixels = np.flatnonzero(label != void)
+        item = np.searchsorted(first, pixels, side="right") - 1
+        size, is_hit = size[pixels].astype(np.int64), hit[pixels] == 1
+        of_class = item * self.classes + label[pixels]
+        of_size = item * (self.classes + 1) + size
+        for name, place, weight in (
+            ("pixels", of_class, None), ("covered", of_class[is_hit], None),
+            ("sizes", of_class, size),
+            ("by_size", of_size, None), ("covered_by_size", of_size[is_hit], None),
+        ):  # fmt: skip
+            counts = np.bincount(place, weight, state[name].size)
+            state[name] += counts.astype(np.int64).reshape(state[name].shape)
+
+
+@dataclass(frozen=True)
+class PredictionIntervals(Tally):
+    """Intervals μ ± cut·σ: evaluated pixels, those whose target they hold, and Σσ.
+
+    `ratio`: the map of λ = ε/σ; `cut`: None for infinite intervals.
+    """
+
+    id: ClassVar[str] = "prediction_intervals"
+    ratio: str
+    sigma: str
+    cut: float | None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.ratio, self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            "pixels": Field((1,), "int64"), "covered": Field((1,), "int64"),
+            "sigma": Field((1,), "float64"),
+        }  # fmt: skip
+
+    def flaw(self, state: State) -> str | None:
+        is_wrong = (state["covered"] > state["pixels"]).any()
+        return "more covered targets than targets" if is_wrong else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["pixels"][..., 0]
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        is_counted = _counted(maps, 1, None)
+        ratio = maps[self.ratio][is_counted]
+        state["pixels"] += ratio.size
+        covered = ratio.size if self.cut is None else np.count_nonzero(ratio <= self.cut)
+        state["covered"] += covered
+        state["sigma"] += maps[self.sigma][is_counted].sum(dtype=np.float64)
+
+
+def _counted(maps: Maps, classes: int, of_class: int | None) -> NDArray[Any]:
+    """Return which pixels [y, x] have a label, or this label."""
+    label = maps["label"]
+    counted: NDArray[Any] = label != void_of(classes) if of_class is None else label == of_class
+    return counted
