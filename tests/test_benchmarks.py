@@ -99,3 +99,17 @@ def test_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one["hours"] == pytest.approx(8 * eight["hours"], rel=1e-3)
     store_bound = scale.predicted(10**6, 1.6e9, 512, 8, 1e9, scale.Machine())
     assert store_bound["hours"] == pytest.approx(1.6e6 / 3600, rel=1e-3)
+
+
+def test_conformal_losses_are_within_alpha(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import conformal
+
+    images = conformal.population(1, 40)
+    q = conformal.threshold(images, "0.2")
+    assert conformal.losses(images, q).sum() + 1 <= 0.2 * 41
+    assert conformal.losses(images, float(np.nextafter(np.float32(q), 0))).sum() + 1 > 0.2 * 41
+    conformal.main(["--repeats", "3", "--images", "9"])
+    assert len(capsys.readouterr().out.splitlines()) == 3

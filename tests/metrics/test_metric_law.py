@@ -280,6 +280,7 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
         settings = {"ood": {"definition": "bravo"}}
         given = of_masks.classes.probs, of_masks.classes.labels
         return uqeval.evaluate(*given, settings, ood_mask=of_masks.masks, **options).results
+    if kind == "calibrated":
         own, calibrate = calibrated_sets(worse).classes, calibrated_sets().calibrate
         families = {"conformal": calibrated(folder, calibrate)}
         return uqeval.evaluate(own.probs, own.labels, families, **options).results
