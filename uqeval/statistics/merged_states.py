@@ -47,6 +47,8 @@ class MergedStates:
         self._held = set.intersection(*tally_keys)
         #: By view: the evaluated pixels of each item, as `checked_states` has them.
         self.evaluated: dict[str, tuple[NDArray[np.int64], str]] = {}
+        #: By key, the packed total of a tally of which a run saves no states of items.
+        self.packed_totals: dict[str, bytes] = {}
         #: How many passes shards of a run have counted; None if these are no shards.
         self.passes: int | None = indices[0].get("rounds", {}).get("passes")
         self.index: dict[str, Any] = indices[0] | {

@@ -200,12 +200,16 @@ def _report(
 
 def _write(merged_states: MergedStates, path: str | Path) -> str:
     """Write the states of all as one file, in the order of items; return its digest."""
-    from uqeval.stores.states.saved import tally_key
+    from uqeval.stores.states.saved import digest_of, tally_key
     from uqeval.stores.states.writer import StatesWriter
 
     with StatesWriter(path) as writer:
+        for key, total in merged_states.packed_totals.items():
+            writer.add_packed_total(digest_of(key), total)
         for parameters in merged_states.parameters():
             key, first = tally_key(parameters), 0
+            if key in merged_states.packed_totals:  # saved for the rounds of shards alone
+                continue
             for block in merged_states.blocks(parameters):
                 writer.add(key, first, block)
                 first += block.items

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError, cut
 from uqeval.keys import Key
+from uqeval.stores.states.blocks import PackedItems
+from uqeval.stores.states.saved import tally_key
 from uqeval.usecases.from_states import left_out, saved_result, sum_states
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
-    from uqeval.metrics._evaluation import Evaluation, Section
+    from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
     from uqeval.statistics.merged_states import MergedStates
+    from uqeval.tallies import Tally
 
 _UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 
@@ -41,7 +45,7 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     sections: dict[str, Section] = {}
     unfinished: list[str] = []
     for group in groups_of({key: evaluation for key, (_, evaluation) in evaluations.items()}):
-        complete, totals = replay(drive(group), lambda tally: saved_result(merged_states, tally))
+        complete, totals = replay(drive(group), partial(_counted, merged_states))
         if complete:
             sections |= totals
         elif merged_states.passes is not None:
@@ -59,6 +63,15 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     }
 
 
+def _counted(merged_states: MergedStates, tally: Tally) -> TallyResult | None:
+    """Return the states of a tally; note the total of one of which a run saves nothing else."""
+    result = saved_result(merged_states, tally)
+    if result is not None and not tally.saved:
+        key = tally_key(tally.parameters())
+        merged_states.packed_totals[key] = PackedItems.of([tally.pack(result.total)]).data
+    return result
+
+
 def is_sweep(merged_states: MergedStates) -> bool:
     """Return whether the states are those of a sweep."""
     return "sweep" in merged_states.index
@@ -72,7 +85,7 @@ def _merged_sweep(merged_states: MergedStates) -> dict[str, Any]:
 
     index = merged_states.index
     plan = SweepPlan.of_index(index, info_of(index["facts"]))
-    running = replayed(plan.passes(), lambda tally: saved_result(merged_states, tally))
+    running = replayed(plan.passes(), partial(_counted, merged_states))
     running.close()
     if running.requests:
         _refuse_unfinished(merged_states, families_of_passes(list(running.requests)))

@@ -16,7 +16,9 @@ from scenes import softmax
 
 import uqeval
 from uqeval import Report, StoreError, UsageError
+from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.fitted import _digest
+from uqeval.stores.states.saved import SavedStates, tally_key
 from uqeval.usecases.sweep import draw
 
 N, T, C, H, W = 4, 2, 3, 12, 16
@@ -366,3 +368,30 @@ def test_intervals_of_a_shard_are_those_of_the_merge(first: Path, tmp_path: Path
     assert any("give --ci and --slices to the `uqeval merge`" in text for text in report.warnings)
     with pytest.raises(UsageError, match="give -o FILE"):
         uqeval.evaluate(own / "p.npz", None, "failure", part="1/3", ci=0.9)
+
+
+def test_the_states_of_a_merge_are_those_of_a_run(tmp_path: Path) -> None:
+    """Without the states that only rounds need, and with totals: a later run reuses them."""
+    given = numbers(tmp_path)
+    shards, metrics = tmp_path / "shards", {"sparsification": {}}
+    shards.mkdir()
+    in_rounds(shards, metrics, given)
+    merged, whole = tmp_path / "m.states.zip", tmp_path / "w.states.zip"
+    uqeval.merge(shards, states=merged)
+    uqeval.evaluate(metrics=metrics, states=whole, workers=1, **given)
+    assert contents(merged) == contents(whole)
+    of_shard, of_whole = SavedStates(shards / "1.states.zip"), SavedStates(whole)
+    assert len(of_shard.parameters()) > len(of_whole.parameters())
+    index = SavedStates(merged).index
+    for key in of_whole.index.keys() - {"stamps"}:  # of files that are just written there are none
+        assert index[key] == of_whole.index[key], key
+    assert index.keys() == of_whole.index.keys()
+
+
+def contents(path: Path) -> dict[Any, Any]:
+    """States by tally, and totals by name."""
+    saved = SavedStates(path)
+    states = {tally_key(p): list(saved.states(p, 1 << 30)) for p in saved.parameters()}
+    return states | {
+        name: PackedItems(saved.total_named(name), 1).states(1 << 30) for name in saved.totals()
+    }

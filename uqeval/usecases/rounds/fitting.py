@@ -23,14 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _NotedResult(TallyResult):
-    """The states of a tally, with a note of the states of some items that a fit asks for."""
+    """The total of a tally, with a note of the states of some items that a fit asks for. States of
+    items are read when they are needed, and not kept."""
 
+    states: MergedStates
     noted: dict[str, bytes] = field(default_factory=dict)
 
     def of_items(self, tally: Tally, items: Sequence[int]) -> State:
-        state = super().of_items(tally, items)
-        self.noted[name_of_items(items)] = _packed(tally, state)
-        return state
+        from uqeval.statistics.checked_states import checked_states
+
+        wanted, total = set(items), tally.empty()
+        for item, (_, state) in enumerate(checked_states(self.states, tally)):
+            if item in wanted:
+                tally.merge(total, state)
+        self.noted[name_of_items(items)] = _packed(tally, total)
+        return total
 
 
 def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -> FittedFile:
@@ -115,7 +122,9 @@ class _Counted:
 
         if tally not in self._results:
             saved = saved_result(self._states, tally)
-            self._results[tally] = None if saved is None else _NotedResult(saved.total, saved.items)
+            self._results[tally] = (
+                None if saved is None else _NotedResult(saved.total, (), self._states)
+            )
         return self._results[tally]
 
     def waiting(self, passes: Mapping[str, Passes]) -> list[str]:
