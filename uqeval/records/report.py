@@ -100,15 +100,26 @@ class Report(BaseModel):
 
     def __repr__(self) -> str:
         """Return a summary in one line; `to_json` has everything."""
-        stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
         partial = ", partial" if self.partial else ""
         return (
-            f"<Report of {' + '.join(stores) or '?'}: "
+            f"<Report of {self._stores()}: "
             f"{number_of(len(self.items), 'item')}{partial}; "
             f"{', '.join(self.results)}; {number_of(len(self.warnings), 'warning')}>"
         )
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Return the scores as a table, which notebooks show."""
+        from uqeval.records.summary import html_of
+
+        title = f"{self._stores()}: {number_of(len(self.items), 'item')}"
+        title += ", partial" if self.partial else ""
+        return html_of(title, self.results, self.metrics, self.intervals, self.warnings)
+
+    def _stores(self) -> str:
+        stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
+        return " + ".join(stores) or "?"
 
     def to_json(self) -> str:
         """Return the report as strict JSON, two spaces deep, one line an item; raises `ValueError`

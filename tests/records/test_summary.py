@@ -1,0 +1,40 @@
+"""A report in a notebook."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+import uqeval
+
+
+def test_the_table_of_a_notebook() -> None:
+    generator = np.random.default_rng(0)
+    probs = generator.dirichlet(np.ones(2), (6, 8, 8)).transpose(0, 3, 1, 2).astype(np.float32)
+    labels = generator.integers(0, 2, (6, 8, 8))
+    names = ["<script>alert(1)</script>", *"abcde"]
+    report = uqeval.evaluate(
+        probs, labels, {"pavpu": {"threshold": [0.3, 0.4]}, "failure": {}}, ci=0.9, names=names
+    )
+    html = report._repr_html_()
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)]
+    cells = {(row[0], row[1]): row[2:] for row in rows if row}
+    interval = report.intervals["failure.auroc"]
+    assert cells["failure", "AUROC ↑"][:2] == [
+        f"{report.results['failure']['auroc']:.4g}",
+        f"{interval['low']:.4g} to {interval['high']:.4g} (90 %)",
+    ]
+    assert ("pavpu[0.3]", "PAvPU ↑") in cells or len({row[0] for row in rows if row}) >= 4
+    assert "<script>" not in html and "6 items" in html
+
+
+def test_undefined_scores_give_the_reason() -> None:
+    probs = np.full((2, 2, 4, 4), 0.5, np.float32)
+    probs[:, 0] = 0.9
+    probs[:, 1] = 0.1
+    report = uqeval.evaluate(probs, np.zeros((2, 4, 4), int), "failure")
+    assert report.results["failure"]["auroc"] is None
+    empty = "<td style='text-align:left'>"
+    reason = report.results["failure"]["auroc_reason"]
+    assert f"{empty}undefined</td>{empty}</td>{empty}{reason}</td>" in report._repr_html_()
