@@ -86,6 +86,7 @@ def test_kernels_are_loaded_from_a_folder_that_is_not_writable(
     assert len(list(home.rglob("*.nbc"))) == home_is_writable
     folders = _jit.cache_folders()
     assert folders[loaded.stats.cache_path] is home_is_writable
+    assert len(_jit.NOT_SAVED) == (not home_is_writable)
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -106,3 +107,4 @@ def test_a_kernel_runs_although_its_cache_is_full(
 def _no_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the kernels of these tests."""
     monkeypatch.setattr(_jit, "KERNELS", [])
+    monkeypatch.setattr(_jit, "NOT_SAVED", [])

@@ -30,7 +30,9 @@ def in_this_process(arguments: Sequence[str]) -> None:
 
 
 @compiles
-def test_a_command_compiles_nothing_after_its_warmup() -> None:
+def test_a_command_compiles_nothing_after_its_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [line for line in recipes.command_lines("regression") if "numbers" in line]
+    monkeypatch.setattr(warming, "command_lines", lambda command: lines)
     warm_up(["regression"], in_this_process)
     before = loops()
     rng = np.random.default_rng(0)
@@ -93,3 +95,16 @@ def test_a_full_disk_ends_the_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: warm_up(["observe"], lambda line: None),
         "/c/x.nbc: a compiled loop cannot be saved: No space left on device. Free some space",
     )
+
+
+def test_a_run_tells_what_it_could_not_save(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = OSError(30, "no cache folder is writable", "/x")
+    monkeypatch.setattr(_jit, "NOT_SAVED", [error, error])
+    says = (
+        "note: 2 compiled loops could not be saved (no cache folder is writable), so the next run"
+    )
+    assert says in CliRunner().invoke(app, ["schema"]).stderr
+    in_this_process(["warmup", "schema", "-q"])
+    assert says not in CliRunner().invoke(app, ["warmup", "schema", "-q"]).stderr

@@ -7,6 +7,7 @@ and options are accepted with a note. The help of a command with many options sh
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,9 +80,14 @@ class Command(TyperCommand):
         path = ctx.params.get(parameter) if parameter else None
         with remote_files(self.name or "", ctx.params):
             if parameter is None:
-                return super().invoke(ctx)
-            with content_of(path if isinstance(path, str) else ", ".join(map(str, path or ()))):
-                return super().invoke(ctx)
+                result = super().invoke(ctx)
+            else:
+                read = path if isinstance(path, str) else ", ".join(map(str, path or ()))
+                with content_of(read):
+                    result = super().invoke(ctx)
+        if not ctx.params.get("quiet"):
+            _tell_unsaved()
+        return result
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments. Raises `typer.BadParameter`."""
@@ -101,6 +107,18 @@ class Command(TyperCommand):
         except typer.BadParameter as error:
             error.message = _plain(error)
             raise
+
+
+def _tell_unsaved() -> None:
+    """Print how many loops this run compiled and could not save; the next run compiles them too."""
+    jit = sys.modules.get("uqeval.kernels._jit")
+    if jit is not None and (errors := jit.NOT_SAVED):
+        count = f"{len(errors)} compiled loops" if len(errors) > 1 else "a compiled loop"
+        tell(
+            f"note: {count} could not be saved ({errors[0].strerror}), so the next run compiles "
+            "again. Set NUMBA_CACHE_DIR to a writable folder, or compile in advance: uqeval warmup "
+            "(docs/containers.md)."
+        )
 
 
 def _skip_check_of_absent(parameter: Any) -> None:

@@ -7,6 +7,7 @@ it would let the compiler change results. With `NUMBA_DISABLE_JIT=1` every kerne
 
 from __future__ import annotations
 
+import errno
 import gc
 import inspect
 import platform
@@ -155,7 +156,9 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 
         The kernel is in memory already. Without a place on disk, the next run compiles it again.
         """
-        if not isinstance(self._impl.locator, _ReadOnlyLocator):
+        if isinstance(self._impl.locator, _ReadOnlyLocator):
+            NOT_SAVED.append(OSError(errno.EROFS, "no cache folder is writable", self._cache_path))
+        else:
             try:
                 super().save_overload(signature, data)
             except OSError as error:
