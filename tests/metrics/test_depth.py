@@ -8,9 +8,10 @@ from typing import Any
 import naive_regression as naive
 import numpy as np
 import pytest
+import zarr
 
 import uqeval
-from uqeval.errors import DataError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError
 
 PARTS = {"regression": {"depth": True, "ence": True, "sigma_scale": True}}
 #: Fields that are not affected by it where the regression's other scores are not.
@@ -209,3 +210,13 @@ def test_refused_for_other_data(data: dict[str, Any]) -> None:
         uqeval.evaluate(probs, np.zeros((1, 4, 4), "u1"), "calibration", median_scaling=True)
     with pytest.raises(UsageError, match="a sweep takes predicted numbers as they are stored"):
         uqeval.sweep(data, None, baseline_focal=2.0)
+
+
+def test_mixed_units(data: dict[str, Any], tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "d.zarr", mode="w")
+    for name, units in (("mean", "px"), ("std", "px"), ("target", "m")):
+        array = group.create_array(name, data=data[name])
+        array.attrs["units"] = units
+    with pytest.raises(StoreError, match=r"mean of .* is in px, .* target of .* is in m "):
+        uqeval.evaluate(tmp_path / "d.zarr", None, "regression")
+    uqeval.evaluate(tmp_path / "d.zarr", None, "regression", baseline_focal=2.0)

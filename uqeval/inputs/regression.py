@@ -61,6 +61,7 @@ def open_regression(
         skip_nan=options.nan_samples == "skip",
         invalid=options.invalid_targets(),
     )  # fmt: skip
+    _check_units(own_stores, truth, options)
     converted = _converted(source, options, truth, where)
     beside = [*extra.items(), *truth.arrays]
     read = [(name, store.arrays[name]) for store in own_stores for name in kinds]
@@ -78,6 +79,32 @@ def open_regression(
         invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
         groups=own_stores[0].groups,
     )  # fmt: skip
+
+
+def _check_units(stores: Sequence[Store], truth: _Truth, options: InputOptions) -> None:
+    """Raise `StoreError` if predictions and target declare different units, which nothing converts.
+
+    The attribute `units` of an array declares its unit, as in CF and xarray.
+    """
+    arrays = [
+        (f"{name} of {store.path}", parts[0].array)
+        for store in stores for name, parts in store.arrays.items()
+        if name in ("mean", "std", "samples")
+    ]  # fmt: skip
+    if truth.target is not None and not options.converts and truth.store is not None:
+        arrays.append((f"target of {truth.store.path}", truth.target[0].array))
+    units = {
+        name: text
+        for name, array in arrays
+        if isinstance(text := array.attributes.get("units"), str)
+    }
+    if len(set(units.values())) > 1:
+        of_arrays = ", ".join(f"{name} is in {cut(text)}" for name, text in units.items())
+        raise StoreError(
+            f"mixed units: {of_arrays} (attribute units). Expected one unit. For disparities give "
+            "--baseline-focal BF, for depths up to a factor --median-scaling; else store one unit, "
+            "or correct the attribute."
+        )
 
 
 def _converted(source: RegressionSource, options: InputOptions, truth: _Truth, where: str) -> Any:
