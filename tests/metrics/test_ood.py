@@ -19,6 +19,7 @@ from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import resampling_for
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merge import merge
+from uqeval.usecases.verify.verifying import verify
 
 SIZE = (8, 10)
 
@@ -207,3 +208,11 @@ def test_bravo_is_made_of_the_formulas_of_its_toolkit() -> None:
     assert own["ood_auroc"] == pytest.approx(
         roc_auc_score(out[known], -confidence[known]), abs=1e-3
     )
+
+
+def test_what_cannot_be_verified_is_refused(tmp_path: Path) -> None:
+    first, *others = save(tmp_path)
+    report = uqeval.evaluate(first, None, ["ood"], out=others)
+    (tmp_path / "r.json").write_text(report.to_json())
+    with pytest.raises(UqevalError, match="not in the plain path"):
+        verify(tmp_path / "r.json")
