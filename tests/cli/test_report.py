@@ -134,7 +134,7 @@ def test_cells_lead_to_items_where_the_states_lie_beside(kept: Path, tmp_path: P
 def test_verdicts_stand_on_top(kept: Path, tmp_path: Path) -> None:
     done = run_uqeval("report", kept / "report.json", "-o", "-", "--verdicts", kept / "v.json")
     assert done.stdout.index("Gate failed: 0 passed, 1 failed") < done.stdout.index(
-        "Headlines</h2>"
+        "More headlines</h2>"
     )
     assert "why it matters: to see it fail" in done.stdout
     (tmp_path / "other.json").write_bytes((kept / "report.json").read_bytes())

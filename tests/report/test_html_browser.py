@@ -15,6 +15,7 @@ from uqeval.config import load_rules
 from uqeval.gate import judge
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
+from uqeval.report.page.gallery import Picture
 from uqeval.report.page.html import to_html
 from uqeval.statistics.items_behind_cell import items_by_cell
 
@@ -110,7 +111,10 @@ def test_what_goes_on_beyond_the_edge_has_a_shadow_there(
     cases = [("3000px", style[0]), ("100%", style[0]), ("3000px", printed)]
     frames = [
         f"<!doctype html>{own}{begin}<div style='width: {width}; height: 120px'></div>{end}"
-        for begin, end in (('<div class="scroll">', "</div>"), ("<figure><div>", "</div></figure>"))
+        for begin, end in (
+            ('<div class="scroll">', "</div>"),
+            ('<figure><div class="plot">', "</div></figure>"),
+        )
         for width, own in cases
     ]
     bare = tmp_path / "bare.html"
@@ -133,3 +137,80 @@ def test_what_goes_on_beyond_the_edge_has_a_shadow_there(
         assert sum(abs(a - b) for a, b in zip(middle, right, strict=True)) > 100
         assert len(set(fits)) == 1
         assert len(set(on_paper)) == 1
+
+
+_TOOLS = """(() => {
+  const tools = document.querySelector(".tools");
+  const rows = [...document.querySelectorAll("#items tbody tr")];
+  const shown = (changes) => {
+    for (const name of ["name", "slice", "score", "low", "high"]) {
+      tools.elements[name].value = changes[name] ?? "";
+    }
+    tools.dispatchEvent(new Event("input"));
+    return rows.filter((row) => !row.hidden).map((row) => row.cells[0].textContent.trim());
+  };
+  const values = rows.map((row) => +row.cells[1].dataset.value).sort((a, b) => a - b);
+  return [tools.hidden, rows.length, shown({name: "1"}), shown({slice: "light=night"}),
+    shown({score: "1", low: String(values[9])}).length, shown({}).length,
+    document.querySelectorAll(".copies[hidden]").length];
+})()"""
+
+
+def test_items_are_searched_and_filtered(page: Path) -> None:
+    hidden, rows, named, night, high, every, uncopied = measured(page, _TOOLS, 1000)
+    assert (hidden, rows, every, uncopied) == (False, 12, 12, 0)
+    assert sorted(named) == ["1", "10", "11"] and night == ["0"] and high == 3
+
+
+_BOX = """(() => {
+  const images = document.querySelectorAll(".exhibit img");
+  images[0].click();
+  const box = document.querySelector(".lightbox");
+  const text = () => box.querySelector("p").textContent;
+  const press = (key) => box.dispatchEvent(new KeyboardEvent("keydown", {key}));
+  const seen = [box.open, images[0].tabIndex, text()];
+  for (const key of ["ArrowRight", "ArrowDown", "ArrowLeft"]) { press(key); seen.push(text()); }
+  return seen;
+})()"""
+
+
+def test_pictures_are_enlarged_and_turned_by_keys(tmp_path: Path) -> None:
+    class Two:
+        legend = note = ""
+
+        def pictures(self, item: int) -> list[Picture]:
+            return [Picture(name, b"", f"{name} of {item}") for name in ("errors", "entropy")]
+
+    path = tmp_path / "gallery.html"
+    path.write_text(to_html({"r": of_classes(family="pavpu")}, Two(), 2), "utf-8")  # type: ignore[arg-type]
+    shown, tab, *texts = measured(path, _BOX, 1000)
+    assert (shown, tab) == (True, 0)
+    ends = [(text.split(" by ")[0].split(", ")[1], text.rpartition(": ")[2]) for text in texts]
+    assert ends == [("Worst 1", "errors"), ("Worst 2", "errors"), ("Worst 2", "entropy"),
+                    ("Worst 1", "entropy")]  # fmt: skip
+
+
+#: What axe-core reports as serious and a browser can tell: names of links and buttons, labels of
+#: fields, focus of what scrolls, unique ids.
+_ACCESS = """(() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const ids = all("[id]").map((own) => own.id);
+  const name = (own) => own.textContent.trim() || own.getAttribute("aria-label");
+  return [ids.length - new Set(ids).size,
+    all("a, button, summary").filter((own) => !name(own)).length,
+    all("input, select").filter((own) => !own.labels.length).length,
+    all(".scroll, .plot").filter((own) => own.tabIndex < 0).length,
+    all("[role=img] a").length, all("h1").length,
+    document.documentElement.scrollWidth - innerWidth];
+})()"""
+
+
+@pytest.mark.parametrize("width", [500, 1024, 1440])  # a headless window is not narrower
+def test_the_page_is_accessible(page: Path, width: int) -> None:
+    assert measured(page, _ACCESS, width) == [0, 0, 0, 0, 0, 1, 0]
+
+
+def test_the_printed_page_is_short(page: Path) -> None:
+    target = page.with_suffix(".pdf")
+    browse(page, f"--print-to-pdf={target}", "--no-pdf-header-footer")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", target.read_bytes())) <= 8

@@ -73,13 +73,15 @@ def draw_bars(
     for i, line in enumerate(lines):
         where = [n + (i - (len(lines) - 1) / 2) * thick for n in range(len(names))]
         bar_values = values(line)
-        axes.barh(
+        bars = axes.barh(
             where,
             [v or 0.0 for v in bar_values],
             thick * 0.9,
             color=style.colour(i),
             label=line.label,
         )
+        for bar, name, value in zip(bars, names, bar_values, strict=True):
+            style.titled(bar, f"{name}, {line.label}: {format_number(value)}")
         for y, value, bar_ends in zip(where, bar_values, ends(line), strict=True):
             if bar_ends:
                 axes.plot(bar_ends, [y, y], color=style.INK, linewidth=1.0)

@@ -59,6 +59,9 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
             x, y, f"o{style.dashes(i)}", color=style.colour(i), linewidth=1.2, markersize=5,
             label=line.label,
         )  # fmt: skip
+        for coverage, risk in zip(x, y, strict=True):
+            (mark,) = axes.plot([coverage], [risk], "o", color=style.colour(i), markersize=5)
+            style.titled(mark, f"{line.label}: risk {risk:.4g} at coverage {coverage:.4g}")
     rates = {line.record["errors"] / line.record["pixels"] for line in lines}
     if len(rates) == 1:
         reference(axes, rates.pop(), "kept at random")

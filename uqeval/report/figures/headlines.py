@@ -74,7 +74,11 @@ def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], row
                 continue
             if ends:
                 panel.plot(ends, [i, i], color=style.colour(i), linewidth=1.6)
-            panel.plot([value], [i], "o", color=style.colour(i), markersize=6)
+            (mark,) = panel.plot([value], [i], "o", color=style.colour(i), markersize=6)
+            text = f"{_label(lines, field)}, {line.label}: {format_number(value)}"
+            if ends:
+                text += f", interval {format_number(ends[0])} to {format_number(ends[1])}"
+            style.titled(mark, text)
         about = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(about.get("direction") or "", "")
         panel.set_title(f"{_label(lines, field)}{arrow}")

@@ -8,10 +8,12 @@ import re
 import warnings
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from uqeval.errors import printable
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
@@ -71,7 +73,17 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def render(figure: Figure, form: str) -> bytes:
+#: Begins the address of a mark that is no link but has a text to show under the pointer.
+_TITLE = "title:"
+
+
+def titled(mark: Artist, text: str) -> None:
+    """Show a text under the pointer at this mark, on a page; files have no such texts."""
+    if getattr(mark.get_figure(), "on_page", False):
+        mark.set_url(_TITLE + quote(printable(text)))
+
+
+def render(figure: Figure, form: str, on_page: bool = False) -> bytes:
     """Return the figure as a file: `svg`, `png` or `pdf`, on white; the same bits each time."""
     import matplotlib as mpl
     from matplotlib.backend_bases import get_registered_canvas_class
@@ -89,6 +101,7 @@ def render(figure: Figure, form: str) -> bytes:
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         canvas = Canvas(figsize=figure.size, dpi=200 if form == "png" else 72)
         get_registered_canvas_class(form)(canvas)
+        canvas.on_page = on_page  # type: ignore[attr-defined]
         figure.draw(canvas)
         # Of its own accord, a canvas with a layout would be drawn a second time to find it.
         ConstrainedLayoutEngine().execute(canvas)
@@ -104,12 +117,12 @@ def inline_svg(
     Its links lead to those of the page's `targets` that they name, or else to "worst", or are left
     out. They are for a mouse: beside the figure, the page has the same for the keyboard.
     """
-    text = render(figure, "svg").decode("utf-8")
+    text = render(figure, "svg", on_page=True).decode("utf-8")
     text = text[text.index("<svg") :]
     for part in (r"<metadata>.*?</metadata>", r"<style .*?</style>", r"<title>.*?</title>"):
         text = re.sub(part, "", text, flags=re.DOTALL)
     # Ids of groups repeat from figure to figure; those that are referred to hold a hash.
-    text = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", text)
+    text = re.sub(r'<g id="[A-Za-z0-9.]+_\d+"(?=[ >])', "<g", text)
     # The first patch is the white ground.
     text = re.sub(r'<g>\s*<path [^>]*style="fill: #ffffff"/>\s*</g>', "", text, count=1)
     text = re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", text, count=1)
@@ -119,6 +132,12 @@ def inline_svg(
     text = re.sub(
         r'<a xlink:href="#([^"]*)"[^>]*>(.*?)</a>',
         lambda found: _link(found[1], found[2], targets, titles or {}),
+        text,
+        flags=re.DOTALL,
+    )
+    text = re.sub(
+        rf'<a xlink:href="{_TITLE}([^"]*)"[^>]*>(.*?)</a>',
+        lambda found: f"<g><title>{html.escape(unquote(found[1]))}</title>{found[2]}</g>",
         text,
         flags=re.DOTALL,
     )

@@ -14,7 +14,7 @@ from uqeval.glossary import display_of, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.report import ItemsByCell, Report
 from uqeval.report import verdicts
-from uqeval.report.figures import Figure, figures_of
+from uqeval.report.figures import Figure, figures_of, forest
 from uqeval.report.page.cards import Card, cards, finish_time
 from uqeval.report.page.first_screen import first_screen, key_numbers, replaced
 from uqeval.report.page.gallery import Gallery
@@ -81,8 +81,10 @@ def to_html(
     """
     environment = _environment()
     if len(reports) > 1:
+        plotted = forest.figure(comparison) if comparison else None
         return environment.get_template("compare.html").render(
             **_common(environment, reports, {}, set(), judgement),
+            forest=(plotted, _svg(plotted, set(), {})) if plotted else None,
             different=_different(reports),
             differences=differences(comparison) if comparison else None,
             differences_note=differences(comparison).note if comparison else "",

@@ -10,7 +10,9 @@ from urllib.parse import quote
 from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
+from uqeval.report.findings import Finding, findings_of
 from uqeval.report.page.cards import cards, finish_time
+from uqeval.report.page.first_screen import key_numbers
 from uqeval.report.page.html import MOST_ROWS, rendered
 
 if TYPE_CHECKING:
@@ -47,15 +49,28 @@ def to_overview(
     from uqeval.report import verdicts
 
     stores = [
-        (name, quote(str(PurePath(f"{name}.html"))), cost(report), cards(report), report)
+        (
+            name,
+            quote(str(PurePath(f"{name}.html"))),
+            cost(report),
+            key_numbers(cards(report)),
+            report,
+        )
         for name, report in reports.items()
     ]
     return rendered(
         "overview.html", title=f"uqeval run of {', '.join(reports)}", stores=stores, failed=failed,
         judgement=judgement, ungated=ungated, verdicts=verdicts, most_rows=MOST_ROWS,
         finished=finish_time(reports.values()),
+        findings={name: _findings(name, report, judgement) for name, report in reports.items()},
         families={name: _families(report) for name, report in reports.items()},
     )  # fmt: skip
+
+
+def _findings(name: str, report: Report, judgement: Judgement | None) -> list[Finding]:
+    from uqeval.gate.saved_verdicts import of_stores
+
+    return findings_of(report, of_stores(judgement, {name}) if judgement else None)
 
 
 def _families(report: Report) -> str:

@@ -1,0 +1,63 @@
+"""The forest plot of paired differences, and texts under the pointer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from family_reports import of_classes
+
+from uqeval.compare import Cell, Choice, Comparison, Difference, Row
+from uqeval.compare.models import Model
+from uqeval.records.addresses import Address
+from uqeval.records.resampling import Interval
+from uqeval.report.figures import figures_of, forest
+from uqeval.report.figures.style import inline_svg, render
+
+
+def change(value: float, p: float | None) -> Difference:
+    ends = Interval(0.95, value - 0.05, value + 0.05, False)
+    return Difference(value, value > 0, 0.95, ends, p, p)
+
+
+def comparison(direction: str | None = "higher") -> Comparison:
+    rows = tuple(
+        Row(Address.parse(f"toy.{name}"), unit, direction, 12,
+            (Cell(0.5), Cell(0.5 + own.value, difference=own)))
+        for name, unit, own in (
+            ("a", "fraction", change(0.2, 0.001)), ("b", "nats", change(-0.01, 0.8)),
+        )
+    )  # fmt: skip
+    models = (Model("old", ()), Model("n<w", ()))
+    return Comparison(models, 0, Choice(), rows, (), 2, 0)
+
+
+def test_marks_tell_what_differs_and_show_their_numbers() -> None:
+    drawn = forest.figure(comparison())
+    assert drawn is not None and drawn.title == "Differences from old"
+    svg = inline_svg(drawn)
+    titles = re.findall(r"<title>(.*?)</title>", svg)
+    assert [title.split(":")[0] for title in titles] == ["toy.a, n&lt;w", "toy.b, n&lt;w"]
+    assert "differs, better" in titles[0] and "no difference seen" in titles[1]
+    for part in ("improvement (fraction)", "improvement (nats)"):
+        assert part in svg
+
+
+def test_files_have_no_texts_under_the_pointer() -> None:
+    drawn = forest.figure(comparison())
+    assert drawn is not None and b"title:" not in render(drawn, "svg")
+
+
+def test_without_intervals_or_a_better_direction_there_is_no_plot() -> None:
+    assert forest.figure(comparison(None)) is None
+    own = comparison()
+    bare = tuple(replace(row, cells=(Cell(0.5), Cell(0.6))) for row in own.rows)
+    assert forest.figure(replace(own, rows=bare)) is None
+
+
+@pytest.mark.parametrize("name", ["headlines", "failure-classes", "risk-coverage"])
+def test_figures_show_their_values_under_the_pointer(name: str) -> None:
+    own = of_classes(family="failure")
+    drawn = {f.name: f for group in figures_of({"a": own, "b": own}).values() for f in group}
+    assert re.search(r"<title>[^<]*\d", inline_svg(drawn[name]))

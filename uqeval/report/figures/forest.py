@@ -1,0 +1,94 @@
+"""A forest plot: paired differences of models from the baseline, with intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure
+from uqeval.report.figures.curves import format_number
+from uqeval.report.tables.comparison import difference, heading
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from uqeval.compare import Comparison, Row
+
+#: More scores than this make no readable figure; the table has them all.
+MOST = 40
+
+
+def figure(comparison: Comparison) -> Figure | None:
+    """Return differences, scores of a unit on one axis; None where there is none with an interval.
+
+    To the right is better. A filled mark differs after the adjustment for all comparisons (Holm).
+    """
+    models = [m for m in range(len(comparison.names)) if m != comparison.baseline]
+    rows = [row for row in comparison.rows if any(_known(row, m) for m in models)][:MOST]
+    if not rows:
+        return None
+    units: dict[str, list[Row]] = {}
+    for row in rows:
+        units.setdefault(row.unit, []).append(row)
+    base = comparison.names[comparison.baseline]
+    lines = [
+        f"{row.address}, {comparison.names[m]}: {difference(row.cells[m])}"
+        for row in rows
+        for m in models
+        if _known(row, m)
+    ]
+    return Figure(
+        "differences",
+        f"Differences from {base}",
+        f"{'; '.join(lines[:8])}.",
+        f"Improvement over {base} on the same items; to the right is better. Lines: intervals of "
+        "the paired difference. A filled mark differs after the adjustment for all comparisons "
+        "(Holm), a hollow one does not.",
+        (7.6, 0.8 + 0.75 * len(units) + 0.3 * len(rows) * max(1.0, 0.6 * len(models))),
+        lambda canvas: _draw(canvas, comparison, units, models),
+    )
+
+
+def _known(row: Row, model: int) -> bool:
+    change = row.cells[model].difference
+    return bool(row.direction) and change is not None and change.interval is not None
+
+
+def _draw(
+    canvas: Canvas, comparison: Comparison, units: dict[str, list[Row]], models: list[int]
+) -> None:
+    heights = [len(rows) + 1 for rows in units.values()]
+    panels = canvas.subplots(len(units), 1, squeeze=False, height_ratios=heights)
+    for axes, (unit, rows) in zip(panels.flat, units.items(), strict=True):
+        for y, row in enumerate(rows):
+            for n, model in enumerate(models):
+                if _known(row, model):
+                    place = y + (n - (len(models) - 1) / 2) * 0.6 / len(models)
+                    _draw_difference(axes, row, model, place, n, comparison.names[model])
+        axes.axvline(0, color=style.SOFT, linewidth=1.0)
+        axes.set_yticks(range(len(rows)), [style.short(heading(row), 40) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel(f"improvement ({unit})" if unit not in ("", "1") else "improvement")
+        axes.margins(x=0.1)
+    if len(models) > 1:
+        style.legend(canvas, panels.flat[0])
+
+
+def _draw_difference(axes: Axes, row: Row, model: int, y: float, n: int, name: str) -> None:
+    change = row.cells[model].difference
+    assert change is not None and change.interval is not None
+    sign = -1 if row.direction == "lower" else 1
+    ends = [sign * change.interval.low, sign * change.interval.high]
+    axes.plot(ends, [y, y], color=style.colour(n), linewidth=1.6)
+    filled = change.verdict == "differs"
+    labelled = name not in axes.get_legend_handles_labels()[1]
+    (mark,) = axes.plot(
+        [sign * change.value], [y], "o", markersize=6.5, color=style.colour(n),
+        markerfacecolor=style.colour(n) if filled else style.PAPER,
+        label=name if labelled else f"_{name}",
+    )  # fmt: skip
+    text = f"{row.address}, {name}: {difference(row.cells[model])}"
+    style.titled(mark, f"{text} ({format_number(row.cells[model].value)})")
