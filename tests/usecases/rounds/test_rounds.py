@@ -395,3 +395,18 @@ def contents(path: Path) -> dict[Any, Any]:
     return states | {
         name: PackedItems(saved.total_named(name), 1).states(1 << 30) for name in saved.totals()
     }
+
+
+@pytest.mark.parametrize(
+    ("family", "options"), [("calibration", {"adaptive": False}), ("conformal", {"alpha": 0.5})]
+)
+def test_fits_on_items_of_other_shards(
+    family: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    given = classes(tmp_path)
+    (tmp_path / "fit.txt").write_text("0\n3\n")  # one in each shard
+    metrics = {family: options | {"fit_on": str(tmp_path / "fit.txt")}}
+    (tmp_path / "shards").mkdir()
+    assert in_rounds(tmp_path / "shards", metrics, given) > 1
+    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
+    assert told(uqeval.merge(tmp_path / "shards")) == told(whole)
