@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +36,12 @@ PAGES = (
     "docs/temporal.md",
     "docs/states.md",
     "docs/development.md",
+)
+#: Short pages, whose commands run together in one folder.
+SHORT_PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for folder in ("concepts", "guides")
+    for page in (ROOT / "docs" / folder).glob("*.md")
 )
 BLOCK = re.compile(r"^```(sh|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: `.ci/run` does it, in environments of its own: an installation, and what follows it in the line.
@@ -199,6 +206,43 @@ def test_every_block_of_a_page_runs(page: str, folder: Path) -> None:
     assert folder.exists() and len(blocks) == sum(text.count(f"```{kind}\n") for kind in run)
 
 
+def test_the_commands_of_short_pages_run(folder: Path) -> None:
+    """Each once; those that the other pages have too, there."""
+    ran = set(chain(*(commands(page) for page in PAGES if page != "docs/start.md")))
+    rng = np.random.default_rng(0)
+    mean = rng.normal(30, 9, (2, 12, 16))
+    np.savez(
+        "depth.npz", mean=mean, std=np.ones_like(mean), target=mean + rng.normal(size=mean.shape)
+    )
+    for page in SHORT_PAGES:
+        for kind, block in BLOCK.findall((ROOT / page).read_text("utf-8")):
+            if kind == "python":
+                python(block)
+            for line in block.splitlines() if kind == "sh" else ():
+                if line not in ran:
+                    shell(line)
+                    ran.add(line)
+
+
+def commands(page: str) -> list[str]:
+    """Return the lines of the shell blocks of a page."""
+    blocks = BLOCK.findall((ROOT / page).read_text("utf-8"))
+    return [line for kind, block in blocks if kind == "sh" for line in block.splitlines()]
+
+
+def test_pictures_are_those_of_the_script() -> None:
+    script = runpy.run_path(str(ROOT / "docs/make_figures.py"))
+    made = script["FIGURES"].keys() | script["PICTURES"].keys()
+    files = {path.name: path.stat().st_size for path in (ROOT / "docs/figures").iterdir()}
+    assert files.keys() == made
+    assert max(files.values()) < 60_000 and sum(files.values()) < 400_000
+    concepts = [ROOT / page for page in SHORT_PAGES if "/concepts/" in page]
+    shown = [
+        re.findall(r"!\[.+\]\(\.\./figures/(.+)\)", page.read_text("utf-8")) for page in concepts
+    ]
+    assert set(chain(*shown)) == made and all(shown)
+
+
 def test_every_command_is_in_the_readme() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "uqeval", "--help"], capture_output=True, text=True, check=True
@@ -209,7 +253,7 @@ def test_every_command_is_in_the_readme() -> None:
     assert [c for c in commands if f"`uqeval {c}" not in readme] == []
 
 
-@pytest.mark.parametrize("name", ["options", "scores"])
+@pytest.mark.parametrize("name", ["options", "scores", "glossary"])
 def test_a_page_is_that_of_the_lists(name: str) -> None:
     folder = Path(__file__).parents[1] / "docs"
     made = runpy.run_path(str(folder / f"make_{name}.py"))["page"]()
