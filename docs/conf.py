@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 from uqeval.version import VERSION
 
 project = "uqeval"
@@ -11,6 +14,7 @@ author = "the uqeval developers"
 release = version = VERSION
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
+html_math_renderer = "mathml"
 #: So many levels of headings can be the target of a link, as on the pages of the repository.
 myst_heading_anchors = 4
 html_theme = "furo"
@@ -38,6 +42,15 @@ def _from_docs(app: Any, path: Any, page: str, content: list[str]) -> None:
             content[0] = content[0].replace(link, from_here)
 
 
+def _formula(writer: Any, node: Any) -> None:
+    """Write a formula as MathML: browsers show it without a script of another server."""
+    block = node.tagname == "math_block"
+    formula = convert(node.astext().strip(), display="block" if block else "inline")
+    writer.body.append(f'<div style="padding: 0.6em 0">{formula}</div>' if block else formula)
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("include-read", _from_docs)
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))

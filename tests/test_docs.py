@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,7 +95,7 @@ class Model:
 
 
 #: PyTorch is no requirement of the tests.
-TORCH = SimpleNamespace(no_grad=nullcontext, nn=SimpleNamespace(Dropout=Dropout))
+TORCH = SimpleNamespace(set_grad_enabled=bool, nn=SimpleNamespace(Dropout=Dropout))
 
 
 @pytest.fixture
@@ -184,7 +183,6 @@ def python(text: str) -> None:
             (name, image, rng.integers(0, 19, (12, 16))) for name, image in images.items()
         ],
         "camera": [(rng.integers(0, 256, (24, 32, 3), np.uint8), np.zeros((24, 32), np.uint8))] * 2,
-        "truth": [(name, np.zeros((12, 16), np.uint8)) for name in images],
         "model": Model(rng),
     }
     with mock.patch.dict(sys.modules, {"torch": TORCH} if "import torch\n" in text else {}):
