@@ -7,6 +7,7 @@ from typing import Any
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
+from uqeval.glossary import families, family_label, label
 from uqeval.version import VERSION
 
 project = "uqeval"
@@ -42,6 +43,24 @@ def _from_docs(app: Any, path: Any, page: str, content: list[str]) -> None:
             content[0] = content[0].replace(link, from_here)
 
 
+def _scores(app: Any, page: str, content: list[str]) -> None:
+    """Put the table of headline scores into the glossary."""
+    rows = sorted(
+        (
+            (label(name, metric.field), family_label(name), f"`{metric.id}`", metric.meaning)
+            for name, family in families().items()
+            for metric in family.metrics
+            if metric.headline
+        ),
+        key=lambda row: row[0].lower(),
+    )
+    heads = [("score", "metric", "key", "meaning"), ("---",) * 4]
+    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in [*heads, *rows]]
+    table = "\n".join(f"| {line} |" for line in lines)
+    if page == "glossary":
+        content[0] = content[0].replace("<!-- scores -->", table)
+
+
 def _formula(writer: Any, node: Any) -> None:
     """Write a formula as MathML: browsers show it without a script of another server."""
     block = node.tagname == "math_block"
@@ -53,4 +72,5 @@ def _formula(writer: Any, node: Any) -> None:
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("include-read", _from_docs)
+    app.connect("source-read", _scores)
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))

@@ -251,7 +251,7 @@ def test_every_command_is_in_the_readme() -> None:
     assert [c for c in commands if f"`uqeval {c}" not in readme] == []
 
 
-@pytest.mark.parametrize("name", ["options", "scores", "glossary"])
+@pytest.mark.parametrize("name", ["options", "scores"])
 def test_a_page_is_that_of_the_lists(name: str) -> None:
     folder = Path(__file__).parents[1] / "docs"
     made = runpy.run_path(str(folder / f"make_{name}.py"))["page"]()
