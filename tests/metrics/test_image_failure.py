@@ -21,6 +21,7 @@ from uqeval.metrics import _ranked_items as ranked
 from uqeval.metrics._aggregation import Aggregation
 from uqeval.statistics.weighting import AllBut, Each, InUnits, Weighting
 from uqeval.usecases.merge import merge
+from uqeval.usecases.select import select
 
 SCORES = ("aurc", "e_aurc", "augrc", "spearman", "kendall")
 ITEMS = 7
@@ -130,6 +131,14 @@ def test_risks_of_the_confusion_matrix() -> None:
                 ]
                 expected = np.mean([2 * a / n for a, n in both if n])
             assert value == pytest.approx(1 - expected, abs=1e-12)
+
+
+def test_the_items_of_most_risk_are_selected_first() -> None:
+    report = evaluate()
+    values = [one.value for one in select(report, field="image_failure.risk").chosen]
+    assert values == sorted(values, reverse=True) and values[0] > values[-1]
+    values = [one.value for one in select(report, field="image_failure.confidence").chosen]
+    assert values == sorted(values) and values[0] < values[-1]
 
 
 @pytest.mark.parametrize(
