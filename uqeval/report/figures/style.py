@@ -122,7 +122,7 @@ def inline_svg(
     for part in (r"<metadata>.*?</metadata>", r"<style .*?</style>", r"<title>.*?</title>"):
         text = re.sub(part, "", text, flags=re.DOTALL)
     # Ids of groups repeat from figure to figure; those that are referred to hold a hash.
-    text = re.sub(r'<g id="[A-Za-z0-9.]+_\d+"(?=[ >])', "<g", text)
+    text = re.sub(r'<g id="[A-Za-z0-9.]+_\d+"(?=[ />])', "<g", text)
     # The first patch is the white ground.
     text = re.sub(r'<g>\s*<path [^>]*style="fill: #ffffff"/>\s*</g>', "", text, count=1)
     text = re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", text, count=1)
