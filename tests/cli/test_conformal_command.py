@@ -34,7 +34,9 @@ def test_tables_gate_and_page(folder: Path) -> None:
         "conformal[aps].items.p05: {min: 0.2}\n"
     )
     run_well("gate", "r.json", "rules.yaml", cwd=folder)
-    run_well("report", "r.json", "-o", "page.html", cwd=folder)
+    assert "where 1 is best" not in outcome.stdout + outcome.stderr
+    gallery = ("--gallery", "1", "--predictions", "p.npz")
+    run_well("report", "r.json", *gallery, "-o", "page.html", cwd=folder)
     page = (folder / "page.html").read_text()
     assert "Conformal prediction" in page and "images above alpha" in page
 

@@ -101,6 +101,8 @@ def _cases() -> Iterator[Case]:
     yield _evaluating("ood", "in/complete.zarr", "--ood-mask", "1")
     yield _evaluating("regression", "in/numbers.npz")
     yield _evaluating("nmerci", "in/numbers.npz")
+    yield _evaluating("conformal", "in/preds.zarr", "in/labels", "--fit-on", "in/fit.txt",
+                      "--alpha", "0.5")  # fmt: skip
     yield Case(
         "sweep", ("sweep", "in/complete.zarr", "--repeats", "2", "-o", "out/r.json", "-q"),
         ("out/r.json",),
@@ -192,6 +194,7 @@ def make_inputs(folder: Path, parent: forked.Parent, of_evidence: bool) -> None:
         (folder / "video" / kind).mkdir(parents=True)
         for name, image in getattr(film, kind).items():
             small.Image.fromarray(image).save(folder / "video" / kind / f"{name}.png")
+    (folder / "fit.txt").write_text("\n".join(small.NAMES[:2]))
     (folder / "rules.yaml").write_text("pavpu.pavpu: {min: 0, confidence: 0.9}\n")
     (folder / "uqeval.yaml").write_text(
         "stores: {a: {predictions: complete.zarr}, b: {predictions: numbers.npz}}\n"

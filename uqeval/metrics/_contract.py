@@ -54,6 +54,8 @@ class Metric:
     reference: str
     undefined: str
     formula: Callable[..., float | None]
+    #: Whether the end of its range is its best value. A coverage should be near its level.
+    ends_best: bool = dataclasses.field(default=True, kw_only=True)
     #: What pages and tables call it, and its heading in a table of many columns where that is
     #: another: "p(accurate | certain)", "p(acc|cert)".
     label: str = dataclasses.field(kw_only=True)

@@ -113,7 +113,8 @@ def first_score(report: Report) -> tuple[str, str] | None:
         return None
     score = next((s for s in scores if families()[s.metric.family].display.ranks_items), scores[0])
     best = score.metric.range[score.metric.direction == "higher"]
-    of_best = "" if best is None else f", where {best:g} is best"
+    named = best is not None and score.metric.ends_best
+    of_best = f", where {best:g} is best" if named else ""
     meaning = score.metric.meaning
     text = f"{described(score)}{of_best}. {score.label}: {meaning[:1].lower()}{meaning[1:]}"
     return text, score.metric.family

@@ -39,7 +39,7 @@ class Classes:
         measures = [
             settings["uncertainty"]
             for settings in report.settings.values()
-            if "uncertainty" in settings
+            if settings.get("uncertainty")  # sets of classes have none
         ]
         self._uncertainties = list(dict.fromkeys(measures))
         inputs.source.want(["label", "prediction", *self._uncertainties])

@@ -21,7 +21,7 @@ class Numbers:
         measures = [
             settings["uncertainty"]
             for settings in report.settings.values()
-            if "uncertainty" in settings
+            if settings.get("uncertainty")  # sets of classes have none
         ]
         self._sigmas = list(dict.fromkeys(measures)) or ["sigma"]
         inputs.source.want(["mean", "target", "error", *self._sigmas])
