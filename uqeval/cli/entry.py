@@ -59,7 +59,8 @@ COMMANDS = {
     "inspect": "Check a store before you evaluate it: arrays, missing chunks, values, memory "
     "and time.",
     "convert": "Convert saved predictions to a checked Zarr store that is fast to read.",
-    "schema": "Print the JSON Schema of uqeval.yaml, for completion and checks in editors.",
+    "schema": "Print the JSON Schema of uqeval.yaml, for completion and checks in editors; or "
+    "check files.",
     "warmup": "Compile what commands need, and save it for later runs, such as in a container's "
     "image.",
     "selftest": "Check that this installation computes known answers on this machine.",
