@@ -190,6 +190,15 @@ def test_huge_reports_are_cut_with_a_note() -> None:
     assert html.index(">i0<") < html.index(">i1<")  # the worst first
 
 
+def test_the_worst_by_other_scores_do_not_lift_the_limit() -> None:
+    """They are shown beside the worst by the first score, and nothing more."""
+    items = [{"name": f"i{i}", "pavpu": {"surplus": i / 2000, "pavpu": 1 - i / 2000}}
+             for i in range(2000)]  # fmt: skip
+    known = {f"pavpu.{name}": {"direction": "higher"} for name in ("surplus", "pavpu")}
+    html = to_html({"r": report(items=items, metrics=known)})
+    assert html.count('id="item-') == MOST_ITEMS + 10
+
+
 def test_links_lead_somewhere() -> None:
     html = to_html({"r": of_classes(family="pavpu")})
     targets = set(re.findall(r'\bid="([^"]+)"', html))

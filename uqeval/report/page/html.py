@@ -214,7 +214,9 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
     place = {i: n for n, i in enumerate(order)}
     shown = sorted(wanted, key=lambda i: place.get(i, len(place) + i))
     listed = set(shown)
-    shown += [i for i in range(len(report.items)) if i not in listed][: MOST_ITEMS - len(shown)]
+    shown += [i for i in range(len(report.items)) if i not in listed][
+        : max(0, MOST_ITEMS - len(shown))
+    ]
     return {
         "items": items(report, shown, columns),
         "ranking": ranking,
