@@ -75,6 +75,12 @@ def test_the_number_of_candidates_widens_intervals() -> None:
     assert "better than chance" not in sentences(**two)["Strongest finding"]
 
 
+def test_out_of_distribution_detection_is_compared_with_chance() -> None:
+    own = {"results": {"ood": {"auroc": 0.8}}, "intervals": {"ood.auroc": interval(0.75, 0.84)}}
+    text = sentences(**own)["Strongest finding"]
+    assert text.startswith("The uncertainty finds OUT pixels better than chance: AUROC is 0.800")
+
+
 def segmentation(pole: tuple[float, float] | None) -> dict[str, Any]:
     intervals = {"segmentation.miou": interval(0.55, 0.65)}
     if pole is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.failure_scores as failure_scores
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import IntervalKind, Metric, set_value
+from uqeval.metrics._contract import Chance, IntervalKind, Metric, set_value
 from uqeval.metrics.failure_cuts import bin_of_95, fpr95, wrong_and_right
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ def detection_errors(rank_bins: SetRankBins) -> NDArray[Any]:
     return least
 
 
+#: The score of an uncertainty that does not depend on the set.
+_CLAIM = "the uncertainty finds OUT pixels"
+_CHANCE = {"auroc": Chance(0.5, _CLAIM), "fpr95": Chance(0.95, _CLAIM)}
+
+
 def _metric(
     field: str, better: Any, limits: tuple[float, float], formula: Callable[..., float | None],
     words: tuple[str, str, str], interval: IntervalKind, headline: int = 0,
@@ -77,6 +82,7 @@ def _metric(
     of_pixels = Metric(
         "ood", field, "fraction", better, limits, reference, _BOTH, formula, label=label,
         headline=headline, meaning=meaning, advice=_ADVICE, interval=interval, units_with="pixels",
+        chance=_CHANCE.get(field),
     )  # fmt: skip
     of_items = Metric(
         "ood", f"images.{field}", "fraction", better, limits, reference, _ITEMS, formula,
