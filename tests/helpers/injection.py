@@ -137,6 +137,7 @@ def _cases() -> Iterator[Case]:
     )  # fmt: skip
     yield Case("inspect", ("inspect", "in/complete.zarr", "--full"))
     yield Case("schema", ("schema",))
+    yield Case("warmup", ("warmup", "gate"))
     yield Case("selftest", ("-c", _SELFTEST), ("out/s.json",))
     yield Case(
         "verify", ("verify", "in/r.json", "in/complete.zarr", "-o", "out/v.json"), ("out/v.json",)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from uqeval.cli.remote import remote_files
 from uqeval.cli.streams import tell
 from uqeval.disk.files import content_of
 from uqeval.errors import number_flaw, quoted
@@ -78,7 +78,7 @@ class Command(TyperCommand):
         """Run the command; allow any content in the reports and states that it reads."""
         parameter = _READ_REPORTS.get(self.name or "")
         path = ctx.params.get(parameter) if parameter else None
-        with remote_files(self.name or "", ctx.params):
+        with _files(self.name or "", ctx.params):
             if parameter is None:
                 result = super().invoke(ctx)
             else:
@@ -213,3 +213,12 @@ def replace_options(command: str, args: Sequence[str]) -> tuple[list[str], list[
             name = aliases[name]
         replaced.append(f"{name}{equals}{value}")
     return [*replaced, *args[end:]], list(dict.fromkeys(notes))
+
+
+def _files(command: str, values: dict[str, Any]) -> AbstractContextManager[None]:
+    """Let local files stand for URLs among the values of a command (see `cli.remote`)."""
+    if not any("://" in str(value) for value in values.values()):
+        return nullcontext()
+    from uqeval.cli.remote import remote_files
+
+    return remote_files(command, values)

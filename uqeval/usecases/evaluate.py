@@ -21,8 +21,6 @@ from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
 from uqeval.usecases.report_of_run import collect, report_of
-from uqeval.usecases.rounds.record import settings_of_evaluations
-from uqeval.usecases.rounds.shard import ShardRound, complete_sections
 from uqeval.usecases.saved_states import states_index, states_of_run
 
 if TYPE_CHECKING:
@@ -126,8 +124,13 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         leaves = options.states is not None or inputs.map_cache is not None
         stamps = stamps_of(inputs) if leaves else []
         cache = map_cache_of(inputs, stamps)
-        settings = settings_of_evaluations(evaluations)
-        shard = ShardRound.of_inputs(inputs, info, settings, options.states)
+        shard, settings = None, {}
+        if inputs.record.get("part") is not None:
+            from uqeval.usecases.rounds.record import settings_of_evaluations
+            from uqeval.usecases.rounds.shard import ShardRound
+
+            settings = settings_of_evaluations(evaluations)
+            shard = ShardRound.of_inputs(inputs, info, settings, options.states)
         if options.states is not None:
             identity = {} if shard is None else shard.identity()
             states = stack.enter_context(
@@ -146,11 +149,12 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             results = scheduler.run(passes())
         else:
             results = shard.count(scheduler, passes, states)
-        sections, missing = complete_sections(results.values(), evaluations)
+        sections = {key: own for group in results.values() for key, own in group.items()}
+        if shard is not None:
+            sections = shard.complete_sections(sections, evaluations)
         sections = {key: sections[key] for key in evaluations if key in sections}
         record = collect(sections, inputs.source.names)
         if shard is not None:
-            shard.unfinished = shard.unfinished if shard.fitted else missing
             record = shard.completed(record, settings, options.cut is not None)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:

@@ -7,7 +7,7 @@ every round replaces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -187,6 +187,16 @@ class ShardRound:
             self._known[tally] = _SharedResult(total, (), packed)
         return self._known[tally]
 
+    def complete_sections(
+        self, sections: Mapping[str, Section], keys: Collection[str]
+    ) -> dict[str, Section]:
+        """Return the sections of results all parts of which are there; note the other `keys`."""
+        missing = [key for key in keys if key not in sections]
+        if self.fitted is None:
+            self.unfinished = missing
+        heads = {Key.parse(key).whole for key in missing}
+        return {key: own for key, own in sections.items() if Key.parse(key).whole not in heads}
+
     def completed(
         self, record: Mapping[str, Any], settings: Mapping[str, Any], has_cut: bool
     ) -> dict[str, Any]:
@@ -215,17 +225,6 @@ class ShardRound:
                 "`uqeval merge` after the last pass."
             )
         return advice
-
-
-def complete_sections(
-    groups: Iterable[Mapping[str, Section]], keys: Collection[str]
-) -> tuple[dict[str, Section], list[str]]:
-    """Return the sections of results all parts of which are there, and the `keys` of the others."""
-    sections = {key: own for group in groups for key, own in group.items()}
-    missing = [key for key in keys if key not in sections]
-    heads = {Key.parse(key).whole for key in missing}
-    complete = {key: own for key, own in sections.items() if Key.parse(key).whole not in heads}
-    return complete, missing
 
 
 def _earlier(

@@ -28,6 +28,8 @@ def write_inputs(folder: Path) -> None:
     _save_numbers(folder)
     outside = np.array([f"outside_{i}" for i in range(len(probs))])
     np.savez(folder / "outside.npz", names=outside, probs=probs.astype(np.float32))
+    masks = (classes["labels"] == 4).astype(np.uint8)
+    np.savez(folder / "masks.npz", names=classes["names"], labels=masks)
     (folder / "calibration.txt").write_text("\n".join(classes["names"][:-1]))
     video = synthetic_data.video("warmup", frames=6, size=64)
     video["flow_forward"] = -video["flow"]

@@ -94,10 +94,9 @@ def _of_family(name: str) -> Iterator[str]:
         yield from (f"ood {store} outside.npz" for store in _FIVE_CLASSES)
         yield from (f"ood probs-f4.npz outside.npz {options}" for options in _OPTIONS["ood"])
         yield "ood rows-f2.npz rows-f4.npz"
+        yield from (f"ood {store} --ood-mask 4" for store in _WITH_OPTIONS)
         yield from (
-            f"ood {store} --ood-mask 4{bravo}"
-            for store in _WITH_OPTIONS
-            for bravo in ("", " --definition bravo")
+            f"ood probs-{dtype}.npz --ood-mask masks.npz --definition bravo" for dtype in _DTYPES
         )
         return
     is_of_classes = name not in ("regression", "nmerci")
@@ -152,11 +151,7 @@ _OTHERS = {
     ),
     "observe": ("observe video.npz", "observe video.npz --occlusion fb"),
     "select": (_REPORTS[0], "select {out}/a.json"),
-    "merge": (
-        "failure probs-f4.npz --threshold 0.5 --part 1/2 -o {out}/1.json",
-        "failure probs-f4.npz --threshold 0.5 --part 2/2 -o {out}/2.json",
-        f"merge {{out}}/1.json {{out}}/2.json {_INTERVALS} -o {{out}}/merged.json",
-    ),
+    "merge": (_REPORTS[0], f"merge {{out}}/a.json {_INTERVALS} -o {{out}}/merged.json"),
     "compare": (*_REPORTS, "compare {out}/a.json {out}/b.json"),
     "report": (_REPORTS[0], "report {out}/a.json -o {out}/page.html"),
     "reduce": tuple(f"reduce {store} -o {{out}}/{store}.zarr" for store in _CLASSES),
