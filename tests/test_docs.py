@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -185,7 +184,10 @@ def python(text: str) -> None:
         "camera": [(rng.integers(0, 256, (24, 32, 3), np.uint8), np.zeros((24, 32), np.uint8))] * 2,
         "model": Model(rng),
     }
-    with mock.patch.dict(sys.modules, {"torch": TORCH} if "import torch\n" in text else {}):
+    with pytest.MonkeyPatch.context() as patch:
+        if "import torch\n" in text:
+            # This key alone: to restore all modules would import those again that the block loads.
+            patch.setitem(sys.modules, "torch", TORCH)
         exec(compile(text, "<docs>", "exec"), names)
     assert all(isinstance(layer, Model) or layer.training for layer in names["model"].layers) or (
         "Dropout" not in text

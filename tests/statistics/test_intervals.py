@@ -126,10 +126,12 @@ def test_every_metric_names_its_kind() -> None:
     kinds = {metric.interval for metric in METRICS}
     assert kinds == {"share", "logit", "linear", "gaps", "draws"}
     for metric in METRICS:
-        assert bool(metric.counted) == (metric.interval == "share"), metric.id
+        assert not metric.counted or metric.interval == "share", metric.id
         if metric.interval in ("share", "logit"):
             low, high = metric.range
             assert low == 0 and high is not None and high <= 1, metric.id
+    of_units = {m.id for m in METRICS if m.interval == "share" and not m.counted}
+    assert of_units == {"conformal.items_above"}
 
 
 @pytest.mark.parametrize("method", ["jackknife-t", "expanded", "percentile"])

@@ -86,7 +86,7 @@ def test_what_needs_neighbours_is_refused() -> None:
         uqeval.evaluate(MEAN, LABELS, metrics=("pavpu",))
     for metrics in ("calibration", "all"):
         with pytest.raises(
-            UsageError, match=r"--region boundary:3: .*one pixel.*Leave --region out"
+            UsageError, match=r"--region boundary:3: .*one pixel.*Leave this region out"
         ):
             uqeval.evaluate(MEAN, LABELS, metrics, region="boundary:3")
     single = uqeval.evaluate(MEAN, LABELS, metrics={"pavpu": {"window": 1}})

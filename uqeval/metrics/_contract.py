@@ -43,7 +43,7 @@ class Metric:
     `formula` takes the counts that it is a ratio of, and returns None where it is undefined;
     `undefined` says when that is. `direction`: which way is better, None for a description.
     `interval` names the kind of its interval; `counted`, of a share, the fields beside it whose sum
-    is the number of trials.
+    is the number of trials, by default the units (items, groups).
     """
 
     family: str
