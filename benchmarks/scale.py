@@ -80,7 +80,7 @@ class MadeUp:
 
     def count(self, turn: Any) -> Generator[Any, None, None]:
         from uqeval.engine.counting import Counting
-        from uqeval.engine.dask_cluster import _received
+        from uqeval.engine.jobs import received
         from uqeval.engine.remote import Counts, Done
 
         counting = turn.counting
@@ -99,7 +99,7 @@ class MadeUp:
         for first in range(0, turn.source.items, JOB):
             items = range(first, min(first + JOB, turn.source.items))
             states = [(item, sent) for item in items] if sent else []
-            yield from _received(turn, items, Done(Counts(totals, states, True), 0))
+            yield from received(turn, items, Done(Counts(totals, states, True), 0))
 
 
 def client(items: int, family: str, states: bool) -> dict[str, Any]:

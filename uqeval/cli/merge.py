@@ -59,7 +59,7 @@ def merge(
 
 
 def _fit(shared: Shared, parts: list[str]) -> None:
-    """Write the file for the next pass of all shards, and print what is left."""
+    """Write the file for the next pass of the shards; print the metrics that need it, or `done`."""
     from uqeval.cli.finish import check_outputs
     from uqeval.cli.streams import printing, tell
     from uqeval.settings import option_name

@@ -1,4 +1,7 @@
-"""Single objects of an object store: read whole, or replaced whole if nobody else has."""
+"""Single objects of an object store. They are read whole, and replaced whole.
+
+An object that another process has replaced in the meantime is not replaced.
+"""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ import uuid
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine import remote
+from uqeval.engine.jobs import Known, jobs_of, known, received
 from uqeval.engine.options import usable_cpus
-from uqeval.engine.remote import Counts, CountTallies, Done, Failed, Job, Run, do, forget, versions
+from uqeval.engine.remote import CountTallies, Done, Failed, Job, Run, do, forget, versions
 from uqeval.errors import ClusterError, UqevalError, UsageError, cut, quoted
 
 if TYPE_CHECKING:
@@ -37,10 +37,6 @@ _PATIENCE = 30.0
 _PATIENCE_FOR_HOME = 2.0
 #: Jobs that wait at each worker, so that none is idle while results travel.
 _QUEUED = 4
-#: Jobs of a worker in a pass, at least, so that all end at about the same time; and bytes that a
-#: job of several items reads at most, unless there are more jobs than these in a pass: the
-#: scheduler takes some milliseconds for each.
-_JOBS_A_WORKER, _MOST_BYTES, _MANY_JOBS = 8, 256 * 10**6, 10_000
 
 
 class DaskCluster:
@@ -187,13 +183,6 @@ class DaskCluster:
         return DaskExecutor(self, run, inputs.source)
 
 
-@dataclass(frozen=True)
-class _Known:
-    """States of an earlier run: nobody has to count them."""
-
-    states: list[Items]
-
-
 class DaskExecutor:
     """Works on the items of one run; see `engine.clusters.ClusterExecutor`."""
 
@@ -212,14 +201,17 @@ class DaskExecutor:
         # States that depend on the items before: a job of them cannot be split.
         carries_on = any(tally.carries_on for tally in counting.tallies)
         ends = set(turn.source.chain_ends() if carries_on else turn.blocks.stops())
-        jobs = ((items, _known(turn, items) or work) for items in self._jobs(turn.source, ends))
+        jobs = (
+            (items, known(turn, items) or work)
+            for items in jobs_of(turn.source, self._cluster.workers, ends)
+        )
         with closing(self._in_order(jobs, splits=not carries_on)) as results:
             for items, done in results:
-                if isinstance(done, _Known):
+                if isinstance(done, Known):
                     yield from done.states
                     turn.progress(0, len(items))
                 else:
-                    yield from _received(turn, items, done)
+                    yield from received(turn, items, done)
 
     def each(
         self, work: Work, batches: Iterable[range] | None = None
@@ -231,21 +223,21 @@ class DaskExecutor:
         scheduler that is gone.
         """
         if batches is None:
-            batches = self._jobs(self._source, None)
+            batches = jobs_of(self._source, self._cluster.workers)
         with closing(self._in_order((items, work) for items in batches)) as results:
             for items, done in results:
                 assert isinstance(done, Done)
                 yield items, done.value, done.nbytes
 
     def _in_order(
-        self, jobs: Iterator[tuple[range, Work | _Known]], splits: bool = True
-    ) -> Generator[tuple[range, Done | _Known], None, None]:
+        self, jobs: Iterator[tuple[range, Work | Known]], splits: bool = True
+    ) -> Generator[tuple[range, Done | Known], None, None]:
         """Yield the results of jobs, in order. `splits`: whether a job may be done in parts."""
         from distributed import CancelledError
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        waiting: deque[tuple[range, Work | _Known, Any]] = deque()
+        waiting: deque[tuple[range, Work | Known, Any]] = deque()
         try:
             while True:
                 limit = _QUEUED * max(self._cluster.workers, 1)
@@ -254,7 +246,7 @@ class DaskExecutor:
                 if not waiting:
                     return
                 items, work, future = waiting.popleft()
-                if isinstance(work, _Known):
+                if isinstance(work, Known):
                     yield items, work
                     continue
                 try:
@@ -274,8 +266,8 @@ class DaskExecutor:
         finally:
             self._cancel([future for *_, future in waiting if future is not None])
 
-    def _sent(self, items: range, work: Work | _Known) -> tuple[range, Work | _Known, Any]:
-        return items, work, None if isinstance(work, _Known) else self._submit(items, work)
+    def _sent(self, items: range, work: Work | Known) -> tuple[range, Work | Known, Any]:
+        return items, work, None if isinstance(work, Known) else self._submit(items, work)
 
     def _result(self, items: range, work: Work, future: Any) -> tuple[Done | Failed, str]:
         """Return what a job gives, and its worker.
@@ -308,42 +300,6 @@ class DaskExecutor:
             _on_worker, Job(self._run, items, work), pure=False, key=f"uqeval-{uuid.uuid4().hex}",
             workers=None if home is None else [home], allow_other_workers=home is not None,
         )  # fmt: skip
-
-    def _jobs(self, source: MapSource, ends: Collection[int] | None) -> Iterator[range]:
-        """Yield the items of each job in order: whole batches, and up to one of the `ends`."""
-        stops = {batch.stop for batch in source.batches()}
-        stops = stops if ends is None else stops & set(ends)
-        most = -(-source.items // (_JOBS_A_WORKER * max(self._cluster.workers, 1)))
-        least = source.items // _MANY_JOBS
-        start = last = 0
-        for stop in sorted({*stops, source.items}):
-            is_full = stop - start > most or (
-                stop - start > least and source.batch_bytes(range(start, stop)) > _MOST_BYTES
-            )
-            if is_full and last > start:
-                yield range(start, last)
-                start = last
-            last = stop
-        if last > start:
-            yield range(start, last)
-
-
-def _received(turn: Turn, items: range, done: Done) -> Iterator[Items]:
-    """Yield the states that a worker has counted."""
-    counts: Counts = done.value
-    turn.scratch.reads(items) if counts.is_read else None
-    turn.progress(done.nbytes, len(items))
-    counting = turn.counting
-    counting.add_totals({counting.tallies[n]: total for n, total in counts.totals.items()})
-    for first, packed in counts.states:
-        yield first, counting.received(dict(zip(counting.sent, packed, strict=True)))
-
-
-def _known(turn: Turn, items: range) -> _Known | None:
-    """Return states of an earlier run, if all items have some."""
-    known = [(block[0], turn.counting.known_of(block)) for block in turn.blocks.split(items)]
-    found = [(first, states) for first, states in known if states is not None]
-    return _Known(found) if len(found) == len(known) else None
 
 
 def _on_worker(job: Job) -> tuple[Done | Failed, str]:

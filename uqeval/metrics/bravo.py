@@ -56,10 +56,11 @@ def fpr95_of_success(rank_bins: RankBins) -> float | None:
     e, c, wrong, _ = wrong_and_right(rank_bins)
     if not e.any() or not c.any():
         return None
-    return int(wrong[_bin_of_95(rank_bins)]) / int(wrong[-1])
+    return int(wrong[_bin_of_95_right(rank_bins)]) / int(wrong[-1])
 
 
-def _bin_of_95(rank_bins: RankBins) -> int:
+def _bin_of_95_right(rank_bins: RankBins) -> int:
+    """Return the first bin up to which lie at least 95 % of the right pixels."""
     import numpy as np
 
     right = wrong_and_right(rank_bins)[3]
@@ -69,7 +70,7 @@ def _bin_of_95(rank_bins: RankBins) -> int:
 def _bins_to_split(rank_bins: RankBins) -> list[int]:
     if fpr95_of_success(rank_bins) is None:
         return []
-    at = _bin_of_95(rank_bins)
+    at = _bin_of_95_right(rank_bins)
     return [at] if rank_bins.open[at] else []
 
 

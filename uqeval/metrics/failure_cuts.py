@@ -98,6 +98,8 @@ def _bins_at_cuts(rank_bins: RankBins) -> list[int]:
 
 
 def bin_of_95(rank_bins: RankBins) -> int:
+    """Return the last bin at and above which lie at least 95 % of the wrong pixels, of which there
+    must be some."""
     import numpy as np
 
     wrong = rank_bins.errors_upto

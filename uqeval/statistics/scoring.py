@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,7 @@ from uqeval.keys import Key
 from uqeval.metrics._evaluation import put_part
 from uqeval.records.addresses import Address
 from uqeval.statistics.addresses import addresses_of, set_score
-from uqeval.statistics.blas import one_blas_thread
+from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 #: Weights of items that are made at a time (16 MB).
 _WEIGHTS = 1 << 21
-#: So many blocks are scored at a time, each by a thread.
-_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -48,41 +44,6 @@ class ColumnsOfKey:
     key: str
     places: Mapping[tuple[Any, ...], int]
     tallies: tuple[Tally, ...]
-
-
-def in_blocks(
-    score: Callable[[Any, slice], None], tasks: Sequence[tuple[Any, int]], sets: int
-) -> None:
-    """Call `score(task, rows)` for blocks of rows of each task, a task's sets at a time."""
-    calls = [
-        (task, slice(first, first + step)) for task, step in tasks for first in range(0, sets, step)
-    ]
-    with one_blas_thread():
-        if len(calls) == 1:
-            score(*calls[0])
-            return
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
-            list(pool.map(lambda call: score(*call), calls))
-
-
-def scores_over_items(
-    evaluation: Evaluation[Any], records: Sequence[Mapping[str, Any]]
-) -> dict[str, float]:
-    """Return the scores of all items that are computed from fields of their records."""
-    over = evaluation.over_items()
-
-    def column(field: str) -> NDArray[np.float64]:
-        values = [record.get(field) for record in records]
-        return np.array([np.nan if v is None else float(v) for v in values])
-
-    kept = np.ones(len(records), bool) if over.leaves_out is None else column(over.leaves_out) == 0
-    weights = Subset(np.flatnonzero(kept), len(records))
-    scores = {name: float(weights.mean(column(field))[0]) for name, field in over.means.items()}
-    with np.errstate(all="ignore"):
-        for name, of_fields in over.of_fields.items():
-            values = [column(field) for field in of_fields.fields]
-            scores[name] = float(of_fields.score(weights.weights, *values)[0])
-    return scores
 
 
 class Scoring:

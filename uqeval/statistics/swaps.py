@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import Evaluated
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.scoring import ColumnsOfKey, Scoring, in_blocks
+from uqeval.statistics.scoring import ColumnsOfKey, Scoring
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.swapping import Swaps
 

@@ -24,7 +24,10 @@ from uqeval.usecases.report_of_run import collect, report_of
 from uqeval.usecases.saved_states import states_index, states_of_run
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Passes
+    from uqeval.engine.scheduler import Scheduler
+    from uqeval.metrics._dataset_info import DatasetInfo
+    from uqeval.metrics._evaluation import Evaluation, Passes, Section
+    from uqeval.usecases.rounds.shard import ShardRound
 
 
 @takes(InputOptions, CutOptions, ResumableOptions)
@@ -97,19 +100,10 @@ def _check_states(
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:
     """Evaluate families on opened inputs; return the report."""
     from uqeval.engine.scheduler import Scheduler
-    from uqeval.metrics._driver import drive, groups_of
 
-    began = time.perf_counter()
-    if options.cut is not None and options.states is None and "part" in inputs.record:
-        raise UsageError(
-            "--part with intervals or slices, which come from saved states: give -o FILE. Those of "
-            "all items are computed by `uqeval merge SHARDS --ci LEVEL --slices CSV`."
-        )
     if options.cut is not None and options.states is None:
-        with temporary() as folder:
-            kept = dataclasses.replace(options, states=folder / "run.states.zip")
-            report = run(inputs, families, kept)
-            return report.model_copy(update={"states": None, "states_digest": None})
+        return _with_temporary_states(inputs, families, options)
+    began = time.perf_counter()
     if options.cut is not None:
         from uqeval.statistics.slices_and_intervals import check_cut
 
@@ -124,38 +118,16 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         leaves = options.states is not None or inputs.map_cache is not None
         stamps = stamps_of(inputs) if leaves else []
         cache = map_cache_of(inputs, stamps)
-        shard, settings = None, {}
-        if inputs.record.get("part") is not None:
-            from uqeval.usecases.rounds.record import settings_of_evaluations
-            from uqeval.usecases.rounds.shard import ShardRound
-
-            settings = settings_of_evaluations(evaluations)
-            shard = ShardRound.of_inputs(inputs, info, settings, options.states)
+        shard = _shard_of(inputs, info, evaluations, options)
         if options.states is not None:
             identity = {} if shard is None else shard.identity()
             states = stack.enter_context(
                 states_of_run(inputs, families, options.states, options.resume, stamps, identity)
             )
-        scheduler = Scheduler(
-            inputs, options, states, cache, map_names, saves_all=shard is not None
-        )
+        saves_all = shard is not None
+        scheduler = Scheduler(inputs, options, states, cache, map_names, saves_all=saves_all)
         stack.enter_context(inputs.session())
-        groups = groups_of(evaluations)
-
-        def passes(sectioned: bool = True) -> dict[str, Passes]:
-            return {next(iter(group)): drive(group, sectioned) for group in groups}
-
-        if shard is None:
-            results = scheduler.run(passes())
-        else:
-            results = shard.count(scheduler, passes, states)
-        sections = {key: own for group in results.values() for key, own in group.items()}
-        if shard is not None:
-            sections = shard.complete_sections(sections, evaluations)
-        sections = {key: sections[key] for key in evaluations if key in sections}
-        record = collect(sections, inputs.source.names)
-        if shard is not None:
-            record = shard.completed(record, settings, options.cut is not None)
+        sections, record = _counted(scheduler, evaluations, shard)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:
             from uqeval.stores.states.earlier import resume_warnings
@@ -173,6 +145,63 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
                 report = _with_slices(report, states.partial, options.cut)
             states.put()  # last, so that they lie beside an older report for a moment only
     return report
+
+
+def _with_temporary_states(
+    inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions
+) -> Report:
+    """Evaluate with intervals or slices, which are computed from states that nobody keeps."""
+    if "part" in inputs.record:
+        raise UsageError(
+            "--part with intervals or slices, which come from saved states: give -o FILE. Those of "
+            "all items are computed by `uqeval merge SHARDS --ci LEVEL --slices CSV`."
+        )
+    with temporary() as folder:
+        report = run(
+            inputs, families, dataclasses.replace(options, states=folder / "run.states.zip")
+        )
+    return report.model_copy(update={"states": None, "states_digest": None})
+
+
+def _shard_of(
+    inputs: Inputs,
+    info: DatasetInfo,
+    evaluations: Mapping[str, Evaluation[Any]],
+    options: RunOptions,
+) -> ShardRound | None:
+    """Return the round of inputs that are a shard; None for all items."""
+    if inputs.record.get("part") is None:
+        return None
+    from uqeval.usecases.rounds.record import settings_of_evaluations
+    from uqeval.usecases.rounds.shard import ShardRound
+
+    settings = settings_of_evaluations(evaluations)
+    return ShardRound.of_inputs(inputs, info, settings, options.states)
+
+
+def _counted(
+    scheduler: Scheduler, evaluations: Mapping[str, Evaluation[Any]], shard: ShardRound | None
+) -> tuple[dict[str, Section], dict[str, Any]]:
+    """Count all passes, or the next one of a shard; return the sections and their record."""
+    from uqeval.metrics._driver import drive, groups_of
+
+    groups = groups_of(evaluations)
+
+    def passes(sectioned: bool = True) -> dict[str, Passes]:
+        return {next(iter(group)): drive(group, sectioned) for group in groups}
+
+    if shard is None:
+        results = scheduler.run(passes())
+    else:
+        results = shard.count(scheduler, passes, scheduler.states)
+    sections = {key: own for group in results.values() for key, own in group.items()}
+    if shard is not None:
+        sections = shard.complete_sections(sections, evaluations)
+    sections = {key: sections[key] for key in evaluations if key in sections}
+    record = collect(sections, scheduler.inputs.source.names)
+    if shard is not None:
+        record = shard.completed(record, scheduler.options.cut is not None)
+    return sections, record
 
 
 def cut_options(**given: Any) -> CutOptions | None:

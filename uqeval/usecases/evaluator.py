@@ -103,8 +103,8 @@ class Evaluator:
 
         `probs` [item, sample, class, y, x], or [item, class, y, x] for one sample; `labels`
         [item, y, x], class ids; `names`: one an item. Arrays and tensors of any framework, which
-        the caller may reuse afterwards. An item that was added before, such as the padding of a
-        distributed sampler, is left out; the report says so.
+        the caller may reuse afterwards. An item whose name was added before is left out, and the
+        report says how many were: distributed samplers repeat items to fill the last batch.
 
         Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
         The items added before stay.

@@ -228,7 +228,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     """Return the scores under a key from the bins of the saved states; null for all others."""
     from uqeval.metrics._evaluation import Section
     from uqeval.statistics.addresses import set_score
-    from uqeval.statistics.scoring import scores_over_items
+    from uqeval.statistics.over_items import scores_over_items
 
     index = merged_states.index
     warnings = []

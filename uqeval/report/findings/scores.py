@@ -80,6 +80,10 @@ def whole_scores(report: Report) -> Iterator[Score]:
 def headline_scores(
     family: str, key: str, record: Mapping[str, Any], intervals: Mapping[str, Any], part: str = ""
 ) -> Iterator[Score]:
+    """Yield the defined headline scores of a family in a `record` of results, in their order.
+
+    `part`: what the record is of, if not of all items and classes.
+    """
     for field in headlines(family):
         metric, value = metric_of(family, field), record.get(field)
         if metric is not None and isinstance(value, int | float):
@@ -88,6 +92,7 @@ def headline_scores(
 
 
 def first_keys(report: Report) -> list[str]:
+    """Return the key of the first variant of each family, of whole images."""
     keys: dict[str, str] = {}
     for key in report.results:
         if Key.parse(key).region is None:

@@ -55,11 +55,12 @@ class _SharedResult(TallyResult):
 class ShardRound:
     """A round of shard `number` of `of`, after those of the file `fitted` (None: the first).
 
-    `earlier`: the states of the rounds before.
+    `settings`: of each result, by key. `earlier`: the states of the rounds before.
     """
 
     number: int
     of: int
+    settings: Mapping[str, Any]
     fitted: FittedFile | None = None
     earlier: SavedStates | None = None
     #: Keys of results that need all shards to go on.
@@ -84,7 +85,7 @@ class ShardRound:
             return None
         path = None if inputs.recipe is None else inputs.recipe.options.fitted
         if path is None:
-            return cls(shard["number"], shard["of"])
+            return cls(shard["number"], shard["of"], settings)
         fitted = FittedFile.load(path)
         own = run_of_inputs(inputs, info, settings, version.VERSION)
         with content_of(path):
@@ -106,7 +107,7 @@ class ShardRound:
                 "uqeval merge SHARDS -o REPORT.json"
             )
         earlier = _earlier(fitted, shard, states, info.names)
-        return cls(shard["number"], shard["of"], fitted, earlier)
+        return cls(shard["number"], shard["of"], settings, fitted, earlier)
 
     @property
     def passes(self) -> int:
@@ -197,10 +198,8 @@ class ShardRound:
         heads = {Key.parse(key).whole for key in missing}
         return {key: own for key, own in sections.items() if Key.parse(key).whole not in heads}
 
-    def completed(
-        self, record: Mapping[str, Any], settings: Mapping[str, Any], has_cut: bool
-    ) -> dict[str, Any]:
-        """Return the record of this round's sections with the `settings` of all results, and with
+    def completed(self, record: Mapping[str, Any], has_cut: bool) -> dict[str, Any]:
+        """Return the record of this round's sections with the settings of all results, and with
         the results of the first round.
 
         `has_cut`: whether intervals or slices are requested, which only `merge` computes.
@@ -210,7 +209,7 @@ class ShardRound:
             index = self.earlier.index
             kept = {name: index[name] for name in ("results", "numerics", "settings")}
             return {**record, **kept, "items": index["records"], "warnings": advice}
-        of_all = {key: record["settings"].get(key) or own for key, own in settings.items()}
+        of_all = {key: record["settings"].get(key) or own for key, own in self.settings.items()}
         return {**record, "settings": of_all, "warnings": [*record["warnings"], *advice]}
 
     def _advice(self, has_cut: bool) -> list[str]:

@@ -115,7 +115,7 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
         if not shard.unfinished:
             record = plan.record(sections, info.names)
         record = shard.completed(
-            {"settings": {}, "numerics": {}, "warnings": [], **record}, settings, False
+            {"settings": {}, "numerics": {}, "warnings": [], **record}, has_cut=False
         )
         took = time.perf_counter() - began
         report = report_of(inputs, record, scheduler, took, str(options.states))

@@ -1,0 +1,28 @@
+"""Score many sets in blocks of rows, by several threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from uqeval.statistics.blas import one_blas_thread
+
+#: So many blocks are scored at a time, each by a thread.
+_THREADS = 4
+
+
+def in_blocks(
+    score: Callable[[Any, slice], None], tasks: Sequence[tuple[Any, int]], sets: int
+) -> None:
+    """Call `score(task, rows)` for blocks of rows of each task, a task's sets at a time."""
+    calls = [
+        (task, slice(first, first + step)) for task, step in tasks for first in range(0, sets, step)
+    ]
+    with one_blas_thread():
+        if len(calls) == 1:
+            score(*calls[0])
+            return
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+            list(pool.map(lambda call: score(*call), calls))

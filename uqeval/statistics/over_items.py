@@ -1,0 +1,34 @@
+"""Scores of all items that are computed from fields of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.statistics.weighting import Subset
+
+if TYPE_CHECKING:
+    from uqeval.metrics._evaluation import Evaluation
+
+
+def scores_over_items(
+    evaluation: Evaluation[Any], records: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """Return the scores of all items that are computed from fields of their records."""
+    over = evaluation.over_items()
+
+    def column(field: str) -> NDArray[np.float64]:
+        values = [record.get(field) for record in records]
+        return np.array([np.nan if v is None else float(v) for v in values])
+
+    kept = np.ones(len(records), bool) if over.leaves_out is None else column(over.leaves_out) == 0
+    weights = Subset(np.flatnonzero(kept), len(records))
+    scores = {name: float(weights.mean(column(field))[0]) for name, field in over.means.items()}
+    with np.errstate(all="ignore"):
+        for name, of_fields in over.of_fields.items():
+            values = [column(field) for field in of_fields.fields]
+            scores[name] = float(of_fields.score(weights.weights, *values)[0])
+    return scores
