@@ -74,9 +74,28 @@ def test_the_gallery(made: Path, tmp_path: Path) -> None:
     assert CLASS_NAMES[0] not in page  # an array holds no names of classes
 
 
+def test_figures_of_an_item(made: Path, tmp_path: Path) -> None:
+    """Of two reports, each with its predictions."""
+    (tmp_path / "other.json").write_bytes((made / "report.json").read_bytes())
+    done = run_uqeval(
+        "report", made / "report.json", tmp_path / "other.json", "--item", NAMES[1], "--figures",
+        tmp_path / "f", "--predictions", made / "preds.npy", "--predictions", made / "preds.npy",
+        "--labels", made / "labels.npy", "--names", made / "names.json", "--maps",
+        "label,entropy:p95,accurate", "--by", "pavpu.pavpu", "-o", tmp_path / "page.html",
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    drawn = (tmp_path / "f" / f"item-{NAMES[1]}.svg").read_text("utf-8")
+    assert drawn.count("entropy ≥ p95<") == 2 and drawn.count(">label<") == 1
+    assert "other: PAvPU" in drawn
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--item", "a"], "give --figures DIR"),
+        (["--maps", "label"], "give --item NAME"),
+        (["--item", "a", "--figures", "f"], "give --predictions"),
+        (["--item", "a", "--figures", "f", "--box", "0:2,0:1"], "fractions of height and width"),
         (["--gallery", "1"], "give --predictions"),
         (["--images", "x"], "for --gallery"),
         (["--gallery", "1", "--predictions", "preds.npy", "--labels", "labels.npy"], "the first"),

@@ -4,79 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uqeval.cli.declared import with_options
+from uqeval.cli.report_options import ReportOptions
 from uqeval.cli.streams import printing, tell, warn
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
-from uqeval.inputs.options import InputOptions
-from uqeval.settings import Settings, same_option, shared_option
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.gate import Judgement
     from uqeval.records.folder import Named
     from uqeval.records.report import ItemsByCell, Report
-    from uqeval.report.page.gallery import Gallery
-
-_FIGURES, _GALLERY = "Figures", "Gallery"
-
-
-@dataclass(frozen=True)
-class ReportOptions(Settings):
-    """The options of `uqeval report`."""
-
-    # fmt: off
-    output: str | None = shared_option(
-        None, "Write the page to FILE; - is stdout.", flags=("-o", "--output"), metavar="FILE",
-        panel="Output", shown="the report's name with .html")
-    verdicts: str | None = shared_option(
-        None, "Show the verdicts that `uqeval gate -o FILE` wrote for the report.", metavar="FILE")
-    figures: str | None = shared_option(
-        None, "Also write the figures to this folder.", metavar="DIR", panel=_FIGURES)
-    figure_format: Sequence[str] = shared_option(
-        (), "File format of the figures. Repeat for more.", choices=("svg", "png", "pdf"),
-        list_by="repeat", panel=_FIGURES, shown="svg")
-    gallery: int = shared_option(
-        0, "Show pictures of the N worst items, and of some good ones.", metavar="N", least=0,
-        panel=_GALLERY, common=True)
-    predictions: Sequence[str] = shared_option(
-        (), "The predictions of the report. Repeat for the members of an ensemble.",
-        metavar="STORE", list_by="repeat", panel=_GALLERY)
-    video: str | None = shared_option(
-        None, "The video of a `uqeval tc` report; it may contain the predictions.",
-        metavar="VIDEO", panel=_GALLERY)
-    model: str | None = shared_option(
-        None, "Show only this model of a `uqeval tc` report.", metavar="NAME", panel=_GALLERY,
-        shown="all")
-    labels: str | None = shared_option(
-        None, "Labels or target, if the store of predictions does not have them.",
-        flags=("--labels", "--target"), metavar="STORE", panel=_GALLERY)
-    images: str | None = shared_option(
-        None, "Folder of the input images, with files named as the items.", metavar="DIR",
-        panel=_GALLERY)
-    quiet: bool = shared_option(
-        False, "Print no messages.", flags=("-q", "--quiet"), panel="Output")
-    names: str | None = same_option(InputOptions, "names")
-    # fmt: on
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.figure_format and self.figures is None:
-            raise UsageError(
-                "--figure-format has an effect only with --figures DIR; give that too."
-            )
-
-    @property
-    def files(self) -> list[str | None]:
-        """Return the files that are read besides the reports."""
-        return [
-            self.verdicts, self.video, self.labels, self.images, self.names, *self.predictions
-        ]  # fmt: skip
+    from uqeval.report.figures import Figure
 
 
 @with_options(of=ReportOptions)
@@ -93,6 +36,7 @@ def report(
     Example: uqeval report report.json --figures figures/ --figure-format pdf
     """
     from uqeval.cli.finish import check_outputs
+    from uqeval.cli.report_pictures import gallery, item_figures
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.records.folder import load_reports
 
@@ -109,7 +53,7 @@ def report(
         [settings.figures], read_paths, "give --figures another folder", may_contain=True
     )
     judgement = _judgement(settings.verdicts, loaded) if settings.verdicts else None
-    pictures = _gallery(reports, settings)
+    pictures, exhibits = gallery(reports, settings), item_figures(reports, settings, quiet)
     if pictures is not None and pictures.note:
         warn([f"gallery: {pictures.note}"], quiet)
     cell_items = _behind(loaded[0], quiet) if len(loaded) == 1 else None
@@ -118,21 +62,24 @@ def report(
     from uqeval.report.page.html import to_html
 
     html = to_html(reports, pictures, settings.gallery, cell_items, judgement, differences)
-    figure_paths = _figures(reports, settings.figures, settings.figure_format or ("svg",))
+    figure_paths = _figures(reports, settings, exhibits)
     _page(html, target)
     for text in [f"wrote {target}"] * (target != "-") + figure_paths:
         if not quiet:
             tell(text)
 
 
-def _figures(reports: dict[str, Report], folder: str | None, forms: Sequence[str]) -> list[str]:
+def _figures(
+    reports: dict[str, Report], settings: ReportOptions, exhibits: Sequence[Figure]
+) -> list[str]:
     """Write the requested figures; return messages about them."""
-    if folder is None:
+    if settings.figures is None:
         return []
     from uqeval.report.figures import write_figures
 
-    figure_paths = [path for form in forms for path in write_figures(reports, folder, form)]
-    return [f"wrote {len(figure_paths)} figures to {folder}"]
+    forms = settings.figure_format or ("svg",)
+    paths = [p for form in forms for p in write_figures(reports, settings.figures, form, exhibits)]
+    return [f"wrote {len(paths)} figures to {settings.figures}"]
 
 
 def _page(html: str, target: str) -> None:
@@ -212,45 +159,3 @@ def _behind(named_report: Named, quiet: bool) -> ItemsByCell | None:
     except StoreError as error:
         warn([f"no items behind cells: {error}"], quiet)
         return None
-
-
-def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | None:
-    """Return the gallery of the options. Raises `UsageError` for incomplete options."""
-    predictions, video, model = settings.predictions, settings.video, settings.model
-    names = settings.names
-    if not settings.gallery:
-        gallery_options = (predictions, video, model, settings.labels, settings.images, names)
-        if any(gallery_options):
-            raise UsageError(
-                "--predictions, --video, --model, --labels, --images and --names are for "
-                "--gallery N."
-            )
-        return None
-    if len(reports) > 1:
-        raise UsageError("--gallery takes only one report; leave out the others.")
-    (report,) = reports.values()
-    if "video" in (report.inputs.get("options") or {}) and video is None:
-        raise UsageError(
-            "--gallery shows frames; give --video VIDEO (and --predictions STORE) of the report. "
-            "The paths that a report holds are not followed."
-        )
-    if video is None and not predictions:
-        raise UsageError(
-            "--gallery shows pixels; give --predictions STORE (and --labels STORE) of the report. "
-            "The paths that a report holds are not followed."
-        )
-    if model is not None and video is None:
-        raise UsageError("--model is one of a report of uqeval tc; give its --video VIDEO too.")
-    from uqeval.usecases.gallery import open_gallery
-    from uqeval.usecases.plans import input_options
-
-    run_options = report.inputs.get("options") or {}
-    names_of_inputs = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",
-            "sum_tolerance", "nan_samples", "invalid", "limit", "part", "resize", "baseline_focal",
-            "disparity", "median_scaling")  # fmt: skip
-    gallery_inputs = {
-        name: run_options[name] for name in names_of_inputs if run_options.get(name) is not None
-    }
-    options = input_options(gallery_inputs | {"names": names, "video": video})
-    stores = list(predictions) or None
-    return open_gallery(report, stores, settings.labels, settings.images, options, model)

@@ -66,9 +66,8 @@ def select(
     if not 0 <= min_coverage <= 1:
         raise UsageError(f"--min-coverage {min_coverage}; expected a share from 0 to 1.")
     field = field or _default_field(report)
-    key, name = _split(report, field)
-    direction = report.metrics.get(_plain(field), {}).get("direction")
-    sign = -1 if direction == "lower" or name in _LOWER else 1
+    key, name = score_of_items(report, field)
+    sign = -1 if is_lower_better(report, field) else 1
     _refuse_of_video(report, field, key, min_gap, per_sequence, min_coverage, keep_cuts)
     steps = {row["sequence"]: row["step"] for row in report.results[key].get("sequences", ())}
     left_out: dict[str, int] = {}
@@ -180,7 +179,17 @@ def _plain(field: str) -> str:
     return f"{family_of(key)}.{name}"
 
 
-def _split(report: Report, field: str) -> tuple[str, str]:
+def is_lower_better(report: Report, field: str) -> bool:
+    """Whether a lower value of a score of items is better."""
+    direction = report.metrics.get(_plain(field), {}).get("direction")
+    return direction == "lower" or field.rpartition(".")[2] in _LOWER
+
+
+def score_of_items(report: Report, field: str) -> tuple[str, str]:
+    """Return the key and the field of a score such as `pavpu.pavpu`.
+
+    Raises `UsageError` if no item has it.
+    """
     scores = {
         (key, name): None
         for item in report.items

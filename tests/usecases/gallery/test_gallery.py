@@ -140,3 +140,54 @@ def test_pairs_of_another_model_are_refused(tmp_path: Path) -> None:
     report.settings["temporal"]["model"] = "other"
     with pytest.raises(uqeval.UqevalError, match="of the model 'other'"):
         open_gallery(report, None, None, None, InputOptions(video=folder, ignore_index=255))
+
+
+def test_named_maps_are_those_of_the_definitions() -> None:
+    """Mukhoti & Gal 2018, Figure 6; Ma et al. 2024, Figure 1."""
+    ids = np.zeros((4, 8), int)
+    ids[:, 4:] = 1
+    sure = np.linspace(0.55, 0.99, 32).reshape(4, 8)
+    label = ids.copy()
+    label[:2, :2] = 1  # one patch of 2×2 is wrong
+    label[3, 7] = 255
+    probs, truth = one_hot(ids, 2, sure), label[None].astype("u1")
+    report = uqeval.evaluate(probs, truth, {"pavpu": {"window": 2}})
+    names = ("accurate", "uncertain", "entropy:p90", "entropy:class-p75", "entropy:log")
+    gallery = open_gallery(report, probs, truth, None, InputOptions(), maps=names)
+    found = [pixels(picture.png) for picture in gallery.pictures(0)]
+    accurate, uncertain = ((one == 255).all(-1) for one in found[:2])
+    p = one_hot(ids, 2, sure)[0, 0]
+    entropy = -(p * np.log(p)).sum(axis=0)
+    threshold = report.results["pavpu"]["uncertainty_threshold"]
+    for y, x in np.ndindex(2, 4):
+        block = np.s_[2 * y : 2 * y + 2, 2 * x : 2 * x + 2]
+        valid = label[block] != 255
+        hits = (ids[block] == label[block])[valid]
+        assert (accurate[block] == (hits.mean() > 0.5)).all()
+        assert (uncertain[block] == (entropy[block][valid].mean() > threshold)).all()
+    assert (~accurate).sum() == 4 and 0 < uncertain.sum() < 32
+    above, of_class = ((one != found[2].reshape(-1, 3).min(0)).any(-1) for one in found[2:4])
+    assert (above == (entropy >= np.percentile(entropy, 90))).all()
+    for c in (0, 1):
+        own = entropy[ids == c]
+        assert (of_class[ids == c] == (own >= np.percentile(own, 75))).all()
+    titles = [picture.title for picture in gallery.pictures(0)]
+    assert titles[4].startswith("log10 entropy, ") and titles[3].startswith("entropy ≥ p75 of its")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("entropie", "expected one of image, label"),
+        ("label:log", "expected one of image, label"),
+        ("entropy:p101", "expected one of image, label"),
+        ("patches", "the report has none"),
+        ("image", "--images DIR"),
+        ("mutual_information", "one sample an item"),
+    ],
+)
+def test_unknown_maps(name: str, message: str) -> None:
+    probs, truth = one_hot(np.zeros((4, 4), int), 2, 0.9), np.zeros((1, 4, 4), "u1")
+    report = uqeval.evaluate(probs, truth, "calibration")
+    with pytest.raises(uqeval.UqevalError, match=message):
+        open_gallery(report, probs, truth, None, InputOptions(), maps=[name]).pictures(0)

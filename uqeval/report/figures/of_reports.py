@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -48,8 +48,10 @@ def _of_family(family: str, lines: list[Line]) -> Iterator[Figure]:
         yield from classes.figures(family, display.bars, lines)
 
 
-def write_figures(reports: Mapping[str, Report], folder: str | Path, form: str) -> list[Path]:
-    """Write all figures into a folder as `svg`, `png` or `pdf`. Raises `OutputError`."""
+def write_figures(
+    reports: Mapping[str, Report], folder: str | Path, form: str, more: Sequence[Figure] = ()
+) -> list[Path]:
+    """Write all figures, and `more`, into a folder: `svg`, `png` or `pdf`. Raises `OutputError`."""
     from uqeval.report.figures.style import render
 
     refuse_url(folder)
@@ -58,7 +60,7 @@ def write_figures(reports: Mapping[str, Report], folder: str | Path, form: str) 
     except OSError as error:
         raise OutputError(f"{cut(folder)}: cannot be made: {error.strerror}.") from error
     written = []
-    for figures in figures_of(reports).values():
+    for figures in [*figures_of(reports).values(), list(more)]:
         for figure in figures:
             path = Path(folder) / f"{figure.name}.{form}"
             clear_beside(path)  # files that a killed process left

@@ -104,7 +104,8 @@ def render(figure: Figure, form: str, on_page: bool = False) -> bytes:
         canvas.on_page = on_page  # type: ignore[attr-defined]
         figure.draw(canvas)
         # Of its own accord, a canvas with a layout would be drawn a second time to find it.
-        ConstrainedLayoutEngine().execute(canvas)
+        if any(axes.get_subplotspec() for axes in canvas.axes):
+            ConstrainedLayoutEngine().execute(canvas)
         canvas.savefig(buffer, format=form, dpi=200, facecolor="white", metadata=metadata[form])
     return buffer.getvalue()
 

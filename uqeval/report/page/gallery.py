@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,12 @@ class Picture:
     png: bytes
     alt: str
     group: str = ""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Return width and height in pixels, from the header of the PNG."""
+        width, height = struct.unpack(">II", self.png[16:24])
+        return width, height
 
 
 class Gallery(Protocol):

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, UsageError
 from uqeval.keys import Key, family_of
 from uqeval.report.page.gallery import Picture
-from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, heat, painted, photo
+from uqeval.usecases.gallery.named_maps import NamedMap, image_of, map_named
+from uqeval.usecases.gallery.paint import (
+    HIDDEN,
+    RIGHT,
+    VOID,
+    WRONG,
+    colours,
+    css,
+    heat,
+    painted,
+    photo,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,10 +37,24 @@ _PATCH_WORDS = (
 )  # fmt: skip
 
 
-class Classes:
-    """Pictures of predicted classes: prediction, label, errors, uncertainties, patches."""
+#: Binary maps of patches, white where it is true, as in Mukhoti & Gal, Figure 6.
+_WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
 
-    def __init__(self, report: Report, inputs: Inputs, images: dict[str, Path]) -> None:
+
+class Classes:
+    """Pictures of predicted classes: prediction, label, errors, uncertainties, patches.
+
+    `maps`: only these, in this order, by the names of `uqeval.usecases.gallery.named_maps`. Raises
+    `UsageError` for names that are of no map.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        inputs: Inputs,
+        images: dict[str, Path],
+        maps: Sequence[str] = (),
+    ) -> None:
         self._inputs, self._images, self._report = inputs, images, report
         self._colours = colours(inputs.source.classes)
         self._settings = {
@@ -41,9 +67,16 @@ class Classes:
             for settings in report.settings.values()
             if settings.get("uncertainty")  # sets of classes have none
         ]
+        self._named = [map_named(name, bool(self._settings)) for name in maps]
+        if maps:
+            measures = [own.base for own in self._named if own.is_uncertainty]
         self._uncertainties = list(dict.fromkeys(measures))
-        inputs.source.want(["label", "prediction", *self._uncertainties])
-        if not measures:
+        needed = [own["uncertainty"] for own in self._settings.values()]
+        of_patches = needed if any(own.is_of_patches for own in self._named) else []
+        inputs.source.want(
+            list(dict.fromkeys(["label", "prediction", *self._uncertainties, *of_patches]))
+        )
+        if not measures and not maps:
             with suppress(UqevalError):  # predicted ids alone have no uncertainty to show
                 inputs.source.want(["label", "prediction", "confidence"])
                 self._uncertainties = ["confidence"]
@@ -63,34 +96,81 @@ class Classes:
 
     def pictures(self, item: int) -> list[Picture]:
         """Return the pictures of one item."""
+        (maps,) = self._inputs.source.read(range(item, item + 1))
+        name = self._inputs.source.names[item]
+        if self._named:
+            return [self._picture(own, maps, name) for own in self._named]
+        images = [*photo(self._images, name)]
+        images += [
+            self._picture(map_named(own), maps, name) for own in ("prediction", "label", "errors")
+        ]
+        images += [self._picture(NamedMap(own), maps, name) for own in self._uncertainties]
+        for key in self._settings:
+            if (picture := self._of_patches(key, maps, name)) is not None:
+                images.append(picture)
+        return images
+
+    def _picture(self, named: NamedMap, maps: Maps, name: str) -> Picture:
+        """Return one picture of an item."""
         import numpy as np
 
         from uqeval.maps.names import void_of
 
-        (maps,) = self._inputs.source.read(range(item, item + 1))
-        name = self._inputs.source.names[item]
+        if named.base == "image":
+            return image_of(self._images, name)
+        if named.is_of_patches:
+            return self._binary_or_patches(named, maps, name)
         label, prediction = maps["label"], maps["prediction"]
         void = label == void_of(self._inputs.source.classes)
-        wrong = (prediction != label) & ~void
         palette = np.array([*self._colours, VOID], np.uint8)
-        share = wrong.sum() / max(1, (~void).sum())
-        errors = np.where(wrong[..., None], WRONG, RIGHT).astype(np.uint8)
-        errors[void] = VOID
-        images = [*photo(self._images, name)]
-        images.append(painted("prediction", palette[prediction], f"Predicted classes of {name}."))
-        truth = palette[np.where(void, len(palette) - 1, label)]
-        images.append(painted("label", truth, f"Labels of {name}."))
-        images.append(painted("errors", errors, f"Errors of {name}: {share:.1%} are wrong."))
-        for uncertainty in self._uncertainties:
-            images.append(heat(uncertainty, maps[uncertainty], name))
-        for key, settings in self._settings.items():
-            if (picture := self._patches(key, settings, maps)) is not None:
-                variant = Key.parse(key).variant
-                title = "patches" if variant is None else f"patches, {variant}"
-                images.append(painted(title, picture, f"Patches of {name}: {key}."))
-        return images
+        if named.base == "prediction":
+            return painted("prediction", palette[prediction], f"Predicted classes of {name}.")
+        if named.base == "label":
+            truth = palette[np.where(void, len(palette) - 1, label)]
+            return painted("label", truth, f"Labels of {name}.")
+        if named.base == "errors":
+            wrong = (prediction != label) & ~void
+            share = wrong.sum() / max(1, (~void).sum())
+            errors = np.where(wrong[..., None], WRONG, RIGHT).astype(np.uint8)
+            errors[void] = VOID
+            return painted("errors", errors, f"Errors of {name}: {share:.1%} are wrong.")
+        values, ends = named.values(maps[named.base], prediction)
+        return heat(named.title, values, name, ends)
 
-    def _patches(self, key: str, settings: dict[str, Any], maps: Maps) -> NDArray[Any] | None:
+    def _binary_or_patches(self, named: NamedMap, maps: Maps, name: str) -> Picture:
+        """Return the patches of the first variant. Raises `UsageError` if there are none."""
+        key = next(iter(self._settings))
+        picture = self._of_patches(key, maps, name, named.base)
+        if picture is None:
+            raise UsageError(
+                f"--maps {named.name}: {key} has one threshold for each class or item, padded "
+                "borders, or --top-k above 1, for which no patches are drawn. Leave it out."
+            )
+        return picture
+
+    def _of_patches(self, key: str, maps: Maps, name: str, base: str = "") -> Picture | None:
+        """Return the patches of a variant; `base`: accurate or uncertain, white where true."""
+        colours_of = {
+            "accurate": (_WHITE, _WHITE, _BLACK, _BLACK),
+            "uncertain": (_BLACK, _WHITE, _BLACK, _WHITE),
+        }
+        binary = colours_of.get(base)
+        picture = self._patches(key, self._settings[key], maps, binary)
+        if picture is None:
+            return None
+        if binary:
+            return painted(f"{base} patches", picture, f"{base} patches of {name}, white: {key}.")
+        variant = Key.parse(key).variant
+        title = "patches" if variant is None else f"patches, {variant}"
+        return painted(title, picture, f"Patches of {name}: {key}.")
+
+    def _patches(
+        self,
+        key: str,
+        settings: dict[str, Any],
+        maps: Maps,
+        binary: Sequence[tuple[int, int, int]] | None = None,
+    ) -> NDArray[Any] | None:
         """Return each pixel in the colour of its patch; None if there is no single threshold."""
         import numpy as np
 
@@ -112,8 +192,9 @@ class Classes:
         accurate = above[settings["accuracy_op"]](accuracy, settings["accuracy_threshold"])
         uncertain = above[settings["uncertainty_op"]](table["mean"], np.float32(threshold))
         kind = np.where(table["category"] < 0, 4, 2 * ~accurate + uncertain)
-        tiles = np.array([*_PATCHES, VOID], np.uint8)[kind].reshape(rows, columns, 3)
-        picture = np.full((height, width, 3), VOID, np.uint8)
+        void = HIDDEN if binary else VOID
+        tiles = np.array([*(binary or _PATCHES), void], np.uint8)[kind].reshape(rows, columns, 3)
+        picture = np.full((height, width, 3), void, np.uint8)
         big = tiles.repeat(patches.stride, 0).repeat(patches.stride, 1)[:height, :width]
         picture[: big.shape[0], : big.shape[1]] = big
         return picture

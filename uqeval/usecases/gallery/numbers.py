@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uqeval.errors import UsageError, quoted
 from uqeval.report.page.gallery import Picture
+from uqeval.usecases.gallery.named_maps import image_of
 from uqeval.usecases.gallery.paint import HIDDEN, css, heat, photo
 
 if TYPE_CHECKING:
@@ -14,9 +17,19 @@ if TYPE_CHECKING:
 
 
 class Numbers:
-    """Pictures of predicted numbers: errors and standard deviations on one scale."""
+    """Pictures of predicted numbers: errors and standard deviations on one scale.
 
-    def __init__(self, report: Report, inputs: Inputs, images: dict[str, Path]) -> None:
+    `maps`: only these, in this order; each standard deviation then has a scale of its own. Raises
+    `UsageError` for names that are of no map.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        inputs: Inputs,
+        images: dict[str, Path],
+        maps: Sequence[str] = (),
+    ) -> None:
         self._inputs, self._images = inputs, images
         measures = [
             settings["uncertainty"]
@@ -24,6 +37,14 @@ class Numbers:
             if settings.get("uncertainty")  # sets of classes have none
         ]
         self._sigmas = list(dict.fromkeys(measures)) or ["sigma"]
+        self._maps = list(maps)
+        names = ["image", "target", "mean", "error", *self._sigmas]
+        for name in maps:
+            if name not in names:
+                raise UsageError(
+                    f"--maps {quoted(name)}: expected one of {', '.join(names)}, for a report of "
+                    "predicted numbers."
+                )
         inputs.source.want(["mean", "target", "error", *self._sigmas])
 
     @property
@@ -40,12 +61,22 @@ class Numbers:
         (maps,) = self._inputs.source.read(range(item, item + 1))
         name = self._inputs.source.names[item]
         void = maps["label"] == void_of(self._inputs.source.classes)
-        images = [*photo(self._images, name)]
         target = maps["target"][~void]
         ends = (float(target.min()), float(target.max())) if target.size else (0.0, 1.0)
-        images += [
-            heat(map_name, maps[map_name], name, ends, void) for map_name in ("target", "mean")
-        ]
-        most = [np.percentile(maps[m][~void], 98) for m in ("error", *self._sigmas) if target.size]
-        ends = (0.0, float(max(most, default=1.0)))
-        return images + [heat(m, maps[m], name, ends, void) for m in ("error", *self._sigmas)]
+        most = {
+            own: float(np.percentile(maps[own][~void], 98)) if target.size else 1.0
+            for own in ("error", *self._sigmas)
+        }
+
+        def picture(own: str) -> Picture:
+            if own == "image":
+                return image_of(self._images, name)
+            if own in ("target", "mean"):
+                return heat(own, maps[own], name, ends, void)
+            high = most[own] if self._maps else max(most.values())
+            return heat(own, maps[own], name, (0.0, high), void)
+
+        if self._maps:
+            return [picture(own) for own in self._maps]
+        names = ("target", "mean", "error", *self._sigmas)
+        return [*photo(self._images, name), *map(picture, names)]

@@ -33,20 +33,25 @@ def open_gallery(
     images: str | Path | None,
     options: InputOptions,
     model: str | None = None,
+    maps: Sequence[str] = (),
 ) -> Pictures:
     """Return the gallery of a report's items, from stores that the caller names.
 
     Paths inside a report are read out of a file and are never followed. `model`: the only one that
-    is shown, of a video's report. Raises `UsageError` where the stores are of other items or models
-    than the report, or of a kind that has no pictures.
+    is shown, of a video's report. `maps`: the pictures to show, by name. Raises `UsageError` where
+    the stores are of other items or models than the report, or of a kind that has no pictures.
     """
     from uqeval.inputs import open_inputs
 
-    return gallery_of(report, open_inputs(predictions, truth, options), images, model)
+    return gallery_of(report, open_inputs(predictions, truth, options), images, model, maps)
 
 
 def gallery_of(
-    report: Report, inputs: Inputs, images: str | Path | None = None, model: str | None = None
+    report: Report,
+    inputs: Inputs,
+    images: str | Path | None = None,
+    model: str | None = None,
+    maps: Sequence[str] = (),
 ) -> Pictures:
     """Return the gallery of a report's items from opened inputs."""
     from uqeval.usecases.gallery.classes import Classes
@@ -61,10 +66,10 @@ def gallery_of(
             f"{quoted(inputs.source.names[0])}; the report is of {len(item_names)}, the first "
             f"{quoted(item_names[0] if item_names else '-')}. Give the stores that it was made of."
         )
-    kinds: dict[str, Callable[[Report, Inputs, dict[str, Path]], Painter]]
-    kinds = {"classes": Classes, "regression": Numbers, "video": Pairs}
-    if inputs.source.kind not in kinds:
-        raise UsageError(f"--gallery shows {' and '.join(kinds)}, not {inputs.source.kind}.")
+    kinds: dict[str, Callable[[Report, Inputs, dict[str, Path], Sequence[str]], Painter]]
+    kinds = {"classes": Classes, "regression": Numbers}
+    if inputs.source.kind not in (*kinds, "video"):
+        raise UsageError(f"--gallery shows {', '.join(kinds)} and video, not {inputs.source.kind}.")
     files = files_of(images)
     if images is not None and not any(photo_of(files, name) for name in item_names):
         raise UsageError(
@@ -73,11 +78,11 @@ def gallery_of(
             "files as the items, or leave --images."
         )
     note = other_data(report.inputs, inputs.record)
-    if model is not None:
-        if inputs.source.kind != "video":
-            raise UsageError("--model is for a report of `uqeval tc`; this one is of one model.")
+    if inputs.source.kind == "video":
         return Pictures(Pairs(report, inputs, files, model), inputs, note)
-    return Pictures(kinds[inputs.source.kind](report, inputs, files), inputs, note)
+    if model is not None:
+        raise UsageError("--model is for a report of `uqeval tc`; this one is of one model.")
+    return Pictures(kinds[inputs.source.kind](report, inputs, files, maps), inputs, note)
 
 
 @dataclass(frozen=True)

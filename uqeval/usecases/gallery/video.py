@@ -35,7 +35,7 @@ class Pairs:
         self, report: Report, inputs: Inputs, images: dict[str, Path], model: str | None = None
     ) -> None:
         assert inputs.video is not None
-        self._source: VideoSource = inputs.source  # type: ignore[assignment]
+        self.source: VideoSource = inputs.source  # type: ignore[assignment]
         self._before = inputs.video.before
         # The report has the classes that occur where their number is unknown.
         rows = [
@@ -45,12 +45,12 @@ class Pairs:
         ]  # fmt: skip
         self._classes = dict(sorted((row["class"], str(row["name"])) for row in rows))
         self._void = void_of(inputs.source.classes)
-        self._palette = np.full((self._void + 1, 3), VOID, np.uint8)
+        self.palette = np.full((self._void + 1, 3), VOID, np.uint8)
         palette = colours(max(self._classes, default=0) + 1)
-        self._palette[: len(palette)] = palette
+        self.palette[: len(palette)] = palette
         positions = {name: i for i, name in enumerate(inputs.video.models)}
-        variants = [o for k, o in report.settings.items() if family_of(k) == "temporal"]
-        models = list(dict.fromkeys(str(variant["model"]) for variant in variants))
+        variants = {k: o for k, o in report.settings.items() if family_of(k) == "temporal"}
+        models = list(dict.fromkeys(str(variant["model"]) for variant in variants.values()))
         if model is not None and model not in models:
             raise UsageError(f"--model {model}: the report is of {cut(', '.join(models))}.")
         selected_models = models if model is None else [model]
@@ -63,9 +63,10 @@ class Pairs:
                 f"{cut(', '.join(positions))}, not of {cut(', '.join(missing))}. Give the "
                 f"predictions that it was made of{choose}."
             )
-        self._variants = [
-            (positions[variant["model"]], variant)
-            for variant in variants
+        #: Keys of results, with the place of their model and their settings.
+        self.variants = [
+            (key, positions[variant["model"]], variant)
+            for key, variant in variants.items()
             if variant["model"] in selected_models
         ]
 
@@ -73,7 +74,7 @@ class Pairs:
     def legend(self) -> list[tuple[str, str]]:
         """Return the colours of the classes and of changes."""
         class_colours = [
-            (css(tuple(self._palette[c].tolist())), n) for c, n in self._classes.items()
+            (css(tuple(self.palette[c].tolist())), n) for c, n in self._classes.items()
         ]
         return [
             *class_colours[:40], (css(VOID), "void, or from outside the frame"), (css(RIGHT),
@@ -83,19 +84,19 @@ class Pairs:
 
     def pictures(self, item: int) -> list[Picture]:
         """Return the pictures of one pair."""
-        pair, name = self._source.pairs[item], self._source.names[item]
-        frames = [self._source.frames.read(i) for i in (pair.before, pair.after)]
+        pair, name = self.source.pairs[item], self.source.names[item]
+        frames = [self.source.frames.read(i) for i in (pair.before, pair.after)]
         titled_frames = zip(
             ("frame t−1", "frame t"), frames, (self._before[item], name), strict=True
         )
         found = [painted(title, frame, f"Frame {of}.") for title, frame, of in titled_frames]
-        for model, settings in self._variants:
+        for _, model, settings in self.variants:
             ids = [
-                self._source.models[model].read(i, frames[1].shape[:2])
+                self.source.models[model].read(i, frames[1].shape[:2])
                 for i in (pair.before, pair.after)
             ]
             flow = self._flow(item, settings, frames)
-            group = self._group(settings)
+            group = self.group(settings)
             found += [replace(p, group=group) for p in self._compared(ids, settings, flow, name)]
         return found
 
@@ -114,9 +115,9 @@ class Pairs:
         if flow is not None:
             previous = warped(previous, flow, self._void)
         moved = "" if flow is None else ", moved by the flow"
-        yield painted(f"prediction {times[0]}{moved}", self._palette[previous],
+        yield painted(f"prediction {times[0]}{moved}", self.palette[previous],
                       f"Predicted classes of {times[0]}{moved}, {name}.")  # fmt: skip
-        yield painted(f"prediction {times[1]}", self._palette[current],
+        yield painted(f"prediction {times[1]}", self.palette[current],
                       f"Predicted classes of {times[1]}, {name}.")  # fmt: skip
         if flow is None:
             return
@@ -128,13 +129,13 @@ class Pairs:
         yield painted(f"changed: {share:.1%}", picture,
                       f"Where the two differ, {name}: {share:.1%} of the pixels.")  # fmt: skip
 
-    def _group(self, settings: dict[str, Any]) -> str:
+    def group(self, settings: dict[str, Any]) -> str:
         """Return the label of a variant: its model, its flow."""
         parts = [
             str(settings[field])
             for field in ("model", "flow")
             if field == "model"
-            or len({str(other_settings[field]) for _, other_settings in self._variants}) > 1
+            or len({str(other_settings[field]) for _, _, other_settings in self.variants}) > 1
         ]
         return ", ".join(parts)
 
@@ -149,7 +150,7 @@ class Pairs:
 
         is_backward = settings["grid"] == "previous"
         if settings["flow"] == "file":
-            stored = self._source.stored.get("flow_forward" if is_backward else "flow")
+            stored = self.source.stored.get("flow_forward" if is_backward else "flow")
             return None if stored is None else stored.read(item)
         before, after = map(grey, frames)
         estimate = Estimator(flow_method(settings["flow"], settings.get("flow_scale", 1.0)))

@@ -1,0 +1,92 @@
+"""The options of `uqeval report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uqeval.errors import UsageError
+from uqeval.inputs.options import InputOptions
+from uqeval.settings import Settings, same_option, shared_option
+
+_FIGURES, _GALLERY, _ITEMS = "Figures", "Gallery", "Figures of items"
+
+
+@dataclass(frozen=True)
+class ReportOptions(Settings):
+    """The options of `uqeval report`."""
+
+    # fmt: off
+    output: str | None = shared_option(
+        None, "Write the page to FILE; - is stdout.", flags=("-o", "--output"), metavar="FILE",
+        panel="Output", shown="the report's name with .html")
+    verdicts: str | None = shared_option(
+        None, "Show the verdicts that `uqeval gate -o FILE` wrote for the report.", metavar="FILE")
+    figures: str | None = shared_option(
+        None, "Also write the figures to this folder.", metavar="DIR", panel=_FIGURES)
+    figure_format: Sequence[str] = shared_option(
+        (), "File format of the figures. Repeat for more.", choices=("svg", "png", "pdf"),
+        list_by="repeat", panel=_FIGURES, shown="svg")
+    gallery: int = shared_option(
+        0, "Show pictures of the N worst items, and of some good ones.", metavar="N", least=0,
+        panel=_GALLERY, common=True)
+    item: Sequence[str] = shared_option(
+        (), "Also write a figure of the maps of this item to --figures. Repeat for more. With "
+        "several reports, it has the maps of each.", metavar="NAME", list_by="repeat",
+        panel=_ITEMS)
+    maps: str | None = shared_option(
+        None, "Maps to show, such as image,prediction,entropy,entropy:log,entropy:p95,"
+        "entropy:class-p95,errors,accurate,uncertain, or image,error,sigma.", metavar="A,B,…",
+        panel=_ITEMS, shown="all")
+    by: Sequence[str] = shared_option(
+        (), "Write this score of the item, such as pavpu.pavpu, beside its maps. Repeat for more. "
+        "Several reports are in the order of the first one, the best first.", metavar="FIELD",
+        list_by="repeat", panel=_ITEMS)
+    frames: int | None = shared_option(
+        None, "Video: show N frames that end at the item, and the predictions of each model.",
+        metavar="N", least=2, most=8, panel=_ITEMS, shown="3")
+    box: Sequence[str] = shared_option(
+        (), "Draw a box, in fractions of the image. Repeat for more.", metavar="Y0:Y1,X0:X1",
+        list_by="repeat", panel=_ITEMS)
+    predictions: Sequence[str] = shared_option(
+        (), "The predictions of the report. Repeat for the members of an ensemble; with several "
+        "reports, give one for each, in their order.",
+        metavar="STORE", list_by="repeat", panel=_GALLERY)
+    video: str | None = shared_option(
+        None, "The video of a `uqeval tc` report; it may contain the predictions.",
+        metavar="VIDEO", panel=_GALLERY)
+    model: str | None = shared_option(
+        None, "Show only this model of a `uqeval tc` report.", metavar="NAME", panel=_GALLERY,
+        shown="all")
+    labels: str | None = shared_option(
+        None, "Labels or target, if the store of predictions does not have them.",
+        flags=("--labels", "--target"), metavar="STORE", panel=_GALLERY)
+    images: str | None = shared_option(
+        None, "Folder of the input images, with files named as the items.", metavar="DIR",
+        panel=_GALLERY)
+    quiet: bool = shared_option(
+        False, "Print no messages.", flags=("-q", "--quiet"), panel="Output")
+    names: str | None = same_option(InputOptions, "names")
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.figure_format and self.figures is None:
+            raise UsageError(
+                "--figure-format has an effect only with --figures DIR; give that too."
+            )
+        if self.item and self.figures is None:
+            raise UsageError("--item writes a figure to a folder; give --figures DIR too.")
+        of_items = {
+            "--maps": self.maps, "--by": self.by, "--frames": self.frames, "--box": self.box,
+        }  # fmt: skip
+        without = [option for option, value in of_items.items() if value]
+        if without and not self.item:
+            raise UsageError(f"{', '.join(without)}: for the figure of an item; give --item NAME.")
+
+    @property
+    def files(self) -> list[str | None]:
+        """Return the files that are read besides the reports."""
+        return [
+            self.verdicts, self.video, self.labels, self.images, self.names, *self.predictions
+        ]  # fmt: skip

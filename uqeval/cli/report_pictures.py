@@ -1,0 +1,125 @@
+"""The pictures of `uqeval report`: the gallery of a page, and figures of chosen items."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from uqeval.cli.streams import warn
+from uqeval.errors import UsageError, number_of, quoted
+
+if TYPE_CHECKING:
+    from uqeval.cli.report_options import ReportOptions
+    from uqeval.records.report import Report
+    from uqeval.report.figures import Figure
+    from uqeval.report.figures.maps import Box
+    from uqeval.usecases.gallery.opening import Pictures
+
+#: Options of inputs that a report records and that its pictures need.
+_OF_INPUTS = (
+    "ignore_index", "classes", "class_names", "missing_chunks", "label_map", "sum_tolerance",
+    "nan_samples", "invalid", "limit", "part", "resize", "baseline_focal", "disparity",
+    "median_scaling",
+)  # fmt: skip
+_BOX = re.compile(r"([\d.]+):([\d.]+),([\d.]+):([\d.]+)")
+
+
+def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Pictures | None:
+    """Return the gallery of the page. Raises `UsageError` for incomplete options."""
+    if not settings.gallery:
+        of_pictures = (
+            settings.predictions, settings.video, settings.model, settings.labels, settings.images,
+            settings.names,
+        )  # fmt: skip
+        if any(of_pictures) and not settings.item:
+            raise UsageError(
+                "--predictions, --video, --model, --labels, --images and --names are for "
+                "--gallery N and --item NAME."
+            )
+        return None
+    if len(reports) > 1:
+        raise UsageError("--gallery takes only one report; leave out the others.")
+    (report,) = reports.values()
+    return _open(report, settings, list(settings.predictions), "--gallery")
+
+
+def item_figures(
+    reports: Mapping[str, Report], settings: ReportOptions, quiet: bool = False
+) -> list[Figure]:
+    """Return the figures of the chosen items. Raises `UsageError` for options that do not fit."""
+    if not settings.item:
+        return []
+    from uqeval.usecases.gallery.exhibits import item_figure
+
+    maps = [name.strip() for name in (settings.maps or "").split(",") if name.strip()]
+    boxes = [_box(text) for text in settings.box]
+    galleries = {}
+    for n, (name, report) in enumerate(reports.items()):
+        stores = list(settings.predictions)
+        if len(reports) > 1:
+            stores = [_nth_store(stores, n, len(reports))]
+        opened = _open(report, settings, stores, "--item", maps)
+        if opened.note:
+            warn([f"{name}: {opened.note}"], quiet)
+        galleries[name] = (report, opened)
+    return [
+        item_figure(galleries, item, settings.by, boxes, settings.frames) for item in settings.item
+    ]
+
+
+def _nth_store(stores: Sequence[str], n: int, reports: int) -> str:
+    if len(stores) != reports:
+        raise UsageError(
+            f"--item with {number_of(reports, 'report')} needs --predictions once for each, in "
+            f"their order; found {len(stores)}."
+        )
+    return stores[n]
+
+
+def _box(text: str) -> Box:
+    """Return y0, y1, x0, x1 of `0.2:0.6,0.1:0.4`. Raises `UsageError`."""
+    match = _BOX.fullmatch(text)
+    try:
+        y0, y1, x0, x1 = (float(end) for end in match.groups()) if match else (0.0,) * 4
+    except ValueError:
+        y0 = y1 = x0 = x1 = 0.0
+    if not (0 <= y0 < y1 <= 1 and 0 <= x0 < x1 <= 1):
+        raise UsageError(
+            f"--box {quoted(text)}: expected fractions of height and width, such as "
+            "0.2:0.6,0.1:0.4."
+        )
+    return y0, y1, x0, x1
+
+
+def _open(
+    report: Report,
+    settings: ReportOptions,
+    predictions: Sequence[str],
+    option: str,
+    maps: Sequence[str] = (),
+) -> Pictures:
+    """Return the pictures of a report from its stores. Raises `UsageError` if some are missing."""
+    video, model = settings.video, settings.model
+    if "video" in (report.inputs.get("options") or {}) and video is None:
+        raise UsageError(
+            f"{option} shows frames; give --video VIDEO (and --predictions STORE) of the report. "
+            "The paths that a report holds are not followed."
+        )
+    if video is None and not predictions:
+        raise UsageError(
+            f"{option} shows pixels; give --predictions STORE (and --labels STORE) of the report. "
+            "The paths that a report holds are not followed."
+        )
+    if model is not None and video is None:
+        raise UsageError("--model is one of a report of uqeval tc; give its --video VIDEO too.")
+    if video is not None and maps:
+        raise UsageError("--maps is for reports of single images; a video shows its frames.")
+    from uqeval.usecases.gallery import open_gallery
+    from uqeval.usecases.plans import input_options
+
+    of_run = report.inputs.get("options") or {}
+    recorded = {name: of_run[name] for name in _OF_INPUTS if of_run.get(name) is not None}
+    options = input_options(recorded | {"names": settings.names, "video": video})
+    stores = list(predictions) or None
+    return open_gallery(report, stores, settings.labels, settings.images, options, model, maps)

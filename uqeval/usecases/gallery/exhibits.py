@@ -1,0 +1,100 @@
+"""Figures of chosen items: maps of one model or of several, with the scores of the item."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from uqeval.errors import UsageError, cut, quoted
+from uqeval.glossary import label_of
+from uqeval.report.figures.curves import format_number
+from uqeval.report.figures.maps import Box, Strip, figure
+from uqeval.usecases.gallery.film import film
+from uqeval.usecases.gallery.video import Pairs
+from uqeval.usecases.select import is_lower_better, score_of_items
+
+if TYPE_CHECKING:
+    from uqeval.records.report import Report
+    from uqeval.report.figures.contract import Figure
+    from uqeval.usecases.gallery.opening import Pictures
+
+#: Pictures that all models share; they are shown once.
+_SHARED = ("image", "label", "target")
+
+
+def item_figure(
+    galleries: Mapping[str, tuple[Report, Pictures]],
+    item: str,
+    by: Sequence[str] = (),
+    boxes: Sequence[Box] = (),
+    frames: int | None = None,
+) -> Figure:
+    """Return the figure of an item, with the maps of all galleries.
+
+    `galleries`: reports and their pictures, by the name of a model. `by`: scores of the item, such
+    as `nmerci.nmerci`, to write beside each model; the models are in the order of the first one,
+    the best first. `boxes`: rectangles to draw. `frames`: how many frames of a video to show, which
+    end at the item (3 by default). Raises `UsageError` for an unknown item or score.
+    """
+    first_report, first_gallery = next(iter(galleries.values()))
+    if isinstance(first_gallery.painter, Pairs):
+        place = place_of(first_report, item)
+        strips = film(first_gallery.painter, first_report, place, frames or 3)
+        return figure(file_name(item), item, strips, boxes)
+    if frames is not None:
+        raise UsageError("--frames is for the report of a video (uqeval tc); leave it out.")
+    strips, values = [], []
+    shared: list[Strip] = []
+    for name, (report, gallery) in galleries.items():
+        place = place_of(report, item)
+        scores = [_score(report, place, field) for field in by]
+        pictures = gallery.pictures(place)
+        common = [p for p in pictures if len(galleries) > 1 and p.title.split(",")[0] in _SHARED]
+        shared = shared or [Strip("", common)][: len(common)]
+        rest = [picture for picture in pictures if picture not in common]
+        words = ", ".join(
+            f"{label_of(*field.rsplit('.', 1))} {format_number(value)}"
+            for field, value in zip(by, scores, strict=True)
+        )
+        head = ": ".join([part for part in (name if len(galleries) > 1 else "", words) if part])
+        for group, own in groupby(rest, lambda picture: picture.group):
+            title = " · ".join(part for part in (head, group) if part)
+            strips.append(Strip(title, list(own)))
+            values.append(_rank(report, by, scores))
+    order = sorted(range(len(strips)), key=lambda i: values[i])
+    every = [*shared, *(strips[i] for i in order)]
+    return figure(file_name(item), item, [strip for strip in every if strip.pictures], boxes)
+
+
+def place_of(report: Report, item: str) -> int:
+    """Return the place of an item in a report. Raises `UsageError` if it has none of this name."""
+    names = [str(own["name"]) for own in report.items]
+    if item not in names:
+        raise UsageError(
+            f"--item {quoted(item)}: the report has no item of this name; its items are "
+            f"{cut(', '.join(names))}."
+        )
+    return names.index(item)
+
+
+def file_name(item: str) -> str:
+    """Return the name of the file of an item's figure, without its ending."""
+    return f"item-{re.sub(r'[^A-Za-z0-9._-]+', '-', item)}"
+
+
+def _score(report: Report, place: int, field: str) -> float | None:
+    """Return a score of an item. Raises `UsageError` if no item has it."""
+    key, name = score_of_items(report, field)
+    value: float | None = (report.items[place].get(key) or {}).get(name)
+    return value
+
+
+def _rank(report: Report, by: Sequence[str], scores: Sequence[float | None]) -> float:
+    """Return a number that is lower for a better first score."""
+    if not scores:
+        return 0.0
+    if scores[0] is None:
+        return float("inf")
+    return scores[0] if is_lower_better(report, by[0]) else -scores[0]
