@@ -13,7 +13,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from uqeval.errors import UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._rank_bins import RankBins
 from uqeval.metrics.failure import Failure
+from uqeval.metrics.failure_curve import put_curve
 from uqeval.metrics.failure_scores import AREAS, best_aurc, harmonic
 from uqeval.metrics.failure_settings import FailureSettings
 
@@ -247,3 +249,28 @@ def test_bases_that_cannot_be() -> None:
     for base in (1, 0, "pi", math.inf):
         with pytest.raises(UsageError, match="--log-base"):
             FailureSettings(log_base=base)
+
+
+def test_the_curve_has_exact_cuts_and_a_bound() -> None:
+    """Points are cuts of the plain oracle; others lie within `bound` of the line."""
+    items = [item(seed, kind=kind) for seed, kind in enumerate(["any", "few", "any"])]
+    curve = results(items)["curve"]
+    u, wrong = arrays(items)
+    order = np.argsort(u, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(u[order]) > 0, True))
+    coverage = (ends + 1) / len(u)
+    risk = np.cumsum(wrong[order])[ends] / (ends + 1)
+    assert curve["points"] == len(ends) > 400 >= len(curve["risk"])
+    at = np.searchsorted(coverage, np.array(curve["coverage"]) - 1e-12)
+    assert coverage[at] == pytest.approx(curve["coverage"], rel=1e-12)
+    assert risk[at] == pytest.approx(curve["risk"], rel=1e-12)
+    assert (curve["coverage"][-1], curve["risk"][-1]) == (1.0, wrong.mean())
+    line = np.interp(coverage, curve["coverage"], curve["risk"])
+    assert abs(risk - line).max() == pytest.approx(curve["bound"], rel=1e-9)
+    assert curve["bound"] < 0.02
+
+
+def test_the_curve_needs_pixels() -> None:
+    record: dict[str, Any] = {}
+    put_curve(record, RankBins.nothing(), "all are void")
+    assert record == {"curve": None, "curve_reason": "all are void"}

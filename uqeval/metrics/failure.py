@@ -23,6 +23,7 @@ from uqeval.metrics._family import Family, variants
 from uqeval.metrics._items import once_for_equal_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
+from uqeval.metrics.failure_curve import put_curve
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.failure_tables import DISPLAY
@@ -133,6 +134,7 @@ class Failure(Evaluation[FailureSettings]):
             rank_bins, empty = exact[None], RankBins.nothing()
             ranked = failure_scores.scores(rank_bins)
             class_results = [failure_scores.scores(exact.get(c, empty)) for c in range(len(names))]
+        put_curve(ranked, rank_bins, failure_scores.BY_FIELD["aurc"].undefined)
         if undetected is None:
             counts = {"pixels": rank_bins.total, "errors": int(rank_bins.errors.sum())}
             return {"uncertainty": self.settings.uncertainty} | counts | ranked

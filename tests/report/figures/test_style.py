@@ -11,7 +11,9 @@ import pytest
 from family_reports import of_classes
 
 from uqeval.errors import OutputError
-from uqeval.report.figures import FORMATS, write_figures
+from uqeval.report.figures import FORMATS, figures_of, write_figures
+from uqeval.report.figures.style import inline_svg
+from uqeval.report.tables.table import format_number
 
 BEGINS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 
@@ -48,3 +50,28 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
 def test_svg_files_hold_no_address(tmp_path: Path) -> None:
     for path in write_figures({"r": of_classes(family="pavpu")}, tmp_path, "svg"):
         assert not re.findall(r'href="(?!#)', path.read_text("utf-8"))
+
+
+def test_curves_show_their_values_under_the_pointer(tmp_path: Path) -> None:
+    """On a page; a file has no invisible marks."""
+    report = of_classes(family="failure")
+    figures = {one.name: one for own in figures_of({"r": report}).values() for one in own}
+    svg = inline_svg(figures["risk-coverage"])
+    marks = re.findall(r'<circle class="hover"[^>]*><title>(.*?)</title></circle>', svg)
+    curve = report.results["failure"]["curve"]
+    assert 10 < len(marks) <= 42
+    risk = format_number(curve["risk"][-1])
+    assert marks[-1] == f"failure: risk {risk} at coverage 1.0000"
+    assert "hover:" not in svg and 'stroke-opacity: 0"' not in svg
+    write_figures({"r": report}, tmp_path, "svg")
+    assert "hover" not in (tmp_path / "risk-coverage.svg").read_text("utf-8")
+
+
+def test_an_earlier_report_has_points_without_a_curve() -> None:
+    report = of_classes(family="failure").model_copy(deep=True)
+    del report.results["failure"]["curve"]
+    (figure,) = [
+        one for own in figures_of({"r": report}).values() for one in own
+        if one.name == "risk-coverage"
+    ]  # fmt: skip
+    assert "only a guide" in figure.caption and "<svg" in inline_svg(figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,29 @@ def reference(axes: Axes, y: float, text: str, colour: str = style.SOFT) -> None
         text, (1, y), xycoords=("axes fraction", "data"), xytext=(-2, 3),
         textcoords="offset points", ha="right", va="bottom", fontsize=7.5, color=colour,
     )  # fmt: skip
+
+
+#: Places of a curve that show their values under the pointer.
+HOVERED = 40
+
+
+def hover(axes: Axes, x: Sequence[float], y: Sequence[float], name: str, words: str) -> None:
+    """Show the values of a curve under the pointer, at about `HOVERED` places along x.
+
+    `words` names both values: `coverage {}, risk {}`.
+    """
+    from uqeval.report.tables.table import format_number as rounded
+
+    if not getattr(axes.get_figure(), "on_page", False) or not len(x):
+        return
+    width = (x[-1] - x[0]) / HOVERED
+    last = -math.inf
+    for i, (place, value) in enumerate(zip(x, y, strict=True)):
+        if not math.isfinite(value) or (place < last + width and i < len(x) - 1):
+            continue
+        last = place
+        text = f"{name}: {words.format(rounded(place), rounded(value))}"
+        style.hovered(axes, place, value, text)
 
 
 def counts(axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""Failure detection: the risk that is left at the coverages of the report."""
+"""Failure detection: the risk that is left at each coverage."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import format_number, reference
+from uqeval.report.figures.curves import format_number, hover, reference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+_WORDS = "risk {1} at coverage {0}"
+
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Yield risk over coverage at the points that a report holds."""
+    """Yield risk over coverage, and the points that the report names."""
     plotted = [line for line in lines if len(points(line.record)) > 1]
     if not plotted:
         return
@@ -28,10 +30,17 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         "Risk over coverage",
         f"Share of wrong pixels among the most certain ones. {summary}.",
         "Keeping only the most certain pixels (coverage) leaves so many wrong ones (risk). "
-        "The points are those of the report; lines between them are only a guide.",
+        + _caption(plotted),
         (6.6, 4.0),
         lambda canvas: _draw(canvas, plotted),
     )
+
+
+def _caption(lines: Sequence[Line]) -> str:
+    bounds = [line.record["curve"]["bound"] for line in lines if line.record.get("curve")]
+    if len(bounds) < len(lines):  # reports of earlier versions have points alone
+        return "The points are those of the report; lines between them are only a guide."
+    return f"No cut between the points of a line is farther than {max(bounds):.1g} from it."
 
 
 def points(record: dict[str, Any]) -> list[tuple[float, float]]:
@@ -54,20 +63,21 @@ def points(record: dict[str, Any]) -> list[tuple[float, float]]:
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
     for i, line in enumerate(lines):
+        look: dict[str, Any] = {"color": style.colour(i), "linewidth": 1.4, "label": line.label}
+        if curve := line.record.get("curve"):
+            axes.plot(curve["coverage"], curve["risk"], style.dashes(i), **look)
+            hover(axes, curve["coverage"], curve["risk"], line.label, _WORDS)
+            look = {"color": style.colour(i), "linewidth": 0}
         x, y = zip(*points(line.record), strict=True)
-        axes.plot(
-            x, y, f"o{style.dashes(i)}", color=style.colour(i), linewidth=1.2, markersize=5,
-            label=line.label,
-        )  # fmt: skip
+        axes.plot(x, y, f"o{style.dashes(i)}", markersize=5, **look)
         for coverage, risk in zip(x, y, strict=True):
             (mark,) = axes.plot([coverage], [risk], "o", color=style.colour(i), markersize=5)
-            style.titled(mark, f"{line.label}: risk {risk:.4g} at coverage {coverage:.4g}")
+            style.titled(mark, f"{line.label}: {_WORDS.format(f'{coverage:.4g}', f'{risk:.4g}')}")
     rates = {line.record["errors"] / line.record["pixels"] for line in lines}
     if len(rates) == 1:
         reference(axes, rates.pop(), "kept at random")
     axes.set_xlabel("coverage (fraction of pixels kept)")
     axes.set_ylabel("risk (fraction of them wrong)")
-    axes.set_ylim(bottom=0)
     axes.margins(y=0.12)
     axes.set_ylim(bottom=0)
     style.legend(canvas, axes)

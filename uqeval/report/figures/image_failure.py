@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.keys import Key
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import format_number, reference
+from uqeval.report.figures.curves import format_number, hover, reference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -61,6 +61,10 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
         axes.plot(
             curve["coverage"], curve["risk"], f"{marker}{style.dashes(i)}",
             color=style.colour(i), linewidth=1.2, markersize=3.5, label=_label(line, lines),
+        )  # fmt: skip
+        hover(
+            axes, curve["coverage"], curve["risk"], _label(line, lines),
+            "mean risk {1} at coverage {0}",
         )  # fmt: skip
     means = {line.record["mean_risk"] for line in lines}
     if len(means) == 1:

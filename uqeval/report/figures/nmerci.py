@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import counts, format_number, numbers, reference
+from uqeval.report.figures.curves import counts, format_number, hover, numbers, reference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +30,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             "n-MeRCI over α",
             f"n-MeRCI over the percentile α. {summary}.",
             "0: an uncertainty equal to the error; 1: one that is constant; above 1 it is worse "
-            "than a constant. Dot: the α in use. Gaps: undefined there; far "
-            "greater values are cut off.",
+            "than a constant. Dot: the α in use. Gaps: undefined there. Far greater values have a "
+            "logarithmic scale, above the line.",
             (6.6, 3.6),
             lambda canvas: _over_alpha(canvas, plotted),
         )
@@ -65,17 +66,44 @@ def _over_alpha(canvas: Canvas, lines: Sequence[Line]) -> None:
             color=style.colour(i),
             label=line.label,
         )
+        hover(
+            axes, r["curve"]["alpha"], numbers(r["curve"]["nmerci"]), line.label,
+            "n-MeRCI {1} at α = {0}",
+        )  # fmt: skip
         values += [v for v in r["curve"]["nmerci"] if v is not None]
         if r["nmerci"] is not None:
             top = max(top, 1.5 * r["nmerci"])
             axes.plot([r["alpha"]], [r["nmerci"]], "o", color=style.colour(i), markersize=6)
     _ideals(axes)
     if values and max(values) > top:
-        axes.set_ylim(min(-0.1, *values), top)
-    axes.set_xlim(0, 101)
+        _logarithmic_above(axes, top, values)
+    defined = [
+        alpha
+        for line in lines
+        for alpha, value in zip(*line.record["curve"].values(), strict=True)
+        if value is not None
+    ]
+    axes.set_xlim(max(min(defined, default=2) - 2, 0), 101)
     axes.set_xlabel("α (percentile)")
     axes.set_ylabel("n-MeRCI")
     style.legend(canvas, axes)
+
+
+def _logarithmic_above(axes: Axes, top: float, values: Sequence[float]) -> None:
+    """Set an axis that is linear up to `top`, on two thirds of its height, and then logarithmic."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+
+    greatest = max(values)
+    decades = math.log10(greatest / top)
+    axes.set_yscale("symlog", linthresh=top, linscale=2 * max(decades, 0.3))
+    axes.set_ylim(min(-0.1, *values), greatest * 1.1)
+    ticks = [t for t in MaxNLocator(4).tick_values(0, top) if 0 <= t <= top]
+    first = math.ceil(math.log10(top))
+    above = [10.0**k for k in range(first, math.floor(math.log10(greatest)) + 1)]
+    axes.yaxis.set_major_locator(FixedLocator([*ticks, *(t for t in above if t > 1.2 * top)]))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.axhline(top, color=style.SOFT, linewidth=0.8, linestyle=":")
 
 
 def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import format_number, fractions, numbers, reference
+from uqeval.report.figures.curves import format_number, fractions, hover, numbers, reference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,6 +78,7 @@ def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label:
             record = line.record[curve]
             x, y = record[over], numbers(record[field])
             panel.plot(x, y, style.dashes(i), color=style.colour(i), label=line.label)
+            hover(panel, x, y, line.label, f"{title} {{1}} at {{0}}")
             if field == "pavpu" and "pavpu_chance" in record:
                 panel.plot(
                     x,

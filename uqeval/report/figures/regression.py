@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import fractions, numbers, scores
+from uqeval.report.figures.curves import fractions, hover, numbers, scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -47,6 +47,7 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
                     label="over-confident" if below else "under-confident",
                 )  # fmt: skip
         axes.plot(p, observed, style.dashes(i), color=style.colour(i), label=line.label)
+        hover(axes, p, observed, line.label, "observed {1} at nominal {0}")
     fractions(axes, x=True)
     axes.set_aspect("equal")
     axes.set_xlabel("nominal coverage p")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import counts, fractions, scores
+from uqeval.report.figures.curves import counts, format_number, fractions, scores
 from uqeval.report.page.items_behind_cell import anchor
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
             f"o{style.dashes(i)}", color=style.colour(i), markersize=4, linewidth=1.4,
             label=line.label,
         )  # fmt: skip
+        if len(lines) > 1:  # bins of a single line are links with their values
+            _titles(upper, line, occupied)
         lower.stairs(
             r["count"], [*r["lower"], r["upper"][-1]], color=style.colour(i),
             fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0, linewidth=1.4,
@@ -63,6 +65,15 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
         counts(lower)
     lower.set_xlabel("confidence")
     style.legend(canvas, upper)
+
+
+def _titles(axes: Axes, line: Line, occupied: Sequence[int]) -> None:
+    """Show accuracy, confidence and pixels of each bin under the pointer."""
+    r = line.record["reliability"]
+    for j in occupied:
+        x, y = r["confidence"][j], r["accuracy"][j]
+        text = f"accuracy {format_number(y)} at confidence {format_number(x)}"
+        style.hovered(axes, x, y, f"{line.label}: {text}, {r['count'][j]:,} pixels")
 
 
 def _bars(axes: Axes, line: Line) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import numbers, reference, scores
+from uqeval.report.figures.curves import hover, numbers, reference, scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -24,14 +24,15 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         "Sparsification",
         f"Error of the pixels that are left over the fraction removed. {summary}.",
         "Most uncertain pixels are removed first; the oracle (dashed) removes the most wrong "
-        "first. The area between both, shaded, is the AUSE.",
-        (6.6, 4.2),
+        "first. The lower panel is the distance between both, the sparsification error; the area "
+        "under it is the AUSE.",
+        (6.6, 5.6),
         lambda canvas: _draw(canvas, plotted),
     )
 
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
-    axes = canvas.subplots()
+    axes, lower = canvas.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     oracles = {tuple(numbers(line.record["oracle"])) for line in lines}
     for i, line in enumerate(lines):
         r, colour = line.record, style.colour(i)
@@ -43,12 +44,19 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
             axes.plot(x, oracle, linestyle=(0, (4, 2)), linewidth=1.3, color=same, label=name)
         if len(lines) <= 3:
             axes.fill_between(x, oracle, curve, color=colour, alpha=0.13, linewidth=0)
+        error = [a - b for a, b in zip(curve, oracle, strict=True)]
+        lower.plot(x, error, style.dashes(i), color=colour)
+        hover(axes, x, curve, line.label, "error {1} at {0} removed")
+        hover(lower, x, error, line.label, "{1} above the oracle at {0} removed")
     normalised = all(line.record["curve"][0] == 1 for line in lines)
     if normalised:
         reference(axes, 1.0, "removed at random")
     axes.set_xlim(-0.01, 1.01)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("fraction of pixels removed")
+    lower.set_xlabel("fraction of pixels removed")
+    lower.set_ylabel("above the oracle")
+    lower.set_ylim(bottom=min(0.0, lower.get_ylim()[0]))
+    canvas.align_ylabels()
     errors = ", ".join(dict.fromkeys(str(line.record["error"]) for line in lines))
     axes.set_ylabel(f"error left ({errors}{', of all = 1' if normalised else ''})")
     style.legend(canvas, axes)

@@ -73,14 +73,22 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-#: Begins the address of a mark that is no link but has a text to show under the pointer.
-_TITLE = "title:"
+#: Begins the address of a mark that is no link but has a text to show under the pointer; of one
+#: that is invisible besides.
+_TITLE, _HOVER = "title:", "hover:"
 
 
 def titled(mark: Artist, text: str) -> None:
     """Show a text under the pointer at this mark, on a page; files have no such texts."""
     if getattr(mark.get_figure(), "on_page", False):
         mark.set_url(_TITLE + quote(printable(text)))
+
+
+def hovered(axes: Axes, x: float, y: float, text: str) -> None:
+    """Show a text under the pointer at a place, on a page."""
+    if getattr(axes.get_figure(), "on_page", False):
+        (mark,) = axes.plot([x], [y], "o", markersize=7, alpha=0.0, label="_")
+        mark.set_url(_HOVER + quote(printable(text)))
 
 
 def render(figure: Figure, form: str, on_page: bool = False) -> bytes:
@@ -139,6 +147,17 @@ def inline_svg(
     text = re.sub(
         rf'<a xlink:href="{_TITLE}([^"]*)"[^>]*>(.*?)</a>',
         lambda found: f"<g><title>{html.escape(unquote(found[1]))}</title>{found[2]}</g>",
+        text,
+        flags=re.DOTALL,
+    )
+    text = re.sub(
+        r"(?:<defs>\s*<path [^>]*/>\s*</defs>\s*)?<g clip-path=[^>]*>\s*"
+        rf'<a xlink:href="{_HOVER}([^"]*)"[^>]*>.*?<use [^>]*x="([^"]*)" y="([^"]*)".*?</a>\s*</g>',
+        lambda found: (
+            f'<circle class="hover" cx="{float(found[2]):.1f}" '
+            f'cy="{float(found[3]):.1f}" r="4"><title>{html.escape(unquote(found[1]))}</title>'
+            "</circle>"
+        ),
         text,
         flags=re.DOTALL,
     )
