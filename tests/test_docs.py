@@ -35,11 +35,13 @@ PAGES = (
     "docs/states.md",
     "docs/development.md",
 )
-#: Short pages, whose commands run together in one folder.
+#: Short pages, whose commands run together in one folder; those of `dump.md` run in
+#: tests/cli/test_recipes.py, on the files of its frameworks.
 SHORT_PAGES = sorted(
     page.relative_to(ROOT).as_posix()
     for folder in ("concepts", "guides")
     for page in (ROOT / "docs" / folder).glob("*.md")
+    if page.name != "dump.md"
 )
 BLOCK = re.compile(r"^```(sh|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: `.ci/run` does it, in environments of its own: an installation, and what follows it in the line.

@@ -5,18 +5,32 @@ Parts that need a large package are run by hand; here their files are written as
 
 from __future__ import annotations
 
+import gzip
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from command import run_well
+from naive_nifti import nifti
 from PIL import Image
 
-PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text("utf-8")
-RECIPES = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+from uqeval import PredictionWriter
+from uqeval.stores.store import open_store
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [(DOCS / page).read_text("utf-8") for page in ("guides/dump.md", "recipes.md")]
+RECIPES = {
+    title: text
+    for page in PAGES
+    for title, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    if "```sh\n" in text
+}
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 C, H, W, N = 5, 64, 96, 3
@@ -36,16 +50,38 @@ def images(
         np.save(Path(folder) / inner / f"img_{i}.npy", value(rng))
 
 
-def cases() -> None:
+def samples_of_images() -> None:
+    """Write the store of the script of torchvision."""
     rng = np.random.default_rng(0)
-    for folder in ("nnunet", "truth"):
+    names = [f"img_{i}" for i in range(N)]
+    with PredictionWriter("preds.zarr", names=names, samples=8, classes=C, size=(H, W)) as writer:
+        for name in names:
+            writer.add(name, softmax(rng, 8))
+
+
+def cityscapes() -> None:
+    """Write the logits of mmsegmentation, and labels with the names of Cityscapes."""
+    rng = np.random.default_rng(0)
+    for i in range(N):
+        for folder in ("logits/city", "labels/city"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        np.save(f"logits/city/img_{i}_leftImg8bit.npy", logits(rng))
+        label = Path(f"labels/img_{i}.png")
+        label.rename(f"labels/city/img_{i}_gtFine_labelTrainIds.png")
+
+
+def cases() -> None:
+    """Write what nnU-Net predicts for two volumes, and their labels."""
+    rng = np.random.default_rng(0)
+    for folder in ("nnunet", "labelsTs"):
         Path(folder).mkdir()
     for name in ("case_001", "case_002"):
         volume = np.moveaxis(rng.dirichlet(np.ones(C), (2, 24, 32)), -1, 0).astype("f4")
         np.savez_compressed(f"nnunet/{name}.npz", probabilities=volume)
         for end in (".pkl", ".nii.gz"):
             Path(f"nnunet/{name}{end}").write_bytes(b"\x80\x04.")
-        np.save(f"truth/{name}.npy", rng.integers(0, C, (2, 24, 32)).astype("u1"))
+        ids = rng.integers(0, C, (2, 24, 32)).astype("u1")
+        Path(f"labelsTs/{name}.nii.gz").write_bytes(gzip.compress(nifti(ids)))
     for file in ("dataset.json", "plans.json", "predict_from_raw_data_args.json"):
         Path("nnunet", file).write_text("{}")
 
@@ -56,9 +92,9 @@ def logits(rng: np.random.Generator) -> np.ndarray:
 
 #: What the parts that need a large package leave.
 LAYOUTS: dict[str, Callable[[], None]] = {
-    "torchvision": lambda: images("torchvision", softmax),
-    "Hugging Face": lambda: images("huggingface", logits),
-    "mmsegmentation": lambda: images("mmseg", logits, "city"),
+    "torchvision": samples_of_images,
+    "Hugging Face": lambda: images("logits", logits),
+    "mmsegmentation": cityscapes,
     "nnU-Net": cases,
     "Lightning and DDP": lambda: images("ddp", softmax),
     "JAX": lambda: images("jax_mc", lambda rng: softmax(rng, 4)),
@@ -77,12 +113,15 @@ def test_a_recipe_runs(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         depth = rng.integers(0, 60 * 256, (H, W)).astype(np.uint16)
         Image.fromarray(depth).save(f"groundtruth/{i:010d}.png")
     ran = 0
+    if recipe == "nnU-Net":
+        LAYOUTS[recipe]()
     for kind, block in BLOCK.findall(RECIPES[recipe]):
         if kind == "sh":
             for line in block.splitlines():
                 program, *arguments = shlex.split(line)
                 assert program == "uqeval"
-                assert run_well(*arguments, "-o", "r.json").stdout
+                output = () if "-o" in arguments else ("-o", "r.json")
+                assert run_well(*arguments, *output).stdout
                 ran += 1
         elif block.startswith("# needs "):
             compile(block, "<recipe>", "exec")
@@ -97,3 +136,84 @@ def test_a_recipe_runs(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_all_recipes_that_are_asked_for_are_there() -> None:
     assert set(LAYOUTS) < set(RECIPES)
     assert {"Plain NumPy, without files", "HDF5", "KITTI"} < set(RECIPES)
+
+
+def module(name: str, **contents: Any) -> dict[str, ModuleType]:
+    """Return a module, and those that it lies in, that have only `contents`."""
+    parts = name.split(".")
+    modules = {".".join(parts[: i + 1]): ModuleType(part) for i, part in enumerate(parts)}
+    vars(modules[name]).update(contents)
+    return modules
+
+
+def stand_ins(torch: Any) -> dict[str, dict[str, ModuleType]]:
+    """Return small networks in place of the libraries, by the heading of their script."""
+
+    class Net(torch.nn.Module):
+        config = SimpleNamespace(id2label={i: f"class {i}" for i in range(C)})
+
+        def __init__(self, stride: int, wrap: Callable[[Any], Any]) -> None:
+            super().__init__()
+            conv = torch.nn.Conv2d(3, C, 3, padding=1, stride=stride)
+            self.layers, self.wrap = torch.nn.Sequential(torch.nn.Dropout(0.5), conv), wrap
+
+        def forward(self, pixel_values: Any) -> Any:
+            return self.wrap(self.layers(pixel_values))
+
+    def tensor(image: Image.Image) -> Any:
+        return torch.from_numpy(np.asarray(image).astype("f4") / 255).permute(2, 0, 1)
+
+    def inference_model(model: Any, path: str) -> Any:
+        with torch.no_grad():
+            found = model(tensor(Image.open(path).convert("RGB"))[None])[0]
+        return SimpleNamespace(seg_logits=SimpleNamespace(data=found))
+
+    def hub(made: Callable[[], Any]) -> Any:
+        return SimpleNamespace(from_pretrained=lambda name: made())
+
+    return {
+        "torchvision": module(
+            "torchvision.models.segmentation",
+            lraspp_mobilenet_v3_large=lambda num_classes: Net(1, lambda out: {"out": out}),
+        )
+        | module("torchvision.transforms.functional", to_tensor=tensor),
+        "Hugging Face": module(
+            "transformers",
+            AutoImageProcessor=hub(
+                lambda: lambda image, return_tensors: {"pixel_values": tensor(image)[None]}
+            ),
+            AutoModelForSemanticSegmentation=hub(
+                lambda: Net(4, lambda out: SimpleNamespace(logits=out))
+            ),
+        ),
+        "mmsegmentation": module(
+            "mmseg.apis",
+            init_model=lambda *files, device: Net(1, lambda out: out),
+            inference_model=inference_model,
+        ),
+    }
+
+
+@pytest.mark.parametrize("recipe", ["torchvision", "Hugging Face", "mmsegmentation"])
+def test_a_script_of_the_guide_runs(
+    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it, with PyTorch; its framework is a small network that answers alike."""
+    torch = pytest.importorskip("torch", reason="the scripts need PyTorch")
+    monkeypatch.chdir(tmp_path)
+    Path("images").mkdir()
+    for i in range(2):
+        image = np.random.default_rng(i).integers(0, 256, (12, 16, 3)).astype(np.uint8)
+        Image.fromarray(image).save(f"images/img_{i}.png")
+    for name, found in stand_ins(torch)[recipe].items():
+        monkeypatch.setitem(sys.modules, name, found)
+    script = next(block for kind, block in BLOCK.findall(RECIPES[recipe]) if kind == "python")
+    exec(compile(script, "<guide>", "exec"), {})
+    written = "preds.zarr" if recipe == "torchvision" else "logits"
+    store = open_store(written, role="predictions", kind=None if "zarr" in written else "logits")
+    (values,) = store.arrays.values()
+    assert store.names == ("img_0", "img_1")
+    first = values[0].array.read(tuple(map(slice, values[0].array.shape)))
+    assert first.shape[-2:] == (12, 16)
+    if recipe == "torchvision":  # the samples differ: dropout was on
+        assert np.ptp(first[0].astype("f4"), axis=0).max() > 0.01

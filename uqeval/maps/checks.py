@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError
 
+LOGITS = "If these are logits, add --kind logits, or call the array `logits`."
+
 
 @dataclass(frozen=True)
 class SumCheck:
@@ -63,7 +65,7 @@ class SumCheck:
                 span = f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "none finite"
                 hint = "A probability is finite and not negative: write the sample again."
                 if problem == "negative":
-                    hint = "If these are logits, store them as `logits`."
+                    hint = LOGITS
                 raise DataError(
                     f"{self.where}: {int(bad.sum())} of {bad.size} probabilities from "
                     f"{self._pixel_name(start)} on are {problem}, first in sample {t0 + t}, class "
@@ -83,7 +85,7 @@ class SumCheck:
         if not p.any():
             hint = "All are 0: a chunk that was never written reads as zeros."
         elif p.max() > 1.0 + self.tolerance:
-            hint = "There are values above 1: if these are logits, store them as `logits`."
+            hint = f"There are values above 1. {LOGITS}"
         else:
             hint = (
                 "Check the order of axes (dimension_names say it) and that the softmax ran over "

@@ -32,7 +32,12 @@ def check_size(
     """
     if found == size:
         return
-    hint = "Resize labels by nearest neighbour."
+    hint = "Resize the labels by nearest neighbour."
+    if found > size and found[0] * size[1] == found[1] * size[0]:
+        hint = (
+            "Enlarge the logits to the size of the labels before you save them: torch.nn.functional"
+            f'.interpolate(logits, size={found}, mode="bilinear").'
+        )
     if found == (classes, size[0]):
         hint = "The predictions look stored with the class axis last: say so in dimension_names."
     elif size == (1, 1):

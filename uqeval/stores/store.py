@@ -37,11 +37,15 @@ FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (lambda path: Path(path).is_dir(), "files.folder_store.FolderStore"),
     (lambda path: path.endswith(".npy") and Path(path).exists(), "files.numpy_store.NpyStore"),
     (lambda path: path.endswith(".npz") and Path(path).exists(), "files.numpy_store.NpzStore"),
+    (
+        lambda path: path.endswith((".nii", ".nii.gz")) and Path(path).exists(),
+        "files.nifti.NiftiStore",
+    ),
 )
 
 EXPECTED = (
     "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one an item), a "
-    "folder of label PNGs, or an HDF5 file (file.h5::/path)"
+    "folder of label PNGs or NIfTI files, or an HDF5 file (file.h5::/path)"
 )
 
 

@@ -192,7 +192,7 @@ def test_a_folder_of_more_files_than_may_be_open(tmp_path: Path) -> None:
         ({"a.npy": np.ones((4, 5, 2))}, {"axes": "NCHW"}, "axes 'NCHW' are 4, but"),
         ({"mean/a.npy": np.ones((4, 5)), "std/b.npy": np.ones((4, 5))}, {}, "only 1 of 2 items"),
         ({"a.pt": None}, {}, r"1 \.pt.*unpickling runs code.*torch\.load\('.*a\.pt'.*numpy\(\)"),
-        ({"a.nii.gz": None}, {}, r"SimpleITK\.ReadImage\('.*a\.nii\.gz'\).*"),
+        ({"a.mha": None}, {}, r"SimpleITK\.ReadImage\('.*a\.mha'\).*"),
         ({"a.pkl": None, "b.pkl": None}, {}, r"2 \.pkl.*pickle\.load"),
     ],
 )  # fmt: skip

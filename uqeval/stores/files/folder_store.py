@@ -21,10 +21,12 @@ class FolderStore(Contents):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        files = files_below(path, (".npy", ".npz", ".png", ".pfm"))
-        self._ends = {file[-4:].lower() for file in files}
+        files = files_below(path, (".npy", ".npz", ".png", ".pfm", ".nii", ".nii.gz"))
+        self._ends = {Path(file).suffix.lower() for file in files}
         self._held: frozenset[str] = frozenset()
-        if self._ends & {".npy", ".npz"}:
+        if self._ends & {".npy", ".npz"} or (
+            self._ends & {".nii", ".gz"} and ".png" not in self._ends
+        ):
             from uqeval.stores.files.item_folder import kinds_in_folder
 
             self._held = kinds_in_folder(path)
@@ -60,6 +62,6 @@ class FolderStore(Contents):
         what = listed(f"{count} {kind}" for kind, count in files.most_common(3))
         raise StoreError(
             f"{cut(path)}: is a folder with {f'{what} files' if what else 'nothing in it'}; "
-            "expected a folder of .npy or .npz files (one an item), a folder of label PNGs, or a "
-            "Zarr store." + how_to_convert(path)
+            "expected a folder of .npy or .npz files (one an item), a folder of label PNGs or "
+            "NIfTI files, or a Zarr store." + how_to_convert(path)
         )

@@ -17,7 +17,7 @@ _MEDICAL = (
     "SimpleITK.GetArrayFromImage(SimpleITK.ReadImage({path!r})))"
 )
 _UNPICKLED = "unpickling runs code from the file, so uqeval never does it; convert files you trust"
-_NEVER_READ = "medical images are not read"
+_NEVER_READ = "of medical images only NIfTI labels are read"
 
 #: Why a file is not read, and what turns it into a `.npy`, by the end of its name.
 _FOREIGN = {
@@ -26,8 +26,6 @@ _FOREIGN = {
     ".ckpt": (_UNPICKLED, _TORCH),
     ".pkl": (_UNPICKLED, _PICKLE),
     ".pickle": (_UNPICKLED, _PICKLE),
-    ".nii.gz": (_NEVER_READ, _MEDICAL),
-    ".nii": (_NEVER_READ, _MEDICAL),
     ".mha": (_NEVER_READ, _MEDICAL),
     ".nrrd": (_NEVER_READ, _MEDICAL),
 }

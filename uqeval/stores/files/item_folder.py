@@ -1,4 +1,4 @@
-"""A folder, flat or nested, of .npy and .npz files: one an item, or one a volume of slices."""
+"""A folder, flat or nested, of .npy, .npz or NIfTI files: each an item, or a volume of slices."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from uqeval.stores.kinds import (
 from uqeval.stores.names import checked_names, files_below, match_files, unused
 
 _SUFFIXES = (".npy", ".npz")
+NIFTI = (".nii", ".nii.gz")
 #: What folders and ends of stems may be called, to say which array their files are.
 _KINDS = {name: ALIASES.get(name, name) for name in (*KNOWN, *ALIASES) if name != "pred"}
 #: What nnU-Net calls the probabilities [class, z, y, x] of one case.
@@ -39,8 +40,12 @@ class _File:
 
 
 def array_files(folder: str | Path) -> list[str]:
-    """Return all .npy and .npz files below `folder`, relative to it, sorted."""
-    return files_below(folder, _SUFFIXES)
+    """Return all .npy and .npz files below `folder`, relative to it, sorted; if there are none, its
+    NIfTI files.
+
+    nnU-Net writes the ids of a case as NIfTI beside its probabilities.
+    """
+    return files_below(folder, _SUFFIXES) or files_below(folder, NIFTI)
 
 
 def kinds_in_folder(folder: str | Path) -> frozenset[str]:
@@ -69,21 +74,27 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     """Return the arrays below `path`, cut into items that are called by their paths less the
     suffix.
 
-    A file with an item axis is a volume: its slices are items `file/0000`, …, of one group.
+    A file with an item axis is a volume: its slices are items `file/0000`, …, of one group. If
+    all volumes have one slice, as nnU-Net writes images, the items are called by their files.
     `opening.names` choose items and their order. Raises `StoreError`, `UsageError`.
     """
     parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
     groups: dict[str, str] = {}
-    for file in _files_of(path, array_files(path)):
-        for kind, array in _read_headers(path, file, opening):
-            for name, item_array in _split_volume(file.item, array):
-                if name in parts[kind]:
-                    raise StoreError(
-                        f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
-                        "and in another file. Keep one of them."
-                    )
-                parts[kind][name] = item_array
-                groups[name] = file.item
+    arrays = [
+        (file, kind, array)
+        for file in _files_of(path, array_files(path))
+        for kind, array in _read_headers(path, file, opening)
+    ]
+    images = all(_slices(array) == 1 for _, _, array in arrays)
+    for file, kind, array in arrays:
+        for name, item_array in _split_volume(file.item, array, images):
+            if name in parts[kind]:
+                raise StoreError(
+                    f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
+                    "and in another file. Keep one of them."
+                )
+            parts[kind][name] = item_array
+            groups[name] = file.item
     if opening.role in ("labels", "target"):
         if opening.role not in parts:
             kinds = ", ".join(sorted(parts)) or "nothing"
@@ -172,7 +183,8 @@ def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
 
 
 def _stem(file: str) -> str:
-    return file[: -len(PurePosixPath(file).suffix)]
+    end = next((end for end in NIFTI if file.lower().endswith(end)), PurePosixPath(file).suffix)
+    return file[: -len(end)]
 
 
 def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str, StoredArray]:
@@ -180,6 +192,10 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
     path = str(Path(folder) / file.path)
     if file.path.lower().endswith(".npy"):
         return {"": open_npy(path)}
+    if file.path.lower().endswith(NIFTI):
+        from uqeval.stores.files.nifti import open_nifti
+
+        return {"": open_nifti(path)}
     members = {name: a for name, a in open_npz(path).items() if a.dtype.kind != "U"}
     if not members:
         raise StoreError(f"{cut(path)}: holds no arrays of numbers. Save it with numpy.savez.")
@@ -239,10 +255,14 @@ def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[
         yield kind, array
 
 
-def _split_volume(item: str, array: StoredArray) -> Iterator[tuple[str, ItemArray]]:
+def _slices(array: StoredArray) -> int:
+    return array.shape[array.axes.index("item")] if "item" in array.axes else 1
+
+
+def _split_volume(item: str, array: StoredArray, images: bool) -> Iterator[tuple[str, ItemArray]]:
+    """Yield the slices of a volume with their names; `images`: all volumes have one slice."""
     if "item" not in array.axes:
         yield item, ItemArray(array, None)
         return
-    count = array.shape[array.axes.index("item")]
-    for index in range(count):
-        yield f"{item}/{index:04d}", ItemArray(array, index)
+    for index in range(_slices(array)):
+        yield item if images else f"{item}/{index:04d}", ItemArray(array, index)

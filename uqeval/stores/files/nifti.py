@@ -1,0 +1,181 @@
+"""NIfTI files of class ids, `.nii` and `.nii.gz`: the labels of medical images."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import shutil
+import struct
+import tempfile
+import weakref
+import zlib
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from uqeval.disk.files import open_file
+from uqeval.errors import StoreError, cut
+from uqeval.stores.array import Store
+from uqeval.stores.contents import Contents, Opening, store_of_one
+from uqeval.stores.files.file_values import FileValues, stamp_of
+from uqeval.stores.files.numpy_array import NumpyArray
+
+ENDS = (".nii", ".nii.gz")
+
+#: Bytes of the header, and what NIfTI-1 calls dtypes.
+_HEADER = 348
+_DTYPES = {
+    2: "u1", 4: "i2", 8: "i4", 16: "f4", 32: "c8", 64: "f8", 256: "i1", 512: "u2", 768: "u4",
+    1024: "i8", 1280: "u8",
+}  # fmt: skip
+#: How much deflate can pack a byte.
+_MOST_PACKED = 1032
+_BLOCK = 1 << 20
+
+
+def is_nifti(path: str) -> bool:
+    """Return whether a path is called as a NIfTI file."""
+    return path.lower().endswith(ENDS)
+
+
+class NiftiStore(Contents):
+    """The slices of one volume."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._array = self.unnamed = open_nifti(path)
+
+    def store(self, opening: Opening) -> Store:
+        return store_of_one(self._array, opening)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a header says: `shape` is [z, y, x] or [y, x]."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
+    data: bytes
+
+    @property
+    def expected(self) -> int:
+        """Return bytes of the header and of the values that it announces."""
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+    def values(self, file: str | IO[bytes], where: str, stamp: tuple[int, ...]) -> FileValues:
+        """Return the values behind the header."""
+        return FileValues(file, where, self.shape, self.dtype, False, self.offset, stamp)
+
+
+def open_nifti(path: str) -> NumpyArray:
+    """Return the ids [z, y, x] or [y, x] of a NIfTI-1 file, as SimpleITK orders them.
+
+    A compressed file is unpacked, when it is first read, into a temporary file that goes away with
+    the array. Raises `StoreError` for a damaged file, and for values that are no integers.
+    """
+    where = cut(path)
+    try:
+        with open_file(path) as file:
+            stamp = stamp_of(file.fileno())
+            size = file.seek(0, 2)
+            file.seek(0)
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            head = _read_header(gzip.GzipFile(fileobj=file) if packed else file, where)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(where, error) from error
+    fits = size * _MOST_PACKED >= head.expected if packed else size == head.expected
+    if not fits:
+        raise StoreError(
+            f"{where}: is {size} bytes, too few or too many for its header: shape {head.shape} of "
+            f"{head.dtype} from byte {head.offset}. Copy or save it again."
+        )
+
+    def load() -> FileValues:
+        if not packed:
+            return head.values(path, where, stamp)
+        unpacked = _unpacked(path, head.expected, where)
+        values = head.values(unpacked, where, ())
+        weakref.finalize(values, unpacked.close)
+        return values
+
+    return NumpyArray(where, head.shape, head.dtype, load, head.data, path)
+
+
+def _unreadable(where: str, error: Exception) -> StoreError:
+    reason = getattr(error, "strerror", None) or error
+    return StoreError(f"{where}: cannot be read ({cut(reason)}). Copy or save it again.")
+
+
+def _read_header(file: Any, where: str) -> _Header:
+    """Read the header of a NIfTI-1 file. Raises `StoreError`."""
+    data = file.read(_HEADER)
+    order = next((o for o in "<>" if data[:4] == struct.pack(f"{o}i", _HEADER)), None)
+    if order is None or data[344:347] != b"n+1" or len(data) < _HEADER:
+        raise StoreError(
+            f"{where}: is not a NIfTI-1 file with its values in the same file (n+1). Save it with "
+            "SimpleITK.WriteImage, or as .npy."
+        )
+    dims = struct.unpack(f"{order}8h", data[40:56])
+    code, bits = struct.unpack(f"{order}hh", data[70:74])
+    offset, slope, intercept = struct.unpack(f"{order}3f", data[108:120])
+    shape = dims[1 : 1 + dims[0]] if 2 <= dims[0] <= 7 else ()
+    while len(shape) > 3 and shape[-1] == 1:
+        shape = shape[:-1]
+    if not 2 <= len(shape) <= 3 or min(shape) < 1:
+        raise StoreError(
+            f"{where}: has the sizes {dims[1:]} of {dims[0]} axes; expected a volume (x, y, z) or "
+            "an image (x, y)."
+        )
+    dtype = np.dtype(order + _DTYPES.get(code, "V1"))
+    if dtype.kind not in "iu" or bits != 8 * dtype.itemsize:
+        raise StoreError(
+            f"{where}: holds {dtype.name if code in _DTYPES else f'NIfTI type {code}'}; labels are "
+            f"integers. {_as_integers(where)}"
+        )
+    if slope == slope and slope != 0 and (slope, intercept) != (1.0, 0.0):  # 0 and NaN: none
+        raise StoreError(
+            f"{where}: has scaled values (slope {slope:g}, intercept {intercept:g}); labels are "
+            f"integers as they are stored. {_as_integers(where)}"
+        )
+    if not (_HEADER <= offset <= 1 << 24) or offset != int(offset):
+        raise StoreError(f"{where}: has its values at byte {offset:g}. Copy or save it again.")
+    return _Header(tuple(map(int, shape[::-1])), dtype, int(offset), data)
+
+
+def _as_integers(where: str) -> str:
+    return (
+        'Convert it: python -c "import SimpleITK as s; s.WriteImage(s.Cast(s.ReadImage('
+        f"'{where}'), s.sitkUInt8), '{where}')\""
+    )
+
+
+def _unpacked(path: str, expected: int, where: str) -> IO[bytes]:
+    """Return the unpacked file, which has no name; no more than `expected` bytes are unpacked."""
+    if shutil.disk_usage(tempfile.gettempdir()).free < expected:
+        raise _no_room(where, expected)
+    file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
+    try:
+        with open_file(path) as packed, gzip.GzipFile(fileobj=packed) as member:
+            missing = expected
+            while missing > 0 and (block := member.read(min(missing, _BLOCK))):
+                missing -= file.write(block)
+            excess = member.read(1)  # the end of the member is where its checksum is compared
+        file.flush()
+    except (OSError, EOFError, zlib.error) as error:
+        file.close()
+        raise _unreadable(where, error) from error
+    if missing or excess:
+        file.close()
+        word = "more" if excess else f"{missing} bytes less"
+        raise StoreError(f"{where}: holds {word} than its header says. Copy or save it again.")
+    return file
+
+
+def _no_room(where: str, expected: int) -> StoreError:
+    return StoreError(
+        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: it needs {expected} bytes "
+        "there. Set TMPDIR, or save it uncompressed."
+    )
