@@ -93,8 +93,8 @@ OF_COMMAND = {
              "today": "a waiver"},
     "compare": {
         "replicates": ANY, "name": ANY, "against": ANY, "metric": ANY, "every": "no --metric",
-        "per_class": "no --metric", "ci": "intervals", "intervals": ANY, "draws": "intervals",
-        "seed": "intervals",
+        "per_class": ANY, "ci": "intervals", "intervals": ANY, "draws": "intervals",
+        "seed": "intervals", "layout": "a table",
     },
     "report": {
         "verdicts": ANY, "figures": ANY, "figure_format": "--figures", "gallery": ANY,
@@ -206,10 +206,10 @@ REFUSED = [
     "run gated.yaml --baseline c.json -o out",
     "evidence c.json --verify verified.json --items 3 -o out",
     "compare c.json d.json --no-intervals --draws 300",
+    "compare c.json d.json --layout models --format json",
     "compare c.json d.json --no-intervals --draws 2000",
     "compare c.json d.json --no-intervals --seed 0",
     "compare c.json d.json --metrics calibration.ece --all",
-    "compare c.json d.json --metrics calibration.ece --per-class",
     "compare c.json d.json --no-intervals --ci 0.9",
     "pavpu p.npz --uncertainty confidence --log-base 2",
     "failure p.npz --uncertainty confidence --log-base 2",

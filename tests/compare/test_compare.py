@@ -379,11 +379,14 @@ def test_which_scores(folder: Path) -> None:
     assert "pavpu.per_class.mixed.pavpu" in addresses(per_class=True)
     assert "segmentation.per_class.0.iou" in addresses(per_class=True)
     assert addresses(metrics=("calibration.ece", "pavpu.n_ac")) == ["calibration.ece", "pavpu.n_ac"]
+    of_classes = addresses(metrics=("pavpu.surplus", "pavpu.n_ac"), per_class=True)
+    assert of_classes[:3] == ["pavpu.surplus", "pavpu.n_ac", "pavpu.per_class.0.surplus"]
+    assert len(of_classes) == 2 + 2 * (C + 1) and of_classes[-1] == "pavpu.per_class.mixed.n_ac"
     with pytest.raises(UsageError, match=r"calibration\.ecee: no two.*nearest is calibration\.ece"):
         addresses(metrics=("calibration.ecee",))
     with pytest.raises(UsageError, match="is no address"):
         addresses(metrics=("ece",))
-    with pytest.raises(UsageError, match="so --all and"):
+    with pytest.raises(UsageError, match="so --all has no effect"):
         addresses(metrics=("calibration.ece",), every=True)
 
 

@@ -20,6 +20,7 @@ from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
     from uqeval.compare import Choice, Comparison
+    from uqeval.report.tables.table import Table
 
 _WHAT, _OUT, _HOW = "Scores", "Output", "Intervals"
 _REPLICATES = "--replicates"
@@ -49,7 +50,9 @@ class CompareOptions(Settings):
         list_by="repeat", shown="headline scores")
     every: bool = shared_option(
         False, "Compare all scores that have a better direction.", flags=("--all",), panel=_WHAT)
-    per_class: bool = shared_option(False, "Also compare the scores of each class.", panel=_WHAT)
+    per_class: bool = shared_option(
+        False, "Also compare the scores of each class, with --metric those of that score.",
+        panel=_WHAT)
     ci: float = same_option(
         CutOptions, "ci", 0.95, help="Level of the intervals.", panel=_HOW)
     intervals: bool = shared_option(
@@ -57,6 +60,10 @@ class CompareOptions(Settings):
         "saved states.", panel=_HOW)
     draws: int = same_option(CutOptions, "draws", panel=_HOW)
     seed: int = same_option(CutOptions, "seed", panel=_HOW)
+    layout: str = shared_option(
+        "scores", "Rows of the table of scores: scores, models, or classes with columns for each "
+        "model. models and classes also take a single report.",
+        choices=("scores", "models", "classes"), panel=_OUT)
     output: str | None = shared_option(
         None, "Write the comparison as CSV, Markdown or LaTeX (.csv, .md, .tex), else as JSON. - "
         "writes JSON to stdout.", flags=("-o", "--output"), metavar="FILE", panel=_OUT)
@@ -73,6 +80,18 @@ class CompareOptions(Settings):
             raise UsageError(f"{options} has no effect with --no-intervals; leave one of them out.")
         if self.output == "-" and self.format not in ("table", "json"):
             raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
+        if self.layout != "scores" and "json" in self._forms:
+            raise UsageError(
+                f"--layout {self.layout} is for tables; JSON has the same records in any layout. "
+                "Give another --format, or an output that ends in .csv, .md or .tex."
+            )
+
+    @property
+    def _forms(self) -> list[str]:
+        """Return the formats that are written."""
+        if self.output is None:
+            return [self.format]
+        return [self.format, _ENDINGS.get(Path(self.output).suffix.lower(), "json")]
 
     def choice(self) -> Choice:
         """Return which scores to compare, and how."""
@@ -136,53 +155,63 @@ def compare(
 
     settings.check_typed(shared.typed)
     groups = [paths.split(_BETWEEN) for paths in settings.replicates]
-    models = load_models(reports or [], groups, list(settings.name))
+    least = 2 if settings.layout == "scores" else 1
+    models = load_models(reports or [], groups, list(settings.name), least)
     files = [p for m in models for t in m.trainings for r in t.reports.values() for p in r.files]
     check_outputs(settings.output, inputs=files)
     choice = settings.choice()
     with _waiting(settings.quiet or not settings.intervals):
         comparison = compare_models(models, choice)
     warn((f"{text}." for text in comparison.warnings), settings.quiet)
-    _write(comparison, settings.output)
+    _write(comparison, settings)
     with printing():
         _print(comparison, settings)
 
 
-def _write(comparison: Comparison, output: str | None) -> None:
+def _write(comparison: Comparison, settings: CompareOptions) -> None:
     from uqeval.disk.outputs import write
 
+    output = settings.output
     if output is not None and output != "-":
-        write(output, _text(comparison, _ENDINGS.get(Path(output).suffix.lower(), "json")))
+        form = _ENDINGS.get(Path(output).suffix.lower(), "json")
+        write(output, _text(comparison, form, settings.layout))
 
 
 def _print(comparison: Comparison, settings: CompareOptions) -> None:
     if settings.output == "-":
         sys.stdout.write(_text(comparison, "json"))
     elif settings.format != "table":
-        sys.stdout.write(_text(comparison, settings.format))
+        sys.stdout.write(_text(comparison, settings.format, settings.layout))
     elif not settings.quiet:
-        _show(comparison)
+        _show(comparison, settings.layout)
 
 
-def _text(comparison: Comparison, form: str) -> str:
+def _text(comparison: Comparison, form: str, layout: str = "scores") -> str:
     from uqeval.report import comparison_files, latex
-    from uqeval.report.tables import comparison as comparison_tables
+    from uqeval.report.tables.comparison import to_markdown
 
-    writers = {
-        "json": comparison_files.to_json,
-        "csv": comparison_files.to_csv,
-        "markdown": comparison_tables.to_markdown,
-        "latex": latex.to_latex,
-    }
-    return writers[form](comparison)
+    if form == "json":
+        return comparison_files.to_json(comparison)
+    if form == "csv":
+        return comparison_files.to_csv(comparison, layout)
+    if form == "latex":
+        return latex.to_latex(comparison, layout)
+    return to_markdown(comparison, _in_layout(comparison, layout))
 
 
-def _show(comparison: Comparison) -> None:
+def _in_layout(comparison: Comparison, layout: str) -> Table | None:
+    """Return the scores in another layout; None in the default one."""
+    from uqeval.report.tables.layouts import pivot
+
+    return None if layout == "scores" else pivot(comparison, layout).table
+
+
+def _show(comparison: Comparison, layout: str) -> None:
     from uqeval.report.tables.comparison import tables_of
     from uqeval.report.terminal import print_table, split
 
     stdout = console()
-    for table in tables_of(comparison):
+    for table in tables_of(comparison, _in_layout(comparison, layout)):
         for table_part in split(table, stdout.width):
             print_table(table_part, stdout)
 

@@ -18,9 +18,9 @@ class Choice:
     """The scores to compare, the reference model, and the intervals.
 
     `metrics`: addresses of scores. If empty: the headline scores of each family, or with `every`
-    all scores that have a better direction. `per_class`: also the scores of classes. `baseline`:
-    the name of the reference model (None: the first). `level`, `draws`, `seed`: of the intervals;
-    `level` None: no intervals.
+    all scores that have a better direction. `per_class`: also the scores of classes, of the
+    `metrics` if these are named. `baseline`: the name of the reference model (None: the first).
+    `level`, `draws`, `seed`: of the intervals; `level` None: no intervals.
 
     Raises `UsageError` for invalid values.
     """
@@ -34,11 +34,8 @@ class Choice:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.metrics and (self.every or self.per_class):
-            raise UsageError(
-                "--metric names the scores, so --all and --per-class have no effect; leave them "
-                "out."
-            )
+        if self.metrics and self.every:
+            raise UsageError("--metric names the scores, so --all has no effect; leave it out.")
         if self.level is not None and not 0.5 <= self.level < 1:
             raise UsageError(
                 f"--ci {self.level:g}; expected a level from 0.5 to below 1, such as 0.95."

@@ -28,13 +28,16 @@ class Model:
 
 
 def load_models(
-    paths: Sequence[str], replicates: Sequence[Sequence[str]] = (), names: Sequence[str] = ()
+    paths: Sequence[str],
+    replicates: Sequence[Sequence[str]] = (),
+    names: Sequence[str] = (),
+    least: int = 2,
 ) -> list[Model]:
     """Return one model for each of `paths`, then one for each group of `replicates`.
 
     A path is a report or a folder of reports. If there is only one path and it is a folder, each
     report in it is a model. `names`: of all models (default: the shortest distinctive part of each
-    path). Raises `UsageError` and `StoreError`.
+    path). `least`: how many models are needed. Raises `UsageError` and `StoreError`.
     """
     groups = [[training] for training in _trainings(paths, single_model=not replicates)]
     for paths_of_one in replicates:
@@ -45,7 +48,7 @@ def load_models(
                 f"give at least two."
             )
         groups.append(trainings)
-    if len(groups) < 2 and not replicates:
+    if len(groups) < least and not replicates:
         raise UsageError(
             f"{' '.join(paths) or 'no report'}: there is nothing to compare; give at least two "
             "reports, or --replicates with the reports of several trainings."

@@ -8,16 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval import glossary
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
+from uqeval.compare.selection import addresses_to_compare, description
 from uqeval.compare.trainings import cell_of
 from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.records.addresses import Address
-from uqeval.records.lookup import NoScore, Score, addresses_in, find, suggestion
-from uqeval.records.scalars import described
+from uqeval.records.lookup import NoScore, Score, find, suggestion
 
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
@@ -93,7 +92,8 @@ class _OneStore:
 
     def rows(self) -> list[Row]:
         """Return a row for each score that at least two models have (or the only model)."""
-        addresses = [text for text in self._addresses() if self._refused.get(text.key) is None]
+        wanted = addresses_to_compare(self.choice, self.store, self._all)
+        addresses = [text for text in wanted if self._refused.get(text.key) is None]
         lookups: dict[Address, list[list[Score | NoScore]]] = {}
         for address in addresses:
             by_model = [[find(one.report, address) for one in each] for each in self.reports]
@@ -114,36 +114,6 @@ class _OneStore:
                 keys = ", ".join(key for key, by_model in refused.items() if by_model == reason)
                 self.warnings.append(f"{keys}: left out: {reason}")
         return [self._row(address, by_model, draws) for address, by_model in lookups.items()]
-
-    def _addresses(self) -> list[Address]:
-        """Return the addresses to compare: those requested, or those that any model has."""
-        if self.choice.metrics:
-            requested = [Address.parse(text) for text in self.choice.metrics]
-            return [dataclasses.replace(own, store=None) for own in requested
-                    if own.store in (None, self.store)]  # fmt: skip
-        addresses: dict[Address, None] = {}
-        for named in self._all:
-            for key, record in named.report.results.items():
-                for text in addresses_in(key, record):
-                    address = Address.parse(text)
-                    if self._is_selected(address) and self._described(address).get("direction"):
-                        addresses[address] = None
-        order = list(dict.fromkeys(key for named in self._all for key in named.report.results))
-        return sorted(addresses, key=lambda a: (order.index(a.key), *_place(a)))
-
-    def _is_selected(self, address: Address) -> bool:
-        of_class = address.fields[0] == "per_class"
-        if of_class and not self.choice.per_class:
-            return False
-        fields = address.fields[2:] if of_class else address.fields
-        first = glossary.class_headlines if of_class else glossary.headlines
-        return self.choice.every or ".".join(fields) in first(address.metric)
-
-    def _described(self, address: Address) -> Mapping[str, object]:
-        for named in self._all:
-            if record := described(named.report.metrics, address.metric, address.fields):
-                return record
-        return {}
 
     @cached_property
     def _refused(self) -> dict[str, str]:
@@ -174,7 +144,7 @@ class _OneStore:
         draws: Mapping[object, tuple[PairedComparison, list[int]]],
     ) -> Row:
         paired, drawn_models = draws.get(address.where, (None, []))
-        record = self._described(address)
+        record = description(self._all, address)
         direction = record.get("direction")
         cells = []
         for m, of_model in enumerate(lookups):
@@ -306,14 +276,6 @@ class _OneStore:
 
     def _warn(self, text: str) -> None:
         self.warnings.append(self._place + text)
-
-
-def _place(address: Address) -> tuple[bool, int]:
-    """Return the sort key of a score: headlines first, classes last."""
-    headlines = glossary.headlines(address.metric)
-    field = ".".join(address.fields)
-    position = headlines.index(field) if field in headlines else len(headlines)
-    return address.fields[0] == "per_class", position
 
 
 def _names(named: Named) -> tuple[str, ...]:

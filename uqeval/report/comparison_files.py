@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.csv import csv_of, table_of
+from uqeval.report.tables.layouts import pivot
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison
     from uqeval.gate import Units
+    from uqeval.report.tables.table import Table
 
 SCHEMA = "uqeval.comparison/1"
 ONE_TRAINING = "one training; an interval over trainings needs 2"
@@ -54,9 +56,22 @@ def to_json(comparison: Comparison) -> str:
     return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
-def to_csv(comparison: Comparison) -> str:
-    """Return CSV with one row per score and model; undefined values are empty."""
+def to_csv(comparison: Comparison, layout: str = "scores") -> str:
+    """Return CSV with one row per score and model; undefined values are empty.
+
+    `layout`: with models or classes, one row each, and columns of unrounded scores.
+    """
+    if layout != "scores":
+        return csv_of(_pivoted(pivot(comparison, layout).table))
     return csv_of(table_of(_COLUMNS, _rows(comparison)))
+
+
+def _pivoted(table: Table) -> Table:
+    rows = [
+        dict(zip(table.columns, [row.name, *(cell.number for cell in row.cells)], strict=True))
+        for row in table.rows
+    ]
+    return table_of(table.columns, rows)
 
 
 _COLUMNS = (

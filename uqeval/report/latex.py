@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
-from uqeval.glossary import ARROWS, label
 from uqeval.report.tables.comparison import notes_on_trainings, scores
+from uqeval.report.tables.layouts import Pivot, paper_heading, pivot
 from uqeval.report.tables.table import Table, format_number
 
 if TYPE_CHECKING:
-    from uqeval.compare import Comparison, Row
+    from uqeval.compare import Comparison
     from uqeval.report.tables.table import Cell
 
 _SPECIAL = {
@@ -23,17 +24,25 @@ _SPECIAL = {
 _SIGNS = {"±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 
-def to_latex(comparison: Comparison) -> str:
-    """Return a tabular of scores: the best bold, * where a model differs from the baseline."""
+def to_latex(comparison: Comparison, layout: str = "scores") -> str:
+    """Return a tabular of scores: the best bold, * where a model differs from the baseline.
+
+    `layout`: the rows of the table, one of `LAYOUTS`.
+    """
     lines = ["% uqeval compare; \\usepackage{booktabs}"]
     lines += [f"% warning: {printable(text)}" for text in comparison.warnings]
     lines += [f"% {text}" for text in _notes(comparison)]
+    if layout != "scores":
+        return "\n".join([*lines, *_pivot_lines(pivot(comparison, layout))]) + "\n"
     table = scores(comparison)
     rows = zip(table.rows, comparison.rows, strict=True)
     named = replace(
         table,
         columns=["", *table.columns[1:]],
-        rows=[replace(latex_row, name=_heading(row)) for latex_row, row in rows],
+        rows=[
+            replace(latex_row, name=paper_heading(row.address, row.direction))
+            for latex_row, row in rows
+        ],
     )
     return "\n".join([*lines, *table_lines(named)]) + "\n"
 
@@ -47,6 +56,21 @@ def table_lines(table: Table) -> list[str]:
         f"{' & '.join(map(escaped, table.columns))} \\\\", "\\midrule",
         *(f"{row} \\\\" for row in rows), "\\bottomrule", "\\end{tabular}",
     ]  # fmt: skip
+
+
+def _pivot_lines(own: Pivot) -> list[str]:
+    """Return the lines of a tabular whose columns are grouped by models."""
+    lines = table_lines(replace(own.table, columns=["", *own.heads]))
+    lines[2] = _signs(lines[2])
+    groups = [(name, len(list(columns))) for name, columns in groupby(own.groups)]
+    if not any(own.groups):
+        return lines
+    head = " & ".join(f"\\multicolumn{{{n}}}{{c}}{{{escaped(name)}}}" for name, n in groups)
+    rules, end = [], 1
+    for _, n in groups:
+        rules.append(f"\\cmidrule(lr){{{end + 1}-{end + n}}}")
+        end += n
+    return [*lines[:2], f" & {head} \\\\", " ".join(rules), *lines[2:]]
 
 
 def escaped(text: str) -> str:
@@ -68,17 +92,6 @@ def _cell(cell: Cell) -> str:
 
 def _minus(text: str) -> str:
     return f"$-${text[1:]}" if text.startswith("-") else text
-
-
-def _heading(row: Row) -> str:
-    """Return the heading of a score in a paper, with an arrow to the better direction."""
-    address = row.address
-    parts = [address.store] if address.store else []
-    parts.append(label(address.metric, ".".join(f for f in address.fields if f != "per_class")))
-    where = (f"{column}={value}" for column, value in address.where)
-    extra = [part for part in (address.variant, address.region, *where) if part]
-    text = " ".join([*parts, *([f"({', '.join(extra)})"] if extra else [])])
-    return f"{text} {ARROWS.get(row.direction or '', '')}".strip()
 
 
 def _notes(comparison: Comparison) -> list[str]:

@@ -18,7 +18,7 @@ from uqeval.report.figures.contract import Figure, Line, lines_of
 
 FORMATS = ("svg", "png", "pdf")
 #: Modules that draw results of no family.
-_OTHERS = {"sweep": ("sweep",)}
+_OTHERS = {"sweep": ("sweep", "sweep_curves")}
 
 
 def figures_of(reports: Mapping[str, Report]) -> dict[str, list[Figure]]:

@@ -20,18 +20,21 @@ if TYPE_CHECKING:
     from uqeval.gate import Interval
 
 
-def tables_of(comparison: Comparison) -> list[Table]:
-    """Return scores; where there are several models, differences from the baseline, and places."""
-    tables = [scores(comparison)]
+def tables_of(comparison: Comparison, first: Table | None = None) -> list[Table]:
+    """Return scores; where there are several models, differences from the baseline, and places.
+
+    `first`: the scores in another layout.
+    """
+    tables = [first or scores(comparison)]
     if len(comparison.models) > 1:
         tables += [differences(comparison), _ranks(comparison)]
     return [table for table in tables if table.rows]
 
 
-def to_markdown(comparison: Comparison) -> str:
-    """Return tables and warnings as GitHub-flavoured Markdown."""
+def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
+    """Return tables and warnings as GitHub-flavoured Markdown; `first` as in `tables_of`."""
     lines = [f"## uqeval compare: {escaped(', '.join(comparison.names))}", ""]
-    for table in tables_of(comparison):
+    for table in tables_of(comparison, first):
         lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
         lines += [f"<sub>{escaped(table.note)}</sub>", ""] if table.note else []
     lines += [f"- warning: {escaped(text)}" for text in comparison.warnings]
@@ -122,7 +125,9 @@ def _rest_on(intervals: list[Interval | None]) -> str:
 def scores(comparison: Comparison) -> Table:
     """Return the scores of all models."""
     stars = any(cell.best for row in comparison.rows for cell in row.cells)
-    rows = [TableRow(heading(row), [_score(cell) for cell in row.cells]) for row in comparison.rows]
+    rows = [
+        TableRow(heading(row), [score_cell(cell) for cell in row.cells]) for row in comparison.rows
+    ]
     items = sorted({row.items for row in comparison.rows})
     counted = number_of(items[0], "item") if len(items) == 1 else f"{items[0]} to {items[-1]} items"
     notes = [f"{counted}."]
@@ -132,7 +137,8 @@ def scores(comparison: Comparison) -> Table:
     return Table("Scores", ["score", *comparison.names], rows, " ".join(notes))
 
 
-def _score(cell: Cell) -> TableCell:
+def score_cell(cell: Cell) -> TableCell:
+    """Return the cell of a score, marked if it is the best or differs from the baseline."""
     differs = cell.difference is not None and cell.difference.verdict == "differs"
     text = score(cell)
     return TableCell(text, cell.value, cell.reason or "", best=cell.best, starred=differs)

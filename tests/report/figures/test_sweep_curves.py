@@ -1,0 +1,52 @@
+"""Curves of a sweep: a panel for each M, with all draws (Gustafsson et al. 2020, Figures 22-35)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval import Report
+from uqeval.report.figures import figures_of
+from uqeval.report.figures.contract import lines_of
+from uqeval.report.figures.style import render
+from uqeval.report.figures.sweep_curves import _draws, _mean
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(1, 8, 9))
+    samples = target[:, None] + rng.normal(size=(1, 3, 8, 9))
+    data = {"samples": samples, "target": target}
+    return uqeval.sweep(data, None, ["regression", "sparsification"], samples=[2, 3], repeats=2)
+
+
+def test_a_panel_for_each_m_and_one_of_means(report: Report) -> None:
+    import matplotlib.figure
+
+    figures = {own.name: own for own in figures_of({"a": report, "b": report})["sweep"]}
+    assert list(figures) == [
+        "sweep", "sweep-sparsification", "sweep-sparsification-error", "sweep-calibration",
+    ]  # fmt: skip
+    canvas = matplotlib.figure.Figure()
+    figures["sweep-sparsification-error"].draw(canvas)
+    shown = [axes for axes in canvas.axes if axes.get_visible()]
+    assert [axes.get_title("left") or axes.get_title() for axes in shown] == [
+        "M = 2", "M = 3", "means, a", "means, b",
+    ]  # fmt: skip
+    # Two draws and their mean for each report; of all 3 samples there is one subset.
+    assert [len(axes.lines) for axes in shown] == [6, 4, 2, 2]
+    drawn = np.asarray(shown[0].lines[0].get_ydata())
+    values = report.results["sweep"]["sparsification.error_curve"]["values"]
+    assert (drawn == values[0][0]).all()
+    ause = report.results["sweep"]["sparsification.ause"]["mean"]
+    assert f"a: ause {ause[0]:.4g} at M = 2" in figures["sweep-sparsification"].alt
+    assert b"M = 2" in render(figures["sweep-calibration"], "svg")
+
+
+def test_means_skip_what_is_undefined(report: Report) -> None:
+    both = _mean([[1.0, float("nan"), float("nan")], [3.0, 5.0, float("nan")]])
+    assert both[:2] == [2.0, 5.0] and both[2] != both[2]
+    (line,) = lines_of({"a": report})["sweep"]
+    assert _draws(line, "regression.calibration.p", 7) == []

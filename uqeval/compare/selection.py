@@ -1,0 +1,76 @@
+"""Which scores to compare: those requested, or those that any report has."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from uqeval import glossary
+from uqeval.compare.comparison import Choice
+from uqeval.records.addresses import Address
+from uqeval.records.lookup import addresses_in
+from uqeval.records.scalars import described
+
+if TYPE_CHECKING:
+    from uqeval.records.folder import Named
+
+
+def addresses_to_compare(choice: Choice, store: str, reports: Sequence[Named]) -> list[Address]:
+    """Return the addresses to compare in the reports of a store."""
+    if choice.metrics:
+        requested = [Address.parse(text) for text in choice.metrics]
+        own = [
+            dataclasses.replace(address, store=None)
+            for address in requested
+            if address.store in (None, store)
+        ]
+        more = [a for one in own for a in _of_classes(one, reports)] if choice.per_class else []
+        return list(dict.fromkeys([*own, *more]))
+    addresses: dict[Address, None] = {}
+    for address in _addresses(reports):
+        if _is_selected(choice, address) and description(reports, address).get("direction"):
+            addresses[address] = None
+    order = list(dict.fromkeys(key for named in reports for key in named.report.results))
+    return sorted(addresses, key=lambda a: (order.index(a.key), *_place(a)))
+
+
+def description(reports: Sequence[Named], address: Address) -> Mapping[str, object]:
+    """Return what the reports say of the metric of an address; empty if nothing."""
+    for named in reports:
+        if record := described(named.report.metrics, address.metric, address.fields):
+            return record
+    return {}
+
+
+def _addresses(reports: Sequence[Named]) -> Iterator[Address]:
+    for named in reports:
+        for key, record in named.report.results.items():
+            yield from map(Address.parse, addresses_in(key, record))
+
+
+def _of_classes(address: Address, reports: Sequence[Named]) -> Iterator[Address]:
+    """Yield the addresses of the same score of each class."""
+    for other in _addresses(reports):
+        is_same = (other.key, other.fields[0], other.fields[2:]) == (
+            address.key, "per_class", address.fields,
+        )  # fmt: skip
+        if is_same:
+            yield dataclasses.replace(other, where=address.where)
+
+
+def _is_selected(choice: Choice, address: Address) -> bool:
+    of_class = address.fields[0] == "per_class"
+    if of_class and not choice.per_class:
+        return False
+    fields = address.fields[2:] if of_class else address.fields
+    first = glossary.class_headlines if of_class else glossary.headlines
+    return choice.every or ".".join(fields) in first(address.metric)
+
+
+def _place(address: Address) -> tuple[bool, int]:
+    """Return the sort key of a score: headlines first, classes last."""
+    headlines = glossary.headlines(address.metric)
+    field = ".".join(address.fields)
+    position = headlines.index(field) if field in headlines else len(headlines)
+    return address.fields[0] == "per_class", position

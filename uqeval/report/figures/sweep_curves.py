@@ -1,0 +1,196 @@
+"""Curves for each number of samples M: all drawn subsets, and their mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import counts, format_number, numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A curve of a family: `y` over `x`, fields of a sweep's results.
+
+    `score`: its summary. `dashed`: another curve to show beside it, such as an oracle. `diagonal`:
+    whether the curve should be the diagonal. `count`: pixels at each point.
+    """
+
+    name: str
+    title: str
+    x: str
+    y: str
+    axes: tuple[str, str]
+    score: str
+    caption: str
+    dashed: str = ""
+    diagonal: bool = False
+    count: str = ""
+
+
+_CURVES = (
+    _Curve(
+        "sweep-sparsification", "Sparsification over M", "sparsification.fractions",
+        "sparsification.curve", ("fraction removed", "error left"), "sparsification.ause",
+        "Dashed: the oracle, which removes the most wrong first.", "sparsification.oracle",
+    ),
+    _Curve(
+        "sweep-sparsification-error", "Sparsification error over M", "sparsification.fractions",
+        "sparsification.error_curve", ("fraction removed", "curve - oracle"),
+        "sparsification.ause", "The area below a curve is its AUSE.",
+    ),
+    _Curve(
+        "sweep-calibration", "Calibration of the intervals over M", "regression.calibration.p",
+        "regression.calibration.observed", ("nominal coverage p", "observed coverage"),
+        "regression.auce", "Below the diagonal: over-confident.", diagonal=True,
+    ),
+    _Curve(
+        "sweep-reliability", "Reliability over M", "calibration.reliability.confidence",
+        "calibration.reliability.accuracy", ("confidence", "accuracy"), "calibration.ece",
+        "Below the diagonal: over-confident. Lower panels: pixels of a bin, mean of the draws.",
+        diagonal=True, count="calibration.reliability.count",
+    ),
+)  # fmt: skip
+
+
+def figures(lines: list[Line]) -> Iterator[Figure]:
+    """Yield one figure a curve that a report has."""
+    for curve in _CURVES:
+        plotted = [line for line in lines if curve.y in line.record]
+        if plotted:
+            yield _figure(curve, plotted)
+
+
+def _figure(curve: _Curve, lines: list[Line]) -> Figure:
+    ms = sorted({m for line in lines for m in line.record[curve.y]["m"]})
+    panels = len(ms) + len(lines)
+    rows = math.ceil(panels / _COLUMNS)
+    summary = "; ".join(
+        f"{line.label}: {curve.score.rpartition('.')[2]} "
+        + ", ".join(
+            f"{format_number(mean)} at M = {m}"
+            for m, mean in zip(
+                line.record[curve.score]["m"], line.record[curve.score]["mean"], strict=True
+            )
+        )
+        for line in lines
+    )
+    return Figure(
+        curve.name,
+        curve.title,
+        f"{curve.axes[1]} over {curve.axes[0]}, for each number of samples M. {summary}.",
+        f"Thin: each drawn subset of M samples; thick: their mean. {curve.caption}",
+        (8.2, 0.5 + rows * (2.9 if curve.count else 2.2)),
+        lambda canvas: _draw(canvas, curve, lines, ms, rows),
+    )
+
+
+def _draw(
+    canvas: Canvas, curve: _Curve, lines: Sequence[Line], ms: Sequence[int], rows: int
+) -> None:
+    uppers, lowers = _panels(canvas, bool(curve.count), rows)
+    highest = [0.0]
+    for panel, m in zip(uppers, ms, strict=False):
+        for i, line in enumerate(lines):
+            highest.append(_of_draws(panel, curve, line, m, i))
+        panel.set_title(f"M = {m}")
+    for panel, line in zip(uppers[len(ms) :], lines, strict=False):
+        _of_means(panel, curve, line)
+        panel.set_title(f"means, {style.short(line.label, 22)}" if len(lines) > 1 else "means")
+    for panel, m in zip(lowers, ms, strict=False):
+        for i, line in enumerate(lines):
+            _counts(panel, curve, line, m, i)
+    used = len(ms) + len(lines)
+    for n, panel in enumerate(uppers):
+        panel.set_visible(n < used)
+        panel.set_xlim(-0.01, 1.01)
+        top = 1.03 if curve.diagonal else 1.05 * max(highest)
+        panel.set_ylim(-0.03 * top, top)
+        if n % _COLUMNS == 0:
+            panel.set_ylabel(curve.axes[1])
+        if curve.diagonal:
+            panel.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    for n, panel in enumerate(lowers or uppers):
+        if n + _COLUMNS >= used or lowers:
+            panel.set_xlabel(curve.axes[0])
+    for n, panel in enumerate(lowers):
+        panel.set_visible(n < len(ms))
+        panel.set_xlim(-0.01, 1.01)
+        if n % _COLUMNS:
+            panel.set_ylabel("")
+    style.legend(canvas, uppers[0])
+
+
+def _panels(canvas: Canvas, has_counts: bool, rows: int) -> tuple[list[Axes], list[Axes]]:
+    """Return the panels of curves, and below each of them one of counts."""
+    if not has_counts:
+        return list(canvas.subplots(rows, _COLUMNS, squeeze=False).flat), []
+    grid: Any = canvas.subplots(2 * rows, _COLUMNS, squeeze=False, height_ratios=[2.6, 1] * rows)
+    return list(grid[0::2].flat), list(grid[1::2].flat)
+
+
+def _draws(line: Line, field: str, m: int) -> list[list[float]]:
+    """Return the curve of each drawn subset of M samples."""
+    record = line.record[field]
+    if m not in record["m"]:
+        return []
+    values = record["values"][record["m"].index(m)]
+    return [numbers(values_of_draw) for values_of_draw in values if values_of_draw is not None]
+
+
+def _mean(draws: Sequence[Sequence[float]]) -> list[float]:
+    """Return the mean point by point, over the draws that have it."""
+    points = [[v for v in point if not math.isnan(v)] for point in zip(*draws, strict=True)]
+    return [math.fsum(point) / len(point) if point else math.nan for point in points]
+
+
+def _of_draws(panel: Axes, curve: _Curve, line: Line, m: int, i: int) -> float:
+    """Draw all subsets of M samples of a line; return the greatest value."""
+    xs, ys = _draws(line, curve.x, m), _draws(line, curve.y, m)
+    if not ys:
+        return 0.0
+    colour = style.colour(i)
+    if curve.dashed:
+        oracle = _mean(_draws(line, curve.dashed, m))
+        panel.plot(_mean(xs), oracle, color=colour, linewidth=1.1, linestyle=(0, (4, 2)))
+    for x, y in zip(xs, ys, strict=True):
+        panel.plot(x, y, color=colour, linewidth=0.6, alpha=0.45)
+    panel.plot(_mean(xs), _mean(ys), style.dashes(i), color=colour, label=line.label)
+    return max((v for y in ys for v in y if not math.isnan(v)), default=0.0)
+
+
+def _of_means(panel: Axes, curve: _Curve, line: Line) -> None:
+    """Draw the means of all M of a line, from dark (few samples) to bright (many)."""
+    from matplotlib import colormaps
+
+    ms = line.record[curve.y]["m"]
+    for n, m in enumerate(ms):
+        colour = colormaps["viridis"](0.85 * n / max(len(ms) - 1, 1))
+        draws = _draws(line, curve.y, m)
+        if draws:
+            panel.plot(
+                _mean(_draws(line, curve.x, m)), _mean(draws), color=colour, linewidth=1.3,
+                label=f"M = {m}",
+            )  # fmt: skip
+    panel.legend(fontsize=6.5, handlelength=1.2, labelspacing=0.25, borderaxespad=0.1)
+
+
+def _counts(panel: Axes, curve: _Curve, line: Line, m: int, i: int) -> None:
+    """Draw the mean number of pixels of each bin."""
+    draws = _draws(line, curve.count, m)
+    if not draws:
+        return
+    prefix = curve.count.rpartition(".")[0]
+    lower, upper = (_draws(line, f"{prefix}.{end}", m)[0] for end in ("lower", "upper"))
+    panel.stairs(_mean(draws), [*lower, upper[-1]], color=style.colour(i), linewidth=1.2)
+    counts(panel)
