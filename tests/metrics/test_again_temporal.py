@@ -106,6 +106,8 @@ def test_some_items_pool_their_counts(tmp_path: Path) -> None:
         twice = found.scores("temporal", items * 2)
         assert twice["mtc_pooled"] == row["mtc_pooled"]
         assert scores["tracks"]["tracks"] > 0
+        of_sequence = {name: scores["tracks"][name] for name in row["tracks"]}
+        assert row["tracks"] == of_sequence and of_sequence.keys() >= {"consistency"}
         assert twice["tracks"]["tracks"] == 2 * scores["tracks"]["tracks"]
         assert twice["tracks"]["consistency"] == scores["tracks"]["consistency"]
     nothing = found.scores("temporal", [])

@@ -171,6 +171,7 @@ class Temporal(Evaluation[TemporalSettings]):
         for item, before, sequence in zip(items, video.before, video.sequences, strict=True):
             item |= {"previous": before, "sequence": sequence}
         flag_cuts(items, video.sequences)
+        first: list[tuple[str, float | None]] = []
         if frames:
             labelled = [frames.unpack(data) for data in counted_results[frames].items]
             first = add_frames(items, labelled, video)
@@ -183,15 +184,20 @@ class Temporal(Evaluation[TemporalSettings]):
         results |= {"pairs": len(items), "cuts": sum(item["cut"] for item in items)}
         results["gaps"] = sum(row["gaps"] for row in video.rows)
         results["per_class"] = per_class(states, retained, self.info)
-        results["sequences"] = sequence_rows(items, retained, states, self.settings, video)
+        of_tracks = (
+            [tracks.unpack(data) for data in counted_results[tracks].items] if tracks else []
+        )
+        results["sequences"] = sequence_rows(
+            items, retained, states, self.settings, video, first, of_tracks
+        )
         if frames:
-            values = [*first, *(item["miou"] for item in items)]
+            values = [*(miou for _, miou in first), *(item["miou"] for item in items)]
             set_value(results, "miou_mean", ts.mean(values), "no frame has labels")
             results["correlation"] = correlation(items, retained, video.against)
         if tracks:
             results["tracks"] = _tracks(counted_results[tracks].total, tracks, self.info)
-            for item, data in zip(items, counted_results[tracks].items, strict=True):
-                item |= track_scores.pair_record(tracks.unpack(data))
+            for item, state in zip(items, of_tracks, strict=True):
+                item |= track_scores.pair_record(state)
         self.fitted["cuts"] = results["cuts"]
         return Run(counted_results, exact, results, items)
 

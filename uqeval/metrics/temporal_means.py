@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.temporal_scores as ts
+import uqeval.metrics.track_scores as track_scores
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.temporal_pairs import Three, tc, three
 
@@ -118,9 +119,14 @@ def per_class(
 
 def sequence_rows(
     items: Sequence[dict[str, Any]], retained: Sequence[bool], states: Sequence[State],
-    settings: TemporalSettings, video: VideoInfo,
+    settings: TemporalSettings, video: VideoInfo, first: Sequence[tuple[str, float | None]],
+    tracks: Sequence[State],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return one record a sequence: its frames and gaps, and the scores of its kept pairs."""
+    """Return one record a sequence: its frames and gaps, and the scores of its kept pairs.
+
+    `first`: mIoU of the frames that begin a run, each with its sequence. `tracks`: states of the
+    tracks of each pair; empty without tracks.
+    """
     rows = []
     for row in video.rows:
         in_sequence = [name == row["sequence"] for name in video.sequences]
@@ -131,7 +137,13 @@ def sequence_rows(
         record = dict(row) | mean_scores(items, states, selected, settings)
         record["cuts"] = sum(item["cut"] for item in own_items)
         if video.against:
+            begins = [miou for sequence, miou in first if sequence == row["sequence"]]
+            values = [*begins, *(item["miou"] for item in own_items)]
+            set_value(record, "miou_mean", ts.mean(values), "no frame has labels")
             record["correlation"] = correlation(items, selected, video.against)
+        if tracks:
+            own_tracks = [t for t, is_member in zip(tracks, in_sequence, strict=True) if is_member]
+            record["tracks"] = track_scores.consistency_record(own_tracks)
         rows.append(record)
     return rows
 

@@ -109,11 +109,12 @@ def frame_scores(state: State) -> list[float | None]:
 
 def add_frames(
     items: list[dict[str, Any]], states: list[State], video: VideoInfo
-) -> list[float | None]:
-    """Add mIoU_t to the items; return those of the frames that begin a run."""
+) -> list[tuple[str, float | None]]:
+    """Add mIoU_t to the items; return those of the frames that begin a run, with its sequence."""
     first = []
-    for item, state, begins in zip(items, states, video.first, strict=True):
+    columns = zip(items, states, video.first, video.sequences, strict=True)
+    for item, state, begins, sequence in columns:
         set_value(item, "miou", ts.mean_iou(*three(state, "now")), "the frame has no labels")
         if begins:
-            first.append(ts.mean_iou(*three(state, "before")))
+            first.append((sequence, ts.mean_iou(*three(state, "before"))))
     return first

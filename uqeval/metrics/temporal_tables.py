@@ -43,8 +43,13 @@ DISPLAY = Display(
         ),
         RowTable(
             "By sequence", "sequences",
-            ("frames", "pairs", "gaps", "mtc", "mtc_no_warp", "coverage", "mse_warp"),
+            (
+                "frames", "pairs", "gaps", "mtc", "mtc_no_warp", "coverage",
+                Column("mse_warp", "MSE warped", 5), Column("tracks.consistency", "tracks C26"),
+                Column("correlation.r", "r(mIoU)"), "miou_mean",
+            ),
             corner="sequence",
+            every=True,
             row=lambda row: str(row["sequence"]),
             least=2,
             most=20,

@@ -68,6 +68,17 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
     return scores
 
 
+def consistency_record(states: Sequence[State]) -> dict[str, Any]:
+    """Return the consistency of the tracks that end in some pairs, such as those of a sequence."""
+    (metric,) = METRICS
+    tracks, consistent = (
+        sum(int(state[name].sum()) for state in states) for name in ("tracks", "consistent")
+    )
+    scores: dict[str, Any] = {}
+    set_value(scores, "consistency", metric.formula(consistent, tracks), metric.undefined)
+    return scores | {"tracks": tracks, "consistent": consistent}
+
+
 def pair_record(state: State) -> dict[str, Any]:
     """Return the record of one pair: tracks that reach its second frame, and the share that
     changed.
