@@ -298,7 +298,8 @@ class PredictionWriter:
         self._write_maps(index, self._checked(index, stack, 0))
 
     def _write_maps(self, index: int, stack: NDArray[Any]) -> None:
-        from uqeval.maps.reduction import foreground, reduce_array, sigmoid, softmax
+        from uqeval.maps.logits import foreground, sigmoid, softmax
+        from uqeval.maps.reduction import reduce_array
 
         if self.kind == "logits":
             stack = softmax(stack) if self.classes > 1 else sigmoid(stack)

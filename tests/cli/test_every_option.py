@@ -33,6 +33,7 @@ EFFECT = {
     # Inputs.
     "store": "uqeval.yaml", "ignore_index": "labels, or the void of a video",
     "names": ANY, "classes": CHECKED, "class_names": ANY, "label_map": "label PNGs",
+    "annotator_folders": "label PNGs",
     "kind": CHECKED, "axes": CHECKED, "missing_chunks": "Zarr (permission)",
     "sum_tolerance": "probs (permission)", "nan_samples": "samples (permission)",
     "invalid": "a target", "limit": ANY, "part": ANY, "fitted": "--part and -o FILE",
@@ -48,7 +49,8 @@ EFFECT = {
     "ci": ANY, "draws": LEVEL, "seed": LEVEL, "slices": ANY, "slice_by": TABLE, "group_by": TABLE,
     "interval_method": LEVEL,
     # Families.
-    "aggregation": ANY, "ood_mask": ANY,
+    "aggregation": ANY, "ood_mask": ANY, "distance": ANY, "distance_classes": ANY, "pairs": ANY,
+    "disagreement": ANY, "ncc_ddof": ANY,
     "uncertainty": ANY, "window": ANY, "stride": ANY, "border": ANY, "void": ANY, "top_k": ANY,
     "log_base": "an entropy", "threshold": ANY, "threshold_from": "no --threshold beside",
     "threshold_scope": ANY, "curve_range": "one scope", "accuracy_threshold": ANY,
@@ -181,7 +183,8 @@ REFUSED = [
     "calibration p.npz --resume", "calibration p.npz --states", "calibration p.npz --store a",
     "calibration q.npz --ignore-index 3", "calibration p.npz --classes 4",
     "calibration p.npz --kind logits", "calibration p.npz --axes NTCHW",
-    "calibration p.npz --label-map cityscapes", "calibration p.npz --missing-chunks fill",
+    "calibration p.npz --label-map cityscapes", "calibration p.npz --annotator-folders",
+    "calibration p.npz --missing-chunks fill",
     "sparsification p.npz --nan-samples skip", "sparsification p.npz --invalid 0",
     "sparsification r.npz --ignore-index 3", "sparsification r.npz --sum-tolerance 0.1",
     "sparsification r.npz --nan-samples skip", "sparsification r.npz --kind probs",

@@ -27,7 +27,7 @@ from uqeval.tallies import ClassCounts
 distributed = pytest.importorskip("distributed")
 
 CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "members", "n-mercis",
-         "divergence", "video", "tracks")  # fmt: skip
+         "divergence", "annotators", "video", "tracks")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

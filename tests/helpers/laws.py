@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+import laws_annotators
 import laws_calibration
 import laws_conformal
 import laws_divergence
@@ -80,6 +81,7 @@ EXAMPLES: tuple[Tally, ...] = (
     ItemPatchCounts(PATCHES, "range", 0.5),
     ItemPatchCounts(PATCHES, "max-surplus"),
     ItemPatchCounts(PATCHES, "value", 0.3),
+    *laws_annotators.EXAMPLES,
     *laws_calibration.EXAMPLES,
     *laws_conformal.EXAMPLES,
     *laws_conformal.OF_NUMBERS,
@@ -105,7 +107,15 @@ def items_for(tally: Tally) -> list[Maps]:
         return number_items()
     if isinstance(tally, TrackCounts):
         return [laws_tracks.pair_maps(seed, tally.classes) for seed in range(5)]
+    if type(tally) in laws_annotators.ORACLES:
+        return annotated_items(classes_of(tally))
     return class_items(classes_of(tally), type(tally) in laws_temporal.ORACLES)
+
+
+@cache
+def annotated_items(classes: int) -> list[Maps]:
+    """Items with labels of several annotators."""
+    return laws_annotators.items(classes, SHAPES)
 
 
 @cache
@@ -568,6 +578,7 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     Moments: _moments,
     PatchCounts: _patch_counts,
     Ranks: _ranks,
+    **laws_annotators.ORACLES,
     **laws_calibration.ORACLES,
     **laws_conformal.ORACLES,
     **laws_conformal.ORACLES_OF_NUMBERS,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import naive
+import naive_annotators
 import naive_calibration
 import naive_conformal
 import naive_images
@@ -207,6 +208,19 @@ class Sets:
 
 
 @dataclass(frozen=True, eq=False)
+class Annotated:
+    """Probabilities [item, sample, class, y, x], labels [item, annotator, y, x]."""
+
+    probs: Any
+    labels: Any
+
+    @functools.cached_property
+    def annotators(self) -> dict[str, Any]:
+        one = Classes(self.probs, self.labels[:, 0])
+        return naive_annotators.annotators(self.probs, one.entropy, self.labels)
+
+
+@dataclass(frozen=True, eq=False)
 class CalibratedSets:
     """Class predictions as `Classes`, and the items to calibrate on; α = 0.3."""
 
@@ -341,6 +355,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "auroc", "aupr_in", "aupr_out", "fpr95", "detection_error", "images.auroc",
         "images.aupr_in", "images.aupr_out", "images.fpr95", "images.detection_error",
         "bravo.bravo_index", "bravo.semantic", "bravo.ood",
+    ),
+    "annotators": (
+        "ged", "ncc", "ece", "kl", "cross_entropy", "label_entropy", "brier", "accuracy",
+        "distance", "diversity", "annotator_diversity", "annotator_ged", "agreement", "kappa",
     ),
     "sparsification": ("ause", "aurg"),
     "regression": (

@@ -72,6 +72,14 @@ def labels(classes: int = C, void: bool = True) -> Any:
     return ids
 
 
+def annotations() -> Any:
+    """uint8 [item, annotator, y, x]: the labels, moved; the second annotator has not seen two
+    items."""
+    own = np.stack([np.roll(labels(), k, axis=(1, 2)) for k in range(3)], axis=1)
+    own[2:4, 1] = 255
+    return own
+
+
 def numbers(members: int = 0) -> dict[str, Any]:
     """`mean`, `std`, `target` with NaN, `valid`; float32."""
     rng = np.random.default_rng(5)
@@ -119,6 +127,7 @@ def stores(folder: Path) -> None:
     save(folder / "q.zarr", known, probs=probabilities(1), labels=labels())
     save(folder / "two.zarr", {"names": NAMES}, probs=probabilities(2, classes=2),
          labels=labels(2))  # fmt: skip
+    save(folder / "raters.zarr", known, probs=probabilities(), labels=annotations())
     save(folder / "half.zarr", known, probs=probabilities().astype(np.float16), labels=labels())
     save(folder / "n.zarr", {"names": NAMES}, **numbers())
     save(folder / "members.zarr", {"names": NAMES}, **numbers(3))
@@ -154,6 +163,8 @@ CASES: dict[str, dict[str, Any]] = {
     "the best two": {"predictions": "p.zarr", "metrics": {"pavpu": {"top_k": 2}}},
     "calibrations": {"predictions": "p.zarr", "metrics": {"calibration": {
         "bins": [10, 15], "temperature_of": ["mean", "samples"], "fit_on": "fit.txt"}}},
+    "annotators": {"predictions": "raters.zarr", "metrics": {"annotators": {
+        "distance": ["iou", "dice"]}}, **CUT},
     "numbers": {"predictions": "n.zarr", "metrics": "all", **CUT},
     "members": {"predictions": "members.zarr", "metrics": "all"},
     "regressions": {"predictions": "n.zarr", "metrics": {

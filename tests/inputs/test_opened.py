@@ -112,7 +112,9 @@ def test_options_that_are_misspelt() -> None:
     ):
         with pytest.raises(UsageError, match=f"unknown options .*{name}.*; did you mean '{meant}'"):
             uqeval.evaluate(PROBS, LABEL, **{name: 1})
-    with pytest.raises(UsageError, match=r"expected some of axes, .*ci, .*workers"):
+    with pytest.raises(
+        UsageError, match=r"expected some of annotator_folders, axes, .*ci, .*workers"
+    ):
         uqeval.evaluate(PROBS, LABEL, zzz=1)
 
 

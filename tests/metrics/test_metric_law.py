@@ -56,7 +56,7 @@ WORSE_FAMILY = {
     "sparsification": "uncertainty",
     "regression": "errors",
     "nmerci": "uncertainty", "divergence": "reference", "temporal": "flow",
-    "conformal": "shift",
+    "conformal": "shift", "annotators": "moved",
 }  # fmt: skip
 #: Relative, where it is another than 1e-9: maps are float32, and a sum or a search has its own.
 TOLERANCE = {
@@ -218,6 +218,22 @@ def sets(worse: str = "") -> naive_metrics.Sets:
 
 
 @functools.cache
+def annotated(worse: str = "") -> naive_metrics.Annotated:
+    """The items of `classes`, whose four annotators disagree where the model is unsure; the last
+    one labelled no more than the first item."""
+    own, rng = classes(), np.random.default_rng(4)
+    unsure = own.entropy[:, None] / own.entropy.max()
+    labels = np.repeat(own.labels[:, None], 4, axis=1)
+    other = (rng.random(labels.shape) < 0.6 * unsure) & (labels != naive_metrics.VOID)
+    labels[other] = (labels[other] + 1) % CLASSES
+    labels[1, 3] = naive_metrics.VOID
+    labels[0, 1, 15, :4] = naive_metrics.VOID
+    if worse:  # what is drawn lies elsewhere
+        labels = np.roll(labels, (6, 9), axis=(2, 3))
+    return naive_metrics.Annotated(own.probs, labels)
+
+
+@functools.cache
 def calibrated_sets(worse: str = "") -> naive_metrics.CalibratedSets:
     """The nine items of `images`, of which four calibrate; "shift": only the others get worse."""
     own = images("errors" if worse == "errors" else "").classes
@@ -242,6 +258,7 @@ def intervals(worse: str = "") -> naive_metrics.CalibratedIntervals:
 
 DATA = {
     "classes": classes,
+    "annotators": annotated,
     "calibrated": calibrated_sets,
     "intervals": intervals,
     "images": images,
@@ -256,7 +273,7 @@ KINDS = {
     "image_failure": "images", "ood": "sets",
     "sparsification": "classes", "regression": "numbers", "nmerci": "numbers",
     "divergence": "reference", "temporal": "video",
-    "conformal": "calibrated", "conformal.width": "intervals",
+    "conformal": "calibrated", "conformal.width": "intervals", "annotators": "annotators",
 }  # fmt: skip
 
 
@@ -272,6 +289,9 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
     if kind == "images":
         own = images(worse).classes
         return uqeval.evaluate(own.probs, own.labels, ["image_failure"], **options).results
+    if kind == "annotators":
+        rated = annotated(worse)
+        return uqeval.evaluate(rated.probs, rated.labels, ["annotators"], **options).results
     if kind == "sets":
         both = sets(worse)
         return uqeval.evaluate(both.inside, None, ["ood"], out=[both.outside], **options).results

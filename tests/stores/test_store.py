@@ -90,7 +90,7 @@ def test_bare_arrays(tmp_path: Path, form: str, data: np.ndarray, role: Any, kin
         (probs(N, H, W), "labels"),
         (ids(H, W), "labels"),
         (ids(H, W), "predictions"),
-        (ids(N, 1, H, W), "labels"),
+        (ids(N, 2, 1, H, W), "labels"),
     ],
 )
 def test_bare_arrays_of_the_wrong_rank(tmp_path: Path, data: np.ndarray, role: Any) -> None:

@@ -45,6 +45,8 @@ COMMANDS = {
     "sparsification": "Sparsification: does the error fall when you remove the least certain "
     "pixels?",
     "conformal": "Conformal prediction: sets of classes, or intervals, that contain the truth.",
+    "annotators": "Several annotators: are the samples like their labels, and is disagreement "
+    "foreseen?",
     "sweep": "Show how many samples are enough: each metric over M, mean ± std over drawn subsets.",
     "divergence": "KL(PREDS ‖ REFERENCE): how far are the predictions from a reference "
     "distribution?",

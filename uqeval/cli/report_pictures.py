@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OF_INPUTS = (
     "ignore_index", "classes", "class_names", "missing_chunks", "label_map", "sum_tolerance",
     "nan_samples", "invalid", "limit", "part", "resize", "baseline_focal", "disparity",
-    "median_scaling",
+    "median_scaling", "annotator_folders",
 )  # fmt: skip
 _BOX = re.compile(r"([\d.]+):([\d.]+),([\d.]+):([\d.]+)")
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: Input options that the states of an item depend on.
 _OPTIONS = (
-    "kind", "axes", "label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize",
-    "invalid", "baseline_focal", "disparity", "median_scaling",
+    "kind", "axes", "label_map", "annotator_folders", "sum_tolerance", "nan_samples",
+    "missing_chunks", "resize", "invalid", "baseline_focal", "disparity", "median_scaling",
 )  # fmt: skip
 
 #: Computing stamps waits until the disk has written new files; several stamps share one wait.

@@ -26,7 +26,7 @@ from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
-    from uqeval.stores.array import ItemArray, Store
+    from uqeval.stores.array import ItemArray, Store, StoredArray
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
@@ -57,8 +57,13 @@ def open_classes(
     stored = stored_maps(restricted[0])
     ignore = _ignore_index(options, label_store, stores[0])
     target: Labels | None = None
+    annotators = 0
     if label_parts is not None:
-        target = Labels(Planes(label_parts[item_range.start : item_range.stop]), ignore)
+        annotators = annotators_of(label_parts, opened.shown_names(count))
+        planes = Planes(
+            label_parts[item_range.start : item_range.stop], bool(annotators), "annotator"
+        )
+        target = Labels(planes, ignore, annotators)
     source = Source(
         opened.shown_names(count)[item_range.start : item_range.stop], classes, stack=stack,
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
@@ -73,6 +78,11 @@ def open_classes(
     names = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     warnings += _shared_names(names, where) + _unlike(restricted, kind)
+    if annotators:
+        warnings.append(
+            f"the labels are of {annotators} annotators: metrics other than those of `annotators` "
+            "take the class of the majority of a pixel, on a tie the lowest id."
+        )
     mean_probs = [part.array for part in restricted[0].arrays.get("mean_probs", ())]
     warnings += warnings_of(stack.arrays if stack else mean_probs) if kind != "logits" else []
     record = {
@@ -93,8 +103,32 @@ def open_classes(
     return Inputs(
         source, names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
+        annotators=annotators,
         all_names=opened.shown_names(count) if "part" in evaluated else None,
     )  # fmt: skip
+
+
+def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
+    """Return how many annotators each item has; 0 for labels without such an axis.
+
+    Raises `StoreError` if the items differ.
+    """
+    first_items = {id(part.array): i for i, part in reversed(list(enumerate(parts)))}
+    count_of = {}
+    for i in sorted(first_items.values()):
+        array = parts[i].array
+        count_of[i] = array.shape[array.axes.index("annotator")] if _by_annotator(array) else 0
+        if count_of[i] != count_of[0]:
+            raise StoreError(
+                f"{array.where}: item {cut(names[i])} has labels of {count_of[i]} annotators, "
+                f"item {cut(names[0])} of {count_of[0]}; expected the same number. Store a plane "
+                "of the void id (255) for each annotator who did not label an item."
+            )
+    return count_of.get(0, 0)
+
+
+def _by_annotator(array: StoredArray) -> bool:
+    return "annotator" in array.axes
 
 
 def stored_maps(store: Store) -> dict[str, Planes]:
@@ -172,6 +206,11 @@ def _labels(
             f"--label-map {cut(options.label_map)} turns the ids of a folder of label PNGs; the "
             f"labels here are an array of {predictions.path if labels is None else labels}."
         )
+    if options.annotator_folders and not folder:
+        raise UsageError(
+            f"--annotator-folders is for a folder of label PNGs; the labels here are an array of "
+            f"{predictions.path if labels is None else labels}. Leave it out."
+        )
     if labels is None:
         parts = predictions.arrays.get("labels")
         return (predictions if parts else None), parts
@@ -180,6 +219,7 @@ def _labels(
     store = open_store(
         labels, role="labels", names=names if folder else None,
         fill_missing=options.fill, label_map=options.label_map,
+        annotator_folders=options.annotator_folders,
     )  # fmt: skip
     parts = store.arrays.get("labels")
     if parts is None:

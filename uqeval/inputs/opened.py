@@ -148,6 +148,8 @@ class Inputs:
     sets: tuple[int, ...] = ()
     #: Of masked pixels in labelled images: how many classes there are; else 0.
     inner_classes: int = 0
+    #: How many annotators labelled each item; 0 for one label a pixel.
+    annotators: int = 0
 
     def region_names(self) -> tuple[str, ...]:
         """Return the regions to evaluate, one for each id of a map. Raises `UqevalError`."""
@@ -171,6 +173,7 @@ class Inputs:
             ),
             (record.get("labels") or {}).get("path", ""), self.ignore_index,
             all_names=self.all_names, sets=self.sets, inner_classes=self.inner_classes,
+            annotators=self.annotators,
         )  # fmt: skip
 
     def paths(self) -> list[str]:

@@ -22,7 +22,8 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     from uqeval.maps.reference import WithReference
 
     # What is said of labels, or of samples, need not hold for the reference.
-    class_options, options = options, dataclasses.replace(options, label_map=None)
+    class_options = options
+    options = dataclasses.replace(options, label_map=None, annotator_folders=False)
     reference = open_once(reference)
     stored_kinds = open_predictions(reference, options).stores[0].arrays
     if "samples" not in stored_kinds:
@@ -194,6 +195,7 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
     "sum_tolerance": ("class probabilities, an array `probs`", _has_probs),
     "ignore_index": ("labels", _has_truth),
     "label_map": ("a folder of label PNGs", _has_label_files),
+    "annotator_folders": ("a folder of label PNGs", _has_label_files),
 }
 
 

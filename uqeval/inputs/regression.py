@@ -205,6 +205,11 @@ def _refuse_class_options(opened: PredictionStores, options: InputOptions) -> No
                 f"--{name.replace('_', '-')} is for classes; {opened.where} holds numbers with a "
                 "target."
             )
+    if options.annotator_folders:
+        raise UsageError(
+            f"--annotator-folders is for labels of classes; {opened.where} holds numbers with a "
+            "target. Leave it out."
+        )
 
 
 def _parts(stores: list[Store]) -> list[str]:

@@ -85,7 +85,9 @@ def _open_several(
 
 
 #: What the options of IN say need not hold for OUT.
-_OF_IN_ONLY: dict[str, Any] = {"label_map": None, "names": None}
+_OF_IN_ONLY: dict[str, Any] = {
+    "label_map": None, "names": None, "annotator_folders": False,
+}  # fmt: skip
 
 
 def _open_masked(

@@ -95,3 +95,23 @@ def label_map(
             f"{listed(strange)} (first at row {y}, column {x}). {hint}"
         )
     return label
+
+
+def labels_of_annotators(
+    planes: NDArray[Any], classes: int, ignore_index: int, where: str, size: tuple[int, int]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the class of the majority [y, x], and the ids [annotator, y, x], as `label_map`.
+
+    On a tie the majority is the lowest id. An annotator who left the whole item void did not label
+    it. A pixel is void in the majority if one of the others left it void. Raises as `label_map`.
+    """
+    from uqeval.kernels.annotators import majority
+
+    ids = np.stack([
+        label_map(plane, classes, ignore_index, f"{where}, annotator {r}", size)
+        for r, plane in enumerate(planes)
+    ])  # fmt: skip
+    flat = ids.reshape(len(ids), -1)
+    label = np.empty(flat.shape[1], ids.dtype)
+    majority(flat, (flat != void_of(classes)).any(axis=1), void_of(classes), label)
+    return label.reshape(size), ids

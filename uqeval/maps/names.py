@@ -52,6 +52,7 @@ COMPUTED = (
 )
 #: Computed where labels are there.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
+_ANNOTATIONS, _CHOICES = "annotations:", "choices:"
 #: Maps of the true class or of the error: they are unknown at prediction time.
 NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs", *OF_LABELS})
 
@@ -79,8 +80,35 @@ def form_of(
         return (3,), "int64"
     if kind == "regression" and name not in ("label", ERROR_KEY) and not is_lambda(name):
         return size, "float64"
+    if planes := planes_of_ids(name):
+        return (planes, *size), ids
     dtypes = {"prediction": ids, "label": ids, "label_rank": "uint16"}
     return (classes, *size) if name == "mean_probs" else size, dtypes.get(name, "float32")
+
+
+def annotations_of(annotators: int) -> str:
+    """Return the name of the labels [annotator, y, x] of several annotators."""
+    return f"{_ANNOTATIONS}{annotators}"
+
+
+def choices_of(samples: int) -> str:
+    """Return the name of the likeliest class of each sample [sample, y, x]."""
+    return f"{_CHOICES}{samples}"
+
+
+def is_annotations(name: str) -> bool:
+    """Return whether a map is one of `annotations_of`."""
+    return name.startswith(_ANNOTATIONS)
+
+
+def is_choices(name: str) -> bool:
+    """Return whether a map is one of `choices_of`."""
+    return name.startswith(_CHOICES)
+
+
+def planes_of_ids(name: str) -> int:
+    """Return how many planes of ids a map has: of annotators or of samples, else 0."""
+    return int(name.rpartition(":")[2]) if is_annotations(name) or is_choices(name) else 0
 
 
 def of_reference(name: str) -> str:

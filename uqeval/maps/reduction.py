@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from uqeval import kernels
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, form_of, void_of
+from uqeval.maps.names import (
+    COMPUTED,
+    OF_SEVERAL_SAMPLES,
+    choices_of,
+    form_of,
+    id_dtype,
+    planes_of_ids,
+    void_of,
+)
 from uqeval.stores.bfloat16 import tolerance_of
 
 if TYPE_CHECKING:
@@ -74,7 +82,15 @@ class Form:
             bytes_ += 2 * self.classes + 8 * rows
         if "std" in self.wanted:
             bytes_ += 16 * self.classes
+        if self.choices:
+            bytes_ += 2 * self.samples + 8 * rows
         return bytes_ * pixels
+
+    @property
+    def choices(self) -> str:
+        """Return the map of the samples' likeliest classes, if it is requested; else ""."""
+        name = choices_of(self.samples)
+        return name if name in self.wanted else ""
 
     def map_bytes(self) -> int:
         """Return bytes a pixel of all maps."""
@@ -95,6 +111,7 @@ class Accumulators:
         rows = form.samples if self.split else 1
         votes = n if "variation_ratio" in form.wanted else 0
         squares = n if "std" in form.wanted else 0
+        choices = n if form.choices else 0
         self.arrays = {
             "sums": np.zeros((form.classes, n), form.sum_dtype),
             "totals": np.zeros((rows, n), form.total_dtype),
@@ -104,6 +121,8 @@ class Accumulators:
             "votes": np.zeros((form.classes, votes), np.uint16),
             "first": np.zeros((form.classes, squares), np.float64),
             "squares": np.zeros((form.classes, squares), np.float64),
+            "leading": np.zeros((rows, choices), np.float64),
+            "chosen": np.zeros((form.samples, choices), id_dtype(form.classes)),
         }
 
     def clear(self) -> None:
@@ -196,6 +215,10 @@ class Reducer:
             kernels.samples.add_squares(
                 tile, start, stop, at, t0, c0, arrays["first"], arrays["squares"]
             )
+        if form.choices:
+            kernels.annotators.choose(
+                tile, start, stop, at, t0, c0, arrays["leading"], arrays["chosen"]
+            )
 
     def _finish(
         self, maps: Maps, start: int, stop: int, at: int, label: NDArray[Any] | None
@@ -235,6 +258,8 @@ class Reducer:
                 prediction,
                 out("std"),
             )
+        if form.choices:
+            maps[form.choices][:, start:stop] = arrays["chosen"][:, at : at + n]
         if label is not None and form.wanted & {"label_probability", "label_rank", "brier"}:
             kernels.samples.score_labels(
                 at, n, samples, unit, void_of(form.classes), sums, label[start:stop], prediction,
@@ -245,36 +270,13 @@ class Reducer:
 def map_bytes(names: Iterable[str], classes: int) -> int:
     """Return bytes a pixel of the named maps."""
     sizes = {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * classes}
-    return sum(sizes.get(name, 4) for name in names)
+    return sum(sizes.get(name, 2 * planes_of_ids(name) or 4) for name in names)
 
 
 def kernel_view(values: NDArray[Any]) -> NDArray[Any]:
     """Return a tile for the kernels: contiguous [sample, class, pixel], float16 as its bits."""
     flat = np.ascontiguousarray(values).reshape(*values.shape[:2], -1)
     return read_only(flat.view(np.int16) if flat.dtype == np.float16 else flat)
-
-
-def softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    """Return probabilities [sample, class, y, x] of logits, float32 (of float64 float64)."""
-    p: NDArray[Any] = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
-    p -= p.max(axis=1, keepdims=True)
-    np.exp(p, out=p)
-    p /= p.sum(axis=1, keepdims=True)
-    return p
-
-
-def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
-    """Return foreground probabilities in float32 (float64 for float64) of logits of one class."""
-    wide: NDArray[Any] = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
-    with np.errstate(over="ignore"):  # exp(-x) may be infinite, which gives 0
-        p: NDArray[Any] = 1.0 / (1.0 + np.exp(-wide))
-    return p
-
-
-def foreground(p: NDArray[Any]) -> NDArray[Any]:
-    """Return two classes [sample, 2, y, x], background first, of one foreground probability."""
-    wide: NDArray[Any] = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
-    return np.concatenate([1.0 - wide, wide], axis=1, dtype=wide.dtype)
 
 
 def on_grid(p: NDArray[Any]) -> NDArray[Any]:

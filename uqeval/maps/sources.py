@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.maps.contract import Heartbeat, MapSource
-from uqeval.maps.labels import label_map
-from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES
+from uqeval.maps.labels import label_map, labels_of_annotators
+from uqeval.maps.names import (
+    COMPUTED,
+    OF_LABELS,
+    OF_SEVERAL_SAMPLES,
+    annotations_of,
+    is_annotations,
+    is_choices,
+)
 from uqeval.maps.reduction import (
     BLOCK,
     Maps,
@@ -27,10 +34,14 @@ from uqeval.stores.stack import Stack
 
 @dataclass(frozen=True)
 class Labels:
-    """Ground truth of all items: planes of class ids, and the id that means void."""
+    """Ground truth of all items: planes of class ids, and the id that means void.
+
+    `annotators`: how many planes an item has, [annotator, y, x]; 0 for one plane [y, x].
+    """
 
     planes: Planes
     ignore_index: int
+    annotators: int = 0
 
 
 class Source(StackMaps):
@@ -94,7 +105,7 @@ class Source(StackMaps):
         the store neither holds nor can give.
         """
         for name in names:
-            if name in OF_LABELS and self.labels is None:
+            if (name in OF_LABELS or is_annotations(name)) and self.labels is None:
                 raise UsageError(
                     f"{self.where} has no labels: it holds {self.content}. Give a folder of "
                     "label PNGs, or a store with `labels`, after the predictions, or store an "
@@ -106,6 +117,8 @@ class Source(StackMaps):
                     "use entropy or confidence, or store several samples."
                 )
             if name in ("label", "label_rank") or (self.stack and name in COMPUTED + OF_LABELS):
+                continue
+            if is_annotations(name) or (self.stack and is_choices(name)):
                 continue
             if name not in self.stored and not (
                 name == "prediction" and "predictions" in self.stored
@@ -163,7 +176,9 @@ class Source(StackMaps):
         height, width = self.size(batch[0])
         pixels = height * width
         # The maps of a batch, and what label planes and their checks take beside them.
-        map_size = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + 4)
+        planes_of_labels = self.labels.annotators if self.labels else 0
+        bytes_of_labels = 4 + 4 * planes_of_labels
+        map_size = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + bytes_of_labels)
         # Chunks may be larger than an item, and are decoded whole.
         planes = [*self.stored.values(), *([self.labels.planes] if self.labels else [])]
         largest = max((plane_stack.chunk_bytes for plane_stack in planes), default=0)
@@ -204,14 +219,20 @@ class Source(StackMaps):
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
         """
-        labels = [self._label(item) for item in batch]
+        of_annotators = [self._annotations(item) for item in batch]
+        labels = [
+            self._label(item) if own is None else own[0]
+            for item, own in zip(batch, of_annotators, strict=True)
+        ]
         if self.stack:
             maps = self._reduce(batch, labels, heartbeat)
         else:
             maps = [{"prediction": self._stored_maps.prediction(item)} for item in batch]
-        for item, label, item_maps in zip(batch, labels, maps, strict=True):
+        for item, label, own, item_maps in zip(batch, labels, of_annotators, maps, strict=True):
             if label is not None and "label" in self.wanted:
                 item_maps["label"] = label
+            if own is not None and (name := annotations_of(len(own[1]))) in self.wanted:
+                item_maps[name] = own[1]
             for name in self.wanted - set(item_maps) - {"label_rank"}:
                 item_maps[name] = self._stored_maps.numbers(name, item, self.size(item))
                 heartbeat(item_maps[name].nbytes)
@@ -222,9 +243,27 @@ class Source(StackMaps):
                 )
         return maps
 
-    def _label(self, item: int) -> NDArray[Any] | None:
-        if self.labels is None or not self.wanted & set(OF_LABELS):
+    @property
+    def _wants_labels(self) -> bool:
+        return bool(self.wanted & set(OF_LABELS)) or any(map(is_annotations, self.wanted))
+
+    def _annotations(self, item: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Return the majority [y, x] and the labels [annotator, y, x] of several annotators; None
+        for one."""
+        if self.labels is None or not self.labels.annotators or not self._wants_labels:
             return None
+        planes = self.labels.planes
+        return labels_of_annotators(
+            planes.read(item), self.classes, self.labels.ignore_index,
+            f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
+        )  # fmt: skip
+
+    def _label(self, item: int) -> NDArray[Any] | None:
+        if self.labels is None or not self._wants_labels:
+            return None
+        if self.labels.annotators:
+            own = self._annotations(item)
+            return None if own is None else own[0]
         planes = self.labels.planes
         return label_map(
             planes.read(item), self.classes, self.labels.ignore_index,

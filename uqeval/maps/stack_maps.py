@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat
-from uqeval.maps.names import COMPUTED, OF_LABELS, id_dtype
+from uqeval.maps.logits import foreground, sigmoid, softmax
+from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import (
     Form,
     Maps,
     Reducer,
-    foreground,
     kernel_view,
     on_grid,
-    sigmoid,
-    softmax,
 )
 from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
@@ -56,6 +54,7 @@ class StackMaps:
             for a in stack.arrays
         ]
         computed = self.wanted & set(COMPUTED + OF_LABELS) - {"label"}
+        computed |= {name for name in self.wanted if is_choices(name)}
         return Form(
             samples=stack.samples,
             classes=max(stack.classes, 2),
@@ -203,13 +202,7 @@ class StackMaps:
 
     @staticmethod
     def _unfilled(form: Form, size: tuple[int, int]) -> Maps:
-        return {
-            name: np.empty(
-                (form.classes, *size) if name == "mean_probs" else size,
-                {"prediction": id_dtype(form.classes), "label_rank": "uint16"}.get(name, "f4"),
-            )
-            for name in form.wanted
-        }
+        return {name: np.empty(*form_of(name, form.classes, size)) for name in form.wanted}
 
     @staticmethod
     def _write_region(maps: Maps, region: tuple[slice, slice], reduced: Maps) -> None:

@@ -14,7 +14,13 @@ from uqeval.errors import cut
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members
-from uqeval.maps.names import OF_SEVERAL_SAMPLES, of_subset
+from uqeval.maps.names import (
+    OF_SEVERAL_SAMPLES,
+    annotations_of,
+    choices_of,
+    is_choices,
+    of_subset,
+)
 from uqeval.maps.reduction import Maps, Reducer, read_only
 from uqeval.maps.regression import VOID, RegressionSource
 from uqeval.maps.sources import Source, with_samples
@@ -66,16 +72,22 @@ class ClassSubsets(Source):
         """
         stack, form = self.stack, self._form()
         assert stack is not None
-        labels = [self._label(item) for item in batch]
+        of_annotators = [self._annotations(item) for item in batch]
+        labels = [
+            self._label(item) if own is None else own[0]
+            for item, own in zip(batch, of_annotators, strict=True)
+        ]
         forms = []
         for subset in self.subsets:
             names_without_samples = OF_SEVERAL_SAMPLES if len(subset) == 1 else frozenset()
-            forms.append(
-                replace(form, samples=len(subset), wanted=form.wanted - names_without_samples)
-            )
+            other = {n for n in form.wanted if is_choices(n) and n != choices_of(len(subset))}
+            wanted = form.wanted - names_without_samples - other
+            forms.append(replace(form, samples=len(subset), wanted=wanted))
         results: list[Maps] = []
-        for label in labels:
+        for label, annotated in zip(labels, of_annotators, strict=True):
             maps: Maps = {} if label is None else {"label": label}
+            if annotated is not None:
+                maps[annotations_of(len(annotated[1]))] = annotated[1]
             for k, own in enumerate(forms):
                 unfilled = self._unfilled(own, self.size(batch[0]))
                 maps |= {of_subset(k, name): values for name, values in unfilled.items()}

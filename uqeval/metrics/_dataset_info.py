@@ -69,6 +69,8 @@ class DatasetInfo:
     sets: tuple[int, ...] = ()
     #: Of masked pixels in labelled images: how many classes there are; else 0.
     inner_classes: int = 0
+    #: How many annotators labelled each item; 0 for one label a pixel.
+    annotators: int = 0
 
     @property
     def labelled(self) -> Labelled:

@@ -67,6 +67,7 @@ FAMILIES = _Families({
     "divergence": "divergence",
     "ood": "ood",
     "conformal": "conformal",
+    "annotators": "annotators",
     "tc": "temporal",
 })  # fmt: skip
 FAMILIES_IN_REPORTS = _InReports()

@@ -44,8 +44,9 @@ class Family:
     one line, more, and an example. `label`: the heading of its part of a page. `words`: what tables
     call the fields of its results that are no metric. `of_items`: fields of items that rank them
     where items have none of the headlines. `display`: how its results are shown. `on_subsets`: in a
-    sweep. `needs_reference`: it compares the predictions with those of a reference. `on_request`:
-    it is evaluated only if a user names it.
+    sweep. `needs_reference`: it compares the predictions with those of a reference.
+    `needs_annotators`: it compares the labels of several annotators. `on_request`: it is evaluated
+    only if a user names it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Family:
     display: Display = field(default_factory=Display)
     on_subsets: OnSubsets = field(default_factory=OnSubsets)
     needs_reference: bool = False
+    needs_annotators: bool = False
     on_request: bool = False
 
     @property

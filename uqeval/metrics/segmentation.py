@@ -142,6 +142,13 @@ class Segmentation(Evaluation[SegmentationSettings]):
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` where every label is void."""
         if not results[self._counts].total["labelled"].any():
+            if self.info.annotators:
+                raise DataError(
+                    f"{self.info.labels}: nothing is left to evaluate: no pixel of "
+                    f"{number_of(len(self.info.names), 'item')} has a label of every annotator of "
+                    f"its item (void: {self.info.ignore_index}). Leave out annotators who labelled "
+                    "only parts of items, or fill their plane of an item with void."
+                )
             raise DataError(
                 f"{self.info.labels}: nothing is left to evaluate: all labels of "
                 f"{number_of(len(self.info.names), 'item')} are ignore_index "

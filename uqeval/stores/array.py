@@ -23,6 +23,10 @@ AXES: dict[str, frozenset[str]] = {
         "item", "items", "n", "image", "images", "frame", "frames", "pair", "pairs", "time",
         "batch",
     }),
+    "annotator": frozenset({
+        "annotator", "annotators", "rater", "raters", "r", "annotation", "annotations", "expert",
+        "experts", "reader", "readers",
+    }),
     "sample": frozenset({"sample", "samples", "t", "m", "member", "members", "pass", "draw"}),
     "class": frozenset({
         "class", "classes", "c", "channel", "channels", "band", "category", "component",
@@ -40,7 +44,7 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     if "" in axes or len(set(axes)) != len(axes):
         raise StoreError(
             f"{where}: dimension_names are {cut(list(names))}; expected each of item, sample, "
-            "class, y, x at most once. Rename the dimensions, or leave the names out."
+            "annotator, class, y, x at most once. Rename the dimensions, or leave the names out."
         )
     return axes
 
@@ -186,7 +190,7 @@ class Store:
 _FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "probs": (("item", "sample", "class"), ("item", "class")),
     "logits": (("item", "sample", "class"), ("item", "class")),
-    "labels": (("item",),),
+    "labels": (("item",), ("item", "annotator")),
     "predictions": (("item",),),
 }
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.array import ItemArray, Store, StoredArray, canonical_axes, with_pixel
 from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
     FLOWS,
@@ -116,7 +116,8 @@ class Contents(ABC):
     def is_labels(self) -> bool:
         """Return whether it holds labels: integers [N] or [N, H, W], or arrays of this name."""
         if self.unnamed is not None:
-            return self.unnamed.dtype.kind in "biu" and len(self.unnamed.shape) in (1, 3)
+            rank = len(self.unnamed.shape)
+            return self.unnamed.dtype.kind in "biu" and (rank in (1, 3) or self._is_of_annotators)
         return "labels" in self.kinds and not self.kinds & PREDICTIONS
 
     def is_truth(self) -> bool:
@@ -124,8 +125,19 @@ class Contents(ABC):
         names.
         """
         if self.unnamed is not None:
-            return self.unnamed.dtype.kind in "biuf" and len(self.unnamed.shape) <= 3
+            of_numbers = self.unnamed.dtype.kind in "biuf" and len(self.unnamed.shape) <= 3
+            return of_numbers or self._is_of_annotators
         return bool(self.kinds & {"labels", "target"}) and not self.kinds & PREDICTIONS
+
+    @property
+    def _is_of_annotators(self) -> bool:
+        """Return whether the only array is ids [item, annotator, y, x]: integers, no scale."""
+        array = self.unnamed
+        if array is None or array.dtype.kind not in "biu" or len(array.shape) != 4:
+            return False
+        if array.dimension_names and any(array.dimension_names):
+            return "annotator" in canonical_axes(array.dimension_names, array.where)
+        return "scale" not in array.attributes
 
     def may_be_predictions(self) -> bool:
         """Return whether what looks like ground truth may be predictions as well.
@@ -144,7 +156,8 @@ Role: TypeAlias = Literal["predictions", "labels", "target", "frames", "flow", "
 _BARE_EXPECTED = {
     "predictions": "[N, T, C, H, W] or [N, C, H, W] probabilities (of images without pixels "
     "[N, C] or [N, T, C]), or [N, H, W] predicted ids",
-    "labels": "[N, H, W] integers for labels (of images without pixels [N])",
+    "labels": "[N, H, W] integers for labels (of images without pixels [N], of several annotators "
+    "[N, R, H, W])",
     "target": "[N, H, W], [H, W] or [N] numbers for a target",
 }
 _VIDEO_RANKS = {
@@ -163,6 +176,7 @@ class Opening:
     fill_missing: bool = False
     label_map: str | None = None
     declared: Declared = field(default_factory=Declared)
+    annotator_folders: bool = False
 
 
 def store_of_named(

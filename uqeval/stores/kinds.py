@@ -11,6 +11,8 @@ from uqeval.stores.array import StoredArray, canonical_axes
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
 _MAP = (("item", "y", "x"),)
+#: Labels of several annotators have an axis for them.
+_LABELS = (("item", "y", "x"), ("item", "annotator", "y", "x"))
 #: What a pixel of a frame or of a flow holds lies on the axis that is called class elsewhere.
 _CHANNELS = (("item", "y", "x", "class"),)
 
@@ -32,6 +34,7 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "probs": _PROBABILITIES,
     "logits": _PROBABILITIES,
     "mean_probs": (("item", "class", "y", "x"),),
+    "labels": _LABELS,
     "mean": _MEMBERS,
     **dict.fromkeys(SPREADS, _MEMBERS),
     "samples": (("item", "sample", "y", "x"),),
@@ -44,7 +47,7 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
 FLOWS = frozenset({"flow", "flow_forward"})
 
 #: Arrays that must be sound where they are there; any other [N, H, W] is a map by its own name.
-KNOWN = frozenset(KINDS) | {"predictions", "labels", "target", "valid"}
+KNOWN = frozenset(KINDS) | {"predictions", "target", "valid"}
 
 #: What hold predictions; a group that has `labels` and none of them is a store of labels.
 PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean", "samples"})
@@ -205,7 +208,7 @@ def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | Non
     if role == "target":
         return "target" if rank in (1, 2, 3) and dtype in "biuf" else None
     if role == "labels":
-        return "labels" if rank in (1, 3) and dtype in "biu" else None
+        return "labels" if rank in (1, 3, 4) and dtype in "biu" else None
     if declared.kind is not None:
         return declared.kind
     if array.dimension_names and any(array.dimension_names):

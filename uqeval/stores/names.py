@@ -253,7 +253,8 @@ def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: st
     if len(candidates) > 1:
         raise StoreError(
             f"{cut(path)}: item {quoted(name)} could have the {noun} {candidates[0]} or "
-            f"{candidates[1]}. Take one away, or name the items by their path in the folder."
+            f"{candidates[1]}. Take one away, or name the items by their path in the folder. If "
+            "the folders are of several annotators, give --annotator-folders."
         )
     return candidates[0] if candidates else None
 

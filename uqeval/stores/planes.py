@@ -19,11 +19,13 @@ _KEPT = 2
 
 
 class Planes:
-    """The planes of all items; with `channels`, each [class, y, x]."""
+    """The planes of all items; with `channels`, each [class, y, x], with another `axis` that."""
 
-    def __init__(self, parts: Sequence[ItemArray], channels: bool = False) -> None:
+    def __init__(
+        self, parts: Sequence[ItemArray], channels: bool = False, axis: str = "class"
+    ) -> None:
         self.parts = tuple(parts)
-        self._order = ("class", "y", "x") if channels else ("y", "x")
+        self._order = (axis, "y", "x") if channels else ("y", "x")
         self._chunks: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -100,17 +100,19 @@ def open_store(
     label_map: str | None = None,
     kind: str | None = None,
     axes: str | None = None,
+    annotator_folders: bool = False,
 ) -> Store:
     """Return the store at `path`, its arrays with their axes resolved and cut into items.
 
     `path` may also be `Contents` that are open, an array in memory, or a mapping of arrays by name.
     `role` names the content of a bare array; `kind` and `axes` (letters of NTCHW) declare what it
     does not say. `names` override the store's own; for a folder of label images they say which
-    items to look for. With `fill_missing`, chunks that a Zarr store does not hold read as the fill
+    items to look for; with `annotator_folders` each folder inside is of an annotator. With
+    `fill_missing`, chunks that a Zarr store does not hold read as the fill
     value. Raises `StoreError` for anything that is no sound store, `UsageError` for what is
     declared wrongly.
     """
-    opening = Opening(role, names, fill_missing, label_map, Declared(kind, axes))
+    opening = Opening(role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders)
     if isinstance(path, np.ndarray):
         return store_of_one(in_memory(path), opening)
     if isinstance(path, Mapping):

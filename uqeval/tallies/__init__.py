@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Field
     from uqeval.tallies._values import RawMap, Uncertainty
     from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+    from uqeval.tallies.annotators import (
+        AnnotatorCorrelation,
+        AnnotatorDistances,
+        AnnotatorVotes,
+        Distance,
+    )
     from uqeval.tallies.at_temperature import Tempered, TemperedSamples
     from uqeval.tallies.depth_sums import DepthSums, ScaledErrors, SigmaBins
     from uqeval.tallies.digits import Digits
@@ -62,6 +68,7 @@ _NAMES = {
     "_fields": "Field",
     "_values": "RawMap Uncertainty",
     "accuracy_by_uncertainty": "AccuracyByUncertainty",
+    "annotators": "AnnotatorCorrelation AnnotatorDistances AnnotatorVotes Distance",
     "at_temperature": "Tempered TemperedSamples",
     "depth_sums": "DepthSums ScaledErrors SigmaBins",
     "digits": "Digits",
@@ -114,12 +121,16 @@ __all__ = [
     "AboveThreshold",
     "AccuracyByUncertainty",
     "AdaptiveReliability",
+    "AnnotatorCorrelation",
+    "AnnotatorDistances",
+    "AnnotatorVotes",
     "Bins",
     "ClassCounts",
     "ClassReliability",
     "Cuts",
     "DepthSums",
     "Digits",
+    "Distance",
     "Divergence",
     "Error",
     "ErrorRanks",

@@ -102,9 +102,10 @@ class Evaluator:
         """Add items; return how many were new.
 
         `probs` [item, sample, class, y, x], or [item, class, y, x] for one sample; `labels`
-        [item, y, x], class ids; `names`: one an item. Arrays and tensors of any framework, which
-        the caller may reuse afterwards. An item whose name was added before is left out, and the
-        report says how many were: distributed samplers repeat items to fill the last batch.
+        [item, y, x], class ids, or of several annotators [item, annotator, y, x]; `names`: one an
+        item. Arrays and tensors of any framework, which the caller may reuse afterwards. An item
+        whose name was added before is left out, and the report says how many were: distributed
+        samplers repeat items to fill the last batch.
 
         Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
         The items added before stay.
@@ -150,6 +151,7 @@ class Evaluator:
     def _plan(self, inputs: Inputs) -> None:
         """Find out which maps the metrics read, from the first item as a store of maps."""
         from uqeval.inputs import open_inputs
+        from uqeval.maps.names import is_annotations
         from uqeval.usecases.plans import evaluations_of, everything, families_of
         from uqeval.usecases.reduce import reduce
 
@@ -162,7 +164,10 @@ class Evaluator:
         shutil.rmtree(first)
         left_out = ("names", "reduced_from")
         attributes = {k: v for k, v in document["attributes"].items() if k not in left_out}
-        self._begin(attributes | {"maps": sorted(maps | {"prediction", "label"})})
+        # The labels of several annotators are stored in place of their majority.
+        of_labels = {name for name in maps if is_annotations(name)} or {"label"}
+        stored = maps - {"label"} | {"prediction"} | of_labels
+        self._begin(attributes | {"maps": sorted(stored)})
 
     def _begin(self, attributes: dict[str, Any]) -> None:
         from uqeval.stores.writing.new_store import NewStore
@@ -188,7 +193,7 @@ class Evaluator:
 
     def _keep(self, name: str, maps: Maps) -> None:
         from uqeval.stores.zarr.writer import item_folder
-        from uqeval.usecases.reduce import STORED
+        from uqeval.usecases.reduce import stored_name
 
         assert self._store is not None
         nbytes = sum(maps[kind].nbytes for kind in self._maps)
@@ -201,7 +206,7 @@ class Evaluator:
         self._order.append(name)
         try:
             for kind in self._maps:
-                self._store.put(index, STORED.get(kind, kind), maps[kind])
+                self._store.put(index, stored_name(kind), maps[kind])
         except BaseException:  # an interrupt, too: what is half written goes
             self._order.pop()
             shutil.rmtree(self.folder / "maps" / "items" / item_folder(name), ignore_errors=True)

@@ -69,6 +69,8 @@ def everything(
             continue
         if family.needs_reference and not info.reference:
             continue
+        if family.needs_annotators and not info.annotators:
+            continue
         ranks = "uncertainty" in settings_of(family.name).__dataclass_fields__
         options = families if ranks else {}
         try:

@@ -16,7 +16,15 @@ from uqeval.engine.options import RunOptions
 from uqeval.engine.passes import Resources, in_order, workers_within
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.inputs import Inputs
-from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
+from uqeval.maps.names import (
+    COMPUTED,
+    OF_LABELS,
+    OF_SEVERAL_SAMPLES,
+    UNCERTAINTIES,
+    annotations_of,
+    is_annotations,
+    void_of,
+)
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 
@@ -34,7 +42,16 @@ def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
     names = [n for n in COMPUTED if source.samples != 1 or n not in OF_SEVERAL_SAMPLES]
     if not mean_probs:
         names.remove("mean_probs")
-    return (*names, *(OF_LABELS if source.labels else ()))
+    if source.labels is None:
+        return tuple(names)
+    annotators = source.labels.annotators
+    of_labels = [annotations_of(annotators) if annotators else "label", *OF_LABELS[1:]]
+    return (*names, *of_labels)
+
+
+def stored_name(name: str) -> str:
+    """Return what a store calls a map."""
+    return "labels" if is_annotations(name) else STORED.get(name, name)
 
 
 def reduce(
@@ -130,7 +147,7 @@ class _Writing:
             for item, values in zip(batch, reduced, strict=True):
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
-                    store.put(item, STORED.get(name, name), values[name], attributes)
+                    store.put(item, stored_name(name), values[name], attributes)
 
 
 def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:

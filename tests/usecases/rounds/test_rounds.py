@@ -69,6 +69,13 @@ def two_sets(folder: Path) -> dict[str, Any]:
     return {"predictions": paths[0], "out": paths[1:]}
 
 
+def rated(folder: Path) -> dict[str, Any]:
+    """Labels of three annotators."""
+    labels = np.random.default_rng(3).integers(0, 3, (8, 3, 8, 10)).astype("u1")
+    np.savez(folder / "rated.npz", probs=softmax(3, 8, 2, 3, 8, 10), labels=labels)
+    return {"predictions": folder / "rated.npz"}
+
+
 Data = Callable[[Path], dict[str, Any]]
 #: Kind of data, metrics, options of inputs, and the passes that they need.
 CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
@@ -91,6 +98,7 @@ CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
     "sparsification": (classes, {"sparsification": {}}, {}, 2),
     "brier": (classes, {"sparsification": {"error": "brier"}}, {}, 2),
     "ood": (two_sets, {"ood": {}}, {}, 3),
+    "annotators": (rated, {"annotators": {}}, {}, 1),
     "divergence": (both, {"divergence": {}}, {}, 1),
     "regression": (numbers, {"regression": {}}, {}, 1),
     "rmse": (numbers, {"sparsification": {}}, {}, 2),

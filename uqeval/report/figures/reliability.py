@@ -28,7 +28,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         "On the diagonal the model is as right as it says; below it is over-confident. The lower "
         "panel counts the pixels, on a logarithmic scale: bins of few pixels say little.",
         (5.6, 6.0),
-        lambda canvas: _draw(canvas, plotted),
+        lambda canvas: draw(canvas, plotted),
         links="a report counts bins over all items together, so these are the items with the worst "
         "scores"
         if len(plotted) == 1
@@ -37,14 +37,20 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
     )
 
 
-def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
+def draw(
+    canvas: Canvas, lines: Sequence[Line], label: str = "accuracy", *, has_links: bool = True
+) -> None:
+    """Draw the accuracy (`label`) of bins over their confidence, and their pixels below.
+
+    `has_links`: a page shows the items behind each bin.
+    """
     upper, lower = canvas.subplots(2, 1, sharex=True, height_ratios=(3.4, 1))
     upper.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
     upper.annotate("over-confident", (0.97, 0.05), ha="right", fontsize=8, color=style.BAD)
     upper.annotate("under-confident", (0.03, 0.93), fontsize=8, color=style.SOFT)
     upper.fill_between([0, 1], [0, 1], 0, color=style.BAD, alpha=0.06, linewidth=0)
     if len(lines) == 1:
-        _bars(upper, lines[0])
+        _bars(upper, lines[0], has_links)
     for i, line in enumerate(lines):
         r = line.record["reliability"]
         occupied = [j for j, n in enumerate(r["count"]) if n]
@@ -53,30 +59,30 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
             f"o{style.dashes(i)}", color=style.colour(i), markersize=4, linewidth=1.4,
             label=line.label,
         )  # fmt: skip
-        if len(lines) > 1:  # bins of a single line are links with their values
-            _titles(upper, line, occupied)
+        if len(lines) > 1 or not has_links:  # else bins are links with their values
+            _titles(upper, line, occupied, label)
         lower.stairs(
             r["count"], [*r["lower"], r["upper"][-1]], color=style.colour(i),
             fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0, linewidth=1.4,
         )  # fmt: skip
     fractions(upper, x=True)
-    upper.set_ylabel("accuracy")
+    upper.set_ylabel(label)
     if any(sum(line.record["reliability"]["count"]) for line in lines):
         counts(lower)
     lower.set_xlabel("confidence")
     style.legend(canvas, upper)
 
 
-def _titles(axes: Axes, line: Line, occupied: Sequence[int]) -> None:
+def _titles(axes: Axes, line: Line, occupied: Sequence[int], label: str) -> None:
     """Show accuracy, confidence and pixels of each bin under the pointer."""
     r = line.record["reliability"]
     for j in occupied:
         x, y = r["confidence"][j], r["accuracy"][j]
-        text = f"accuracy {format_number(y)} at confidence {format_number(x)}"
+        text = f"{label} {format_number(y)} at confidence {format_number(x)}"
         style.hovered(axes, x, y, f"{line.label}: {text}, {r['count'][j]:,} pixels")
 
 
-def _bars(axes: Axes, line: Line) -> None:
+def _bars(axes: Axes, line: Line, has_links: bool) -> None:
     """Draw the bins, each with its gap to its mean confidence."""
     r = line.record["reliability"]
     columns = zip(r["lower"], r["upper"], r["confidence"], r["accuracy"], strict=True)
@@ -84,7 +90,7 @@ def _bars(axes: Axes, line: Line) -> None:
         if accuracy is None:
             continue
         wide = (high - low) * 0.94
-        url = f"#{anchor(line.report, line.key, i)}"
+        url = f"#{anchor(line.report, line.key, i)}" if has_links else None
         axes.bar((low + high) / 2, accuracy, wide, color=style.colour(0), alpha=0.28, url=url)
         axes.bar(
             (low + high) / 2, abs(mean - accuracy), wide, min(mean, accuracy), fill=False,

@@ -8,6 +8,7 @@ from pathlib import Path
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import Store
 from uqeval.stores.contents import Contents, Opening
+from uqeval.stores.files.annotator_folders import open_annotator_folders
 from uqeval.stores.files.label_folder import open_label_folder, open_predicted_ids
 from uqeval.stores.kinds import KNOWN, Declared
 from uqeval.stores.names import files_below
@@ -52,6 +53,8 @@ class FolderStore(Contents):
 
             return open_item_folder(path, opening)
         if ".png" in self._ends:
+            if opening.annotator_folders:
+                return open_annotator_folders(path, opening.names, label_map=opening.label_map)
             if opening.role == "labels":
                 return open_label_folder(path, opening.names, label_map=opening.label_map)
             if opening.role == "predictions":

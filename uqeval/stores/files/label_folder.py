@@ -52,7 +52,7 @@ def open_label_folder(
     noun = kind.removesuffix("s")
     names = required_names(path, names, noun)
     table = label_table(label_map)
-    files, warnings = _label_files(path, label_map)
+    files, warnings = label_files(path, label_map)
     files_of_names = match_files(path, files, names, noun)
     warnings += unused(path, files, files_of_names, noun)
     parts = tuple(
@@ -70,7 +70,7 @@ def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: 
     if declared.kind not in (None, "predictions") or declared.axes is not None:
         option = "--axes" if declared.axes is not None else f"--kind {declared.kind}"
         raise UsageError(f"{option}: {cut(path)} holds PNGs of predicted class ids. Leave it out.")
-    stems = [file[: -len(PurePosixPath(file).suffix)] for file in _label_files(path, None)[0]]
+    stems = [file[: -len(PurePosixPath(file).suffix)] for file in label_files(path, None)[0]]
     return open_label_folder(path, stems if names is None else names, kind="predictions")
 
 
@@ -83,7 +83,7 @@ def open_sparse_labels(
     """
     names = required_names(path, names, "label")
     table = label_table(label_map)
-    files, warnings = _label_files(path, label_map)
+    files, warnings = label_files(path, label_map)
     files_of_names = match_some(path, files, names, "label")
     parts = tuple(
         ItemArray(PngArray(Path(path) / files_of_names[name], table), None)
@@ -107,7 +107,7 @@ def open_ordered_folder(
     Raises `StoreError` if there are more or fewer, and for files that are not PNGs of class ids.
     """
     table = label_table(label_map)
-    files, warnings = _label_files(path, label_map)
+    files, warnings = label_files(path, label_map)
     if len(files) != count:
         raise StoreError(
             f"{cut(path)}: {len(files)} {kind} for {count} frames, which have no names: the k-th "
@@ -120,7 +120,7 @@ def open_ordered_folder(
     return Store(str(path), {kind: parts}, None, {}, tuple(warnings))
 
 
-def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:
+def label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:
     """Return the files that are labels, Cityscapes' other images left out, and warnings."""
     files = png_files(path)
     endings = {file: _ending(file) for file in files}

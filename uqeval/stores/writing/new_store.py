@@ -84,13 +84,14 @@ class NewStore:
         values: NDArray[Any],
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a whole map [y, x] (or [class, y, x]) of an item, in an array made to fit.
+        """Write a whole map [y, x] (or [class, y, x]; labels [annotator, y, x]) of an item, in an
+        array made to fit.
 
         Raises `OutputError`, and `DataError` as `array` does.
         """
         *classes, height, width = values.shape
         chunks = zw.pixel_chunks(values.itemsize * math.prod(classes), height, width)
-        axes = ("class", "y", "x")[-values.ndim :]
+        axes = ("annotator" if kind == "labels" else "class", "y", "x")[-values.ndim :]
         chunks = (*classes, *chunks)
         self.array(index, kind, values.shape, values.dtype, chunks, axes, attributes)
         self.write(index, kind, values)

@@ -61,8 +61,11 @@ class SweepPlan:
 
     def maps(self) -> set[str]:
         """Return the names of the maps that are read."""
+        infos = [dataclasses.replace(self.info, samples=m) for m in self.ms]
         variants = self.variants.items()
-        return set().union(*(FAMILIES[n].maps(own, self.info) for n, (_, own) in variants))
+        return set().union(
+            *(FAMILIES[n].maps(own, info) for n, (_, own) in variants for info in infos)
+        )
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as the report has them."""

@@ -103,8 +103,25 @@ def class_maps(source: Any, item: int) -> ClassMaps:
     maps.label_probability = images.pop("label_probability", None)
     maps.uncertainty |= {name: values.astype(np.float32) for name, values in images.items()}
     if source.labels is not None:
-        _with_labels(maps, source.labels.planes.read(item), source.labels.ignore_index)
+        label = source.labels.planes.read(item)
+        if label.ndim == 3:
+            label = _majority(label, source.labels.ignore_index)
+        _with_labels(maps, label, source.labels.ignore_index)
     return maps
+
+
+def _majority(labels: Array, ignore_index: int) -> Array:
+    """Return the class of most annotators [annotator, y, x], the lowest id on a tie; void where one
+    of those who labelled the item left it void."""
+    present = np.array([plane for plane in labels if (plane != ignore_index).any()], np.int64)
+    first: Array = labels[0]
+    if not len(present):
+        return first
+    ids = np.unique(present)
+    votes = np.array([(present == own).sum(axis=0) for own in ids])
+    void = (present == ignore_index).any(axis=0)
+    majority: Array = np.where(void, ignore_index, ids[votes.argmax(axis=0)])
+    return majority
 
 
 def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:

@@ -30,6 +30,8 @@ def write_inputs(folder: Path) -> None:
     np.savez(folder / "outside.npz", names=outside, probs=probs.astype(np.float32))
     masks = (classes["labels"] == 4).astype(np.uint8)
     np.savez(folder / "masks.npz", names=classes["names"], labels=masks)
+    raters = np.stack([classes["labels"], classes["labels"][..., ::-1]], axis=1)
+    np.savez(folder / "annotations.npz", names=classes["names"], labels=raters)
     (folder / "calibration.txt").write_text("\n".join(classes["names"][:-1]))
     video = synthetic_data.video("warmup", frames=6, size=64)
     video["flow_forward"] = -video["flow"]

@@ -149,6 +149,10 @@ _OTHERS = {
         "--method aps-randomised"
         for store in (*_SAMPLES, *_SINGLE) if not store.startswith("large")
     ),
+    "annotators": tuple(
+        f"annotators {store} annotations.npz" for store in _FIVE_CLASSES
+        if not store.startswith("large")
+    ),
     "observe": ("observe video.npz", "observe video.npz --occlusion fb"),
     "select": (_REPORTS[0], "select {out}/a.json"),
     "merge": (_REPORTS[0], f"merge {{out}}/a.json {_INTERVALS} -o {{out}}/merged.json"),

@@ -1,0 +1,58 @@
+"""A folder of label PNGs for each annotator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from uqeval.errors import StoreError
+from uqeval.stores.planes import Planes
+from uqeval.stores.store import open_store
+
+NAMES = ("a", "b")
+
+
+def save(path: Path, value: int, shape: tuple[int, int] = (2, 3)) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.full(shape, value, np.uint8)).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for k, rater in enumerate(("anna", "ben", "cleo")):
+        for i, name in enumerate(NAMES):
+            save(tmp_path / rater / f"{name}.png", 10 * k + i)
+    return tmp_path
+
+
+def test_labels_of_all_annotators(folder: Path) -> None:
+    store = open_store(folder, role="labels", names=NAMES, annotator_folders=True)
+    planes = Planes(store.arrays["labels"], True, "annotator")
+    assert [planes.read(i)[:, 0, 0].tolist() for i in range(2)] == [[0, 10, 20], [1, 11, 21]]
+    part = store.arrays["labels"][0]
+    assert part.array.read((slice(1, 3), slice(0, 1), slice(0, 3))).tolist() == [
+        [[10] * 3], [[20] * 3]
+    ]  # fmt: skip
+    assert len(part.states()) == 3 and part.array.stored_bytes() > 0
+    before = part.array.fingerprint(), part.stamp()
+    save(folder / "cleo" / "a.png", 99)
+    again = open_store(folder, role="labels", names=NAMES, annotator_folders=True)
+    after = again.arrays["labels"][0]
+    assert before != (after.array.fingerprint(), after.stamp())
+
+
+def test_folders_that_are_not_of_annotators(folder: Path) -> None:
+    with pytest.raises(StoreError, match=r"could have the label .* give --annotator-folders"):
+        open_store(folder, role="labels", names=NAMES)
+    (folder / "ben" / "b.png").unlink()
+    with pytest.raises(StoreError, match=r"ben: 1 of 2 items have no label: b.*void id \(255\)"):
+        open_store(folder, role="labels", names=NAMES, annotator_folders=True)
+    save(folder / "ben" / "b.png", 0, (3, 3))
+    with pytest.raises(StoreError, match=r"ben/b\.png: is 3×3 .* expected one size"):
+        open_store(folder, role="labels", names=NAMES, annotator_folders=True)
+    save(folder / "b.png", 0)
+    with pytest.raises(StoreError, match=r"holds 'b\.png' beside the folders"):
+        open_store(folder, role="labels", names=NAMES, annotator_folders=True)

@@ -1,0 +1,127 @@
+"""Comparison with several annotators: formulas of sums over items and pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from uqeval.metrics._contract import Chance, IntervalKind, Metric
+
+_KOHL, _VALUES = "Kohl et al. 2018, §3", "Kahl et al. 2024"
+_GED_NEEDS = "needs samples, and an item with labels of two annotators or more"
+NO_SAMPLES = "a maps store has no samples: give the stack of samples"
+TWO = "no item has labels of two annotators or more"
+VOID = "no pixel has a label of every annotator of its item"
+CONSTANT = "no item in which both the annotators' disagreement and the uncertainty vary"
+_DIVERSITY = (
+    "Compare the diversity of the samples with that of the annotators: train on all labels."
+)
+_SOFT = "Train on the labels of all annotators (soft labels), or fit a temperature."
+_UNIT = (0.0, 1.0)
+
+
+def ratio(total: float, count: float) -> float | None:
+    """Return a mean; undefined without anything to average."""
+    return total / count if count else None
+
+
+def ged(of_both: float, of_samples: float, of_annotators: float, items: int) -> float | None:
+    """Return 2·E d(S, Y) - E d(S, S') - E d(Y, Y'), averaged over items; undefined without items.
+
+    Kohl et al. 2018, §3. The arguments are sums over items.
+    """
+    return (2 * of_both - of_samples - of_annotators) / items if items else None
+
+
+def kl(cross_entropy: float, entropy: float, pixels: int) -> float | None:
+    """Return mean KL(votes ‖ probabilities) in nats; undefined without pixels."""
+    return (cross_entropy - entropy) / pixels if pixels else None
+
+
+def ece(count: Sequence[int], share: Sequence[float], total: Sequence[float]) -> float | None:
+    """Return Σ_b |share_b - confidence_b| / N of summed shares and confidences by bin."""
+    pixels = sum(count)
+    gaps = sum(abs(a - b) for a, b in zip(share, total, strict=True))
+    return gaps / pixels if pixels else None
+
+
+def kappa(pairs: int, agreeing: int, votes: Sequence[int]) -> float | None:
+    """Return Fleiss' kappa (P - P_e)/(1 - P_e); undefined without pairs, or for votes of one class.
+
+    Fleiss 1971. `pairs` of annotators at a pixel and those that agree; `votes` of each class.
+    """
+    total = sum(votes)
+    if not pairs:
+        return None
+    expected = sum((n / total) ** 2 for n in votes)
+    observed = agreeing / pairs
+    return (observed - expected) / (1 - expected) if max(votes) < total else None
+
+
+def _metric(
+    field: str, unit: str, better: str, limits: tuple[float | None, float | None], reference: str,
+    undefined: str, formula: object, label: str, meaning: str, *, interval: IntervalKind,
+    headline: int = 0, advice: str = "", column: str = "", chance: Chance | None = None,
+    of_class: str = "",
+) -> Metric:  # fmt: skip
+    return Metric(
+        "annotators", field, unit, better or None, limits, reference, undefined, formula,  # type: ignore[arg-type]
+        label=label, meaning=meaning, interval=interval, headline=headline, advice=advice,
+        column=column, chance=chance, of_class=of_class,
+    )  # fmt: skip
+
+
+METRICS = (
+    _metric("ged", "distance", "lower", (-2.0, 2.0), _KOHL, _GED_NEEDS, ged, "GED",
+            "How far the samples are from the annotators as a distribution of maps.",
+            interval="linear", headline=1, advice=_DIVERSITY, of_class="ged"),
+    _metric("ncc", "1", "higher", (-1.0, 1.0), _VALUES, CONSTANT, ratio, "NCC",
+            "Correlation of the uncertainty with the annotators' disagreement, within an image.",
+            interval="linear", headline=2,
+            advice="Compare other uncertainties (--uncertainty); disagreement is aleatoric.",
+            chance=Chance(0.0, "the uncertainty is high where annotators disagree")),
+    _metric("ece", "fraction", "lower", _UNIT, "docs/metrics.md, Several annotators", VOID, ece,
+            "ECE against annotators",
+            "Mean gap between confidence and the share of annotators who chose the same class.",
+            interval="gaps", headline=3, advice=_SOFT, column="ECE"),
+    _metric("kl", "nats", "lower", (0.0, None), "Kullback & Leibler 1951", VOID, kl,
+            "KL from annotators",
+            "How far the probabilities are from the shares of the annotators' votes.",
+            interval="draws", headline=4, advice=_SOFT, column="KL"),
+    _metric("cross_entropy", "nats", "lower", (0.0, None), "Peterson et al. 2019", VOID, ratio,
+            "cross-entropy",
+            "Mean negative logarithm of the probabilities, weighted by the annotators' votes.",
+            interval="draws", advice=_SOFT),
+    _metric("label_entropy", "nats", "", (0.0, None), "Peterson et al. 2019", VOID, ratio,
+            "entropy of votes",
+            "Entropy of the annotators' votes: the least cross-entropy that a model can reach.",
+            interval="draws"),
+    _metric("brier", "score", "lower", (0.0, 2.0), "Brier 1950", VOID, ratio,
+            "Brier score against annotators",
+            "Mean squared difference of the probabilities and the shares of the votes.",
+            interval="draws", advice=_SOFT, column="Brier"),
+    _metric("accuracy", "fraction", "higher", _UNIT, "docs/metrics.md, Several annotators", VOID,
+            ratio, "accuracy against annotators",
+            "Share of annotators, averaged over pixels, who chose the predicted class.",
+            interval="logit", advice="Look at the classes with the lowest GED first.",
+            column="accuracy"),
+    _metric("distance", "distance", "lower", _UNIT, _KOHL, _GED_NEEDS, ratio,
+            "distance to annotators", "Expected distance of a sample to an annotator.",
+            interval="logit", advice=_DIVERSITY, column="d(S, Y)"),
+    _metric("diversity", "distance", "", _UNIT, _KOHL, _GED_NEEDS, ratio, "diversity of samples",
+            "Expected distance of two samples.", interval="logit", column="d(S, S')"),
+    _metric("annotator_diversity", "distance", "", _UNIT, _KOHL, TWO, ratio,
+            "diversity of annotators", "Expected distance of two annotators, who may be the same.",
+            interval="logit", column="d(Y, Y')"),
+    _metric("annotator_ged", "distance", "", (-2.0, 2.0), "docs/metrics.md, Several annotators",
+            TWO, ratio, "GED of an annotator",
+            "GED of one annotator to the others: what a model that copies a person would reach.",
+            interval="linear", column="GED of one"),
+    _metric("agreement", "fraction", "", _UNIT, "docs/metrics.md, Several annotators", TWO, ratio,
+            "agreement of annotators", "Mean overlap (1 - distance) of two different annotators.",
+            interval="logit", column="agreement", of_class="agreement"),
+    _metric("kappa", "1", "", (-1.0, 1.0), "Fleiss 1971",
+            "needs two annotators at a pixel, and votes for two classes", kappa, "Fleiss' kappa",
+            "Agreement of the annotators at a pixel beyond chance: 1 is perfect, 0 is chance.",
+            interval="linear", column="kappa"),
+)  # fmt: skip
+BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}

@@ -1,0 +1,108 @@
+"""Settings of the comparison with several annotators, and the presets of published definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._family import variants
+from uqeval.metrics.calibration_settings import MOST_BINS
+from uqeval.metrics.pavpu_settings import check_uncertainty
+from uqeval.settings import Settings, definition_of, documented, option
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Bins, Distance, Uncertainty
+
+#: The defaults are those of Kohl et al. 2018 and of their code.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "values": {
+        "distance": "dice", "distance_classes": "foreground", "absent": "disagree",
+        "pairs": "pooled", "ncc_ddof": 1,
+    },
+}  # fmt: skip
+_DISTANCE, _DISAGREEMENT, _CALIBRATION = "Energy distance", "Disagreement", "Calibration"
+
+
+@documented
+@dataclass(frozen=True)
+class AnnotatorsSettings(Settings):
+    """Every choice behind the comparison with several annotators."""
+
+    definitions = DEFINITIONS
+
+    # fmt: off
+    uncertainty: str = option(
+        "entropy", "Uncertainty map to correlate with the annotators' disagreement: entropy, "
+        "mutual_information, expected_entropy, confidence, variation_ratio, std, or any map of the "
+        "store. Repeat for variants.", metavar="NAME", common=True)
+    distance: str = option(
+        "iou", "Distance of two maps of classes: 1 - IoU or 1 - Dice. Repeat for variants.",
+        choices=("iou", "dice"), panel=_DISTANCE, common=True)
+    distance_classes: str = option(
+        "auto", "Classes of the distance: all, foreground (all but class 0), or auto: foreground "
+        "of two classes, else all.", choices=("auto", "all", "foreground"), panel=_DISTANCE,
+        common=True)
+    absent: str = option(
+        "skip", "A class that is in neither of two maps: skip it in their mean over classes "
+        "(distance 0 without any class), or count it with distance 0 (agree) or 1 (disagree).",
+        choices=("skip", "agree", "disagree"), panel=_DISTANCE)
+    pairs: str = option(
+        "mean", "Average the distances of all pairs, or add up their overlaps and classes before "
+        "the ratio is formed (pooled).", choices=("mean", "pooled"), panel=_DISTANCE)
+    disagreement: str = option(
+        "variance", "Disagreement of the annotators at a pixel: 1 - Σ q² of the shares q of their "
+        "votes (variance), or their entropy.", choices=("variance", "entropy"),
+        panel=_DISAGREEMENT)
+    ncc_ddof: int = option(
+        0, "Delta degrees of freedom of the standard deviations in the NCC, which divides by the "
+        "number of pixels: 0 gives Pearson's r.", metavar="N", least=0, most=1,
+        panel=_DISAGREEMENT)
+    bins: int = option(
+        15, "Number of confidence bins of equal width.", metavar="B", least=1, most=MOST_BINS,
+        panel=_CALIBRATION)
+    clip: float = option(
+        2.0**-24, "Clip probabilities below this value in the cross-entropy.", metavar="P",
+        above=0, below=1, several=False, shown="2^-24", panel=_CALIBRATION)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
+
+    @property
+    def correlated(self) -> Uncertainty:
+        """Return the uncertainty to correlate."""
+        from uqeval.tallies import Uncertainty
+
+        return Uncertainty(self.uncertainty)
+
+    def distance_of(self, classes: int) -> Distance:
+        """Return the distance of maps of so many classes."""
+        from uqeval.tallies import Distance
+
+        names = self.distance_classes
+        foreground = names == "foreground" or (names == "auto" and classes == 2)
+        return Distance(self.distance, foreground, self.absent, self.pairs == "pooled")
+
+    def binning(self) -> Bins:
+        """Return the binning of confidences."""
+        from uqeval.tallies import Bins
+
+        return Bins(self.bins)
+
+
+def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, AnnotatorsSettings]:
+    """Return the settings of every variant. Raises `UsageError` for labels of one annotator."""
+    if not info.annotators:
+        raise UsageError(
+            f"{info.labels or info.where} holds one label a pixel; `annotators` compares the "
+            "labels of several annotators. Store `labels` [item, annotator, y, x], or give a "
+            "folder with a folder of label PNGs for each annotator (--annotator-folders)."
+        )
+    settings: dict[str, AnnotatorsSettings] = variants(
+        "annotators", AnnotatorsSettings, options, ("uncertainty", "distance")
+    )
+    for variant in settings.values():
+        check_uncertainty(variant.uncertainty, info)
+    return settings
