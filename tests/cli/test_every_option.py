@@ -103,7 +103,8 @@ OF_COMMAND = {
         "predictions": "--gallery", "video": "--gallery", "model": "--gallery and --video",
         "labels": "--gallery", "images": "--gallery", "names": "--gallery",
         "item": "--figures", "maps": "--item", "by": "--item", "frames": "--item of a video",
-        "box": "--item",
+        "box": "--item", "tensorboard": ANY, "mlflow": ANY, "wandb": ANY,
+        "step": "--tensorboard, --mlflow or --wandb",
     },
     "verify": {"items": "no --all", "all_": ANY, "seed": "no --all"},
     "evidence": {
@@ -245,6 +246,7 @@ REFUSED = [
     "report c.json --gallery 1 --predictions p.npz --model a", "report c.json --item a",
     "report c.json --maps label", "report c.json --by calibration.ece",
     "report c.json --frames 3", "report c.json --box 0:1,0:1",
+    "report c.json --step 3",
     "verify c.json --all --items 3", "verify c.json --all --seed 3",
     "reduce p.npz -o m.zarr --label-map cityscapes", "reduce q.npz -o m.zarr --ignore-index 3",
     "inspect p.npz --missing-chunks fill", "inspect p.npz --label-map cityscapes",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.records.report import ItemsByCell, Report
     from uqeval.report.figures import Figure
+    from uqeval.usecases.trackers import Tracker
 
 
 @with_options(of=ReportOptions)
@@ -52,6 +53,10 @@ def report(
     refuse_overlap(
         [settings.figures], read_paths, "give --figures another folder", may_contain=True
     )
+    refuse_overlap(
+        [settings.tensorboard], read_paths, "give --tensorboard another folder", may_contain=True
+    )
+    trackers = _trackers(settings)
     judgement = _judgement(settings.verdicts, loaded) if settings.verdicts else None
     pictures, exhibits = gallery(reports, settings), item_figures(reports, settings, quiet)
     if pictures is not None and pictures.note:
@@ -62,9 +67,10 @@ def report(
     from uqeval.report.page.html import to_html
 
     html = to_html(reports, pictures, settings.gallery, cell_items, judgement, differences)
+    logged = _log(reports, html, settings, trackers)
     figure_paths = _figures(reports, settings, exhibits)
     _page(html, target)
-    for text in [f"wrote {target}"] * (target != "-") + figure_paths:
+    for text in [f"wrote {target}"] * (target != "-") + figure_paths + logged:
         if not quiet:
             tell(text)
 
@@ -80,6 +86,27 @@ def _figures(
     forms = settings.figure_format or ("svg",)
     paths = [p for form in forms for p in write_figures(reports, settings.figures, form, exhibits)]
     return [f"wrote {len(paths)} figures to {settings.figures}"]
+
+
+def _trackers(settings: ReportOptions) -> list[Tracker]:
+    """Return the chosen trackers. Raises `UsageError` if a library is not installed."""
+    if not settings.tracks:
+        return []
+    from uqeval.usecases.trackers import open_trackers
+
+    return open_trackers(settings.tensorboard, settings.mlflow, settings.wandb)
+
+
+def _log(
+    reports: dict[str, Report], html: str, settings: ReportOptions, trackers: Sequence[Tracker]
+) -> list[str]:
+    """Write the reports to trackers; return messages about them."""
+    if not trackers:
+        return []
+    from uqeval.usecases.trackers import entries_of
+
+    entries = entries_of(reports, html, settings.step or 0)
+    return [tracker.add(entry) for tracker in trackers for entry in entries]
 
 
 def _page(html: str, target: str) -> None:

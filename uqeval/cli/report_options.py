@@ -10,6 +10,7 @@ from uqeval.inputs.options import InputOptions
 from uqeval.settings import Settings, same_option, shared_option
 
 _FIGURES, _GALLERY, _ITEMS = "Figures", "Gallery", "Figures of items"
+_TRACKERS = "Experiment trackers"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,18 @@ class ReportOptions(Settings):
     images: str | None = shared_option(
         None, "Folder of the input images, with files named as the items.", metavar="DIR",
         panel=_GALLERY)
+    tensorboard: str | None = shared_option(
+        None, "Also log scores, figures, settings and the page to TensorBoard, in this folder.",
+        metavar="DIR", panel=_TRACKERS)
+    mlflow: str | None = shared_option(
+        None, "Also log them to this experiment of MLflow, on the server of MLFLOW_TRACKING_URI.",
+        metavar="NAME", panel=_TRACKERS)
+    wandb: str | None = shared_option(
+        None, "Also log them to this project of Weights & Biases; WANDB_MODE=offline keeps them "
+        "on this machine.", metavar="NAME", panel=_TRACKERS)
+    step: int | None = shared_option(
+        None, "Log them at this step, such as the epoch.", metavar="N", least=0, panel=_TRACKERS,
+        shown="0")
     quiet: bool = shared_option(
         False, "Print no messages.", flags=("-q", "--quiet"), panel="Output")
     names: str | None = same_option(InputOptions, "names")
@@ -83,6 +96,14 @@ class ReportOptions(Settings):
         without = [option for option, value in of_items.items() if value]
         if without and not self.item:
             raise UsageError(f"{', '.join(without)}: for the figure of an item; give --item NAME.")
+
+        if self.step is not None and not self.tracks:
+            raise UsageError("--step is of --tensorboard, --mlflow and --wandb; give one of them.")
+
+    @property
+    def tracks(self) -> bool:
+        """Return whether reports go to an experiment tracker."""
+        return not {self.tensorboard, self.mlflow, self.wandb} <= {None}
 
     @property
     def files(self) -> list[str | None]:

@@ -71,12 +71,34 @@ def for_trackers(
             "use letters, digits, _ and single slashes, such as 'val/'."
         )
     found: dict[str, float] = {}
+    for key, fields, value in _of_metrics(results, metrics, per_class):
+        found[_unused(f"{prefix}{_plain('_'.join((key, *fields)))}", found)] = value
+    return found
+
+
+def by_address(
+    results: Mapping[str, Mapping[str, Any]], metrics: Mapping[str, Mapping[str, Any]]
+) -> dict[str, float]:
+    """Return the numbers that are of a metric by their addresses, `pavpu[window=7].surplus`;
+    those of classes are left out.
+    """
+    return {
+        ".".join((key, *fields)): value
+        for key, fields, value in _of_metrics(results, metrics, per_class=False)
+    }
+
+
+def _of_metrics(
+    results: Mapping[str, Mapping[str, Any]],
+    metrics: Mapping[str, Mapping[str, Any]],
+    per_class: bool,
+) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    """Yield key, fields and value of each number of a metric."""
     for key, record in results.items():
         metric = family_of(key)
         for fields, value in numbers(record):
             if (per_class or fields[0] != "per_class") and described(metrics, metric, fields):
-                found[_unused(f"{prefix}{_plain('_'.join((key, *fields)))}", found)] = float(value)
-    return found
+                yield key, fields, float(value)
 
 
 def _plain(name: str) -> str:

@@ -1,0 +1,78 @@
+"""TensorBoard: one run a report, as event files that `tensorboard --logdir` shows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from uqeval.disk.outputs import refuse_url, write
+from uqeval.errors import OutputError, UsageError, cut
+from uqeval.usecases.trackers.entry import Entry, missing
+
+
+class TensorBoard:
+    """A folder of runs. A run is called as its report; the page lies beside its events."""
+
+    def __init__(self, folder: str) -> None:
+        try:
+            import tensorboard.summary.writer.event_file_writer
+        except ImportError:
+            raise missing("--tensorboard", "tensorboard") from None
+        del tensorboard
+        refuse_url(folder)
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise UsageError(f"--tensorboard {cut(folder)}: is a file; name a folder.")
+        self._folder = Path(folder)
+
+    def add(self, entry: Entry) -> str:
+        """Write scores, figures, settings and findings as one step of a run.
+
+        Raises `OutputError` if the folder cannot be written.
+        """
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        run = self._folder / Path(entry.name).name
+        try:
+            run.mkdir(parents=True, exist_ok=True)
+            writer = EventFileWriter(str(run))
+            for value in _values(entry):
+                summary = Summary(value=[value])
+                writer.add_event(Event(wall_time=time.time(), step=entry.step, summary=summary))
+            writer.close()
+        except OSError as error:
+            raise OutputError(f"{cut(run)}: cannot be written: {error.strerror}.") from error
+        write(run / "page.html", entry.html)
+        return f"logged {entry.name} to TensorBoard: tensorboard --logdir {cut(self._folder)}"
+
+
+def _values(entry: Entry) -> Iterator[Any]:
+    """Yield the values of a summary: numbers, images, texts."""
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    for address, score in entry.scores().items():
+        yield Summary.Value(tag=address, simple_value=score)
+    for picture in entry.pictures:
+        width, height = picture.size
+        image = Summary.Image(
+            height=height, width=width, colorspace=4, encoded_image_string=picture.png
+        )
+        yield Summary.Value(tag=f"figures/{picture.name}", image=image)
+    rows = "\n".join(f"| {name} | {text} |" for name, text in entry.settings().items())
+    yield _text("settings", f"| setting | value |\n|---|---|\n{rows}")
+    yield _text("findings", entry.findings())
+
+
+def _text(tag: str, text: str) -> Any:
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+    from tensorboard.plugins.text.metadata import create_summary_metadata
+
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+    tensor = TensorProto(dtype="DT_STRING", string_val=[text.encode()], tensor_shape=shape)
+    metadata = create_summary_metadata(display_name=tag, description="")
+    return Summary.Value(tag=tag, metadata=metadata, tensor=tensor)
