@@ -33,14 +33,14 @@ from uqeval.stores.zarr.source import is_url, is_zarr
 #: its kind of file only, and its class, which is imported when a path is.
 FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (lambda path: is_url(path) or is_zarr(path), "zarr.store.ZarrStore"),
-    (lambda path: hdf5_path(path) is not None, "files.hdf5.Hdf5Store"),
-    (lambda path: Path(path).is_dir(), "files.folder_store.FolderStore"),
-    (lambda path: path.endswith(".npy") and Path(path).exists(), "files.numpy_store.NpyStore"),
-    (lambda path: path.endswith(".npz") and Path(path).exists(), "files.numpy_store.NpzStore"),
     (
         lambda path: path.endswith((".nii", ".nii.gz")) and Path(path).exists(),
         "files.nifti.NiftiStore",
     ),
+    (lambda path: hdf5_path(path) is not None, "files.hdf5.Hdf5Store"),
+    (lambda path: Path(path).is_dir(), "files.folder_store.FolderStore"),
+    (lambda path: path.endswith(".npy") and Path(path).exists(), "files.numpy_store.NpyStore"),
+    (lambda path: path.endswith(".npz") and Path(path).exists(), "files.numpy_store.NpzStore"),
 )
 
 EXPECTED = (
