@@ -1,4 +1,4 @@
-"""Write the pictures of `docs/concepts/` from the demo's data, in about a minute.
+"""Write the pictures of `docs/concepts/` and `docs/guides/` from the demo's data, in about a minute.
 
 `tests/test_docs.py` checks the list of files, not their bytes.
 """
@@ -31,6 +31,7 @@ FIGURES = {
     "nmerci-alpha.svg": ("depth", "nmerci-alpha"),
     "temporal.svg": ("film", "temporal"),
     "intervals.svg": ("items", "headlines"),
+    "conformal.svg": ("conformal", "conformal-images"),
 }
 #: Files that show the pictures of an item side by side: title of the picture in a gallery.
 PICTURES = {"pavpu-patches.png": ("errors", "entropy", "patches")}
@@ -53,6 +54,10 @@ def main() -> None:
                 "24 images": evaluate(*stores, "failure", ci=0.95),
             },
         }
+        names = home / "calibration.txt"
+        names.write_text("".join(f"street_{i:03d}\n" for i in range(0, 24, 2)))
+        sets = evaluate(*stores, {"conformal": {"fit_on": str(names)}})
+        reports["conformal"] = {"conformal": sets}
         for name in ("depth", "film"):
             reports[name] = {name: Report.load(home / "out" / f"{name}.json")}
         for file, (report, figure) in FIGURES.items():

@@ -137,6 +137,24 @@ def useful_predictions() -> None:
             Image.fromarray(ids.astype(np.uint8)).save(f"labels/{name}.png")
 
 
+def small_stores() -> None:
+    """`preds.zarr` of twelve items, so that some can calibrate, and stores of other images."""
+    rng = np.random.default_rng(4)
+    stores = {"preds": "abcdefghijkl", "known": "mn", "unknown": "op", "foreign": "qr"}
+    Path("masks").mkdir()
+    for store, names in stores.items():
+        with PredictionWriter(
+            f"{store}.zarr", names=list(names), samples=2, classes=4, size=(12, 16), overwrite=True
+        ) as writer:
+            for name in names:
+                p = rng.dirichlet(np.ones(4), (2, 12, 16)).astype(np.float32)
+                writer.add(name, np.moveaxis(p, -1, 1))
+                ids = rng.integers(0, 4, (12, 16)).astype(np.uint8)
+                if store == "preds":
+                    Image.fromarray(ids).save(f"labels/{name}.png")
+                    Image.fromarray(ids // 2).save(f"masks/{name}.png")
+
+
 def video_folder(path: Path) -> None:
     """Three frames of a texture that moves, and ids that move with it."""
     rng = np.random.default_rng(2)
@@ -211,11 +229,14 @@ def test_every_block_of_a_page_runs(page: str, folder: Path) -> None:
 def test_the_commands_of_short_pages_run(folder: Path) -> None:
     """Each once; those that the other pages have too, there."""
     ran = set(chain(*(commands(page) for page in PAGES if page != "docs/start.md")))
+    small_stores()
     rng = np.random.default_rng(0)
     mean = rng.normal(30, 9, (2, 12, 16))
     np.savez(
         "depth.npz", mean=mean, std=np.ones_like(mean), target=mean + rng.normal(size=mean.shape)
     )
+    names, mean = list("abcdefghijkl"), rng.normal(30, 9, (12, 4, 5))
+    np.savez("distances.npz", mean=mean, std=np.ones_like(mean), target=mean + 1, names=names)
     for page in SHORT_PAGES:
         for kind, block in BLOCK.findall((ROOT / page).read_text("utf-8")):
             if kind == "python":
@@ -238,11 +259,12 @@ def test_pictures_are_those_of_the_script() -> None:
     files = {path.name: path.stat().st_size for path in (ROOT / "docs/figures").iterdir()}
     assert files.keys() == made
     assert max(files.values()) < 60_000 and sum(files.values()) < 400_000
-    concepts = [ROOT / page for page in SHORT_PAGES if "/concepts/" in page]
-    shown = [
-        re.findall(r"!\[.+\]\(\.\./figures/(.+)\)", page.read_text("utf-8")) for page in concepts
-    ]
-    assert set(chain(*shown)) == made and all(shown)
+    shown = {
+        page: re.findall(r"!\[.+\]\(\.\./figures/(.+)\)", (ROOT / page).read_text("utf-8"))
+        for page in SHORT_PAGES
+    }
+    assert set(chain(*shown.values())) == made
+    assert all(names for page, names in shown.items() if "/concepts/" in page)
 
 
 def test_every_command_is_in_the_readme() -> None:
