@@ -1,4 +1,4 @@
-"""Write the pictures of `docs/concepts/` and `docs/guides/` from the demo's data, in about a minute.
+"""Write the pictures of concepts and guides from the demo's data, in about a minute.
 
 `tests/test_docs.py` checks the list of files, not their bytes.
 """
