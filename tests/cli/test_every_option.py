@@ -69,7 +69,7 @@ EFFECT = {
 OF_COMMAND = {
     "run": {
         "stores": ANY, "today": ANY, "baseline": "rules", "gate": PERMISSION, "gallery": ANY,
-        "quiet": ANY,
+        "quiet": ANY, "single_file": PERMISSION,
         "uncertainty": "no file", "reference": "no file", "video": "no file", "resume": ANY,
     },
     "sweep": {
@@ -102,6 +102,7 @@ OF_COMMAND = {
         "verdicts": ANY, "figures": ANY, "figure_format": "--figures", "gallery": ANY,
         "predictions": "--gallery", "video": "--gallery", "model": "--gallery and --video",
         "labels": "--gallery", "images": "--gallery", "names": "--gallery",
+        "single_file": "--gallery",
         "item": "--figures", "maps": "--item", "by": "--item", "frames": "--item of a video",
         "box": "--item", "tensorboard": ANY, "mlflow": ANY, "wandb": ANY,
         "step": "--tensorboard, --mlflow or --wandb",
@@ -244,6 +245,7 @@ REFUSED = [
     "select c.json --min-coverage 0.1", "report c.json --figure-format pdf",
     "report c.json --model a", "report c.json --names n.txt", "report c.json --images ids",
     "report c.json --gallery 1 --predictions p.npz --model a", "report c.json --item a",
+    "report c.json --single-file",
     "report c.json --maps label", "report c.json --by calibration.ece",
     "report c.json --frames 3", "report c.json --box 0:1,0:1",
     "report c.json --step 3",

@@ -14,6 +14,7 @@ import pytest
 import small_videos
 from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
 from number_stores import NAMES, numbers
+from PIL import Image
 from small_stores import labels, probs, save, save_label_folder, save_predictions
 
 import uqeval
@@ -576,3 +577,17 @@ def test_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = uqeval.evaluate("preds.zarr", None, "all", reference="preds.zarr")
     assert set(alone.results) == {"divergence"}
     assert any("left out: preds.zarr has no labels" in text for text in alone.warnings)
+
+
+def test_images_of_the_file_are_shown(folder: Path) -> None:
+    """Beside the other pictures; none for any item is refused before data are read."""
+    (folder / "photos").mkdir()
+    grey = np.full((4, 4, 3), 77, np.uint8)
+    Image.fromarray(grey).save(folder / "photos" / "aachen.jpg")
+    with_images = CITY.replace("labels/}", "labels/, images: photos}")
+    write(folder, f"stores:\n  {with_images}\nevaluate:\n  city: {{calibration: }}\noutput: out/\n")
+    run_well("run", "--gallery", "2", cwd=folder)
+    page = (folder / "out" / "city.html").read_text("utf-8")
+    assert page.count("<figcaption>image</figcaption>") == 1
+    (folder / "photos" / "aachen.jpg").rename(folder / "photos" / "other.jpg")
+    refused(run_uqeval("run", cwd=folder), "stores.city.images: images ", "named as an item")

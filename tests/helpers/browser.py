@@ -51,13 +51,15 @@ def screenshot(page: Path, dark: bool, at: str = "") -> Path:
     return path
 
 
-def measured(page: Path, script: str, width: int) -> Any:
+def measured(page: Path, script: str, width: int, at: str = "") -> Any:
     """What a script finds on a page in a window of this width: its policy is taken out for it."""
     text = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"), count=1)
-    probe = f"<script>document.title = JSON.stringify({script})</script></body>"
+    text = text.replace(' loading="lazy"', "")
+    probe = "<script>addEventListener('load', () => { document.title = JSON.stringify("
+    probe += f"{script}); }})</script></body>"
     probed = page.with_name(f"{page.stem}-probed.html")
     probed.write_text(text.replace("</body>", probe), "utf-8")
-    dom, _ = browse(probed, f"--window-size={width},900", "--dump-dom")
+    dom, _ = browse(probed, f"--window-size={width},900", "--dump-dom", at=at)
     title = re.search("<title>(.*?)</title>", dom, re.DOTALL)
     assert title is not None
     return json.loads(html.unescape(title[1]))

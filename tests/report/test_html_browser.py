@@ -6,18 +6,22 @@ import html
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from browser import browse, measured, needs_chromium, screenshot
 from family_reports import of_classes, with_states
 from PIL import Image, ImageStat
+from small_report import report
 
 from uqeval.config import load_rules
 from uqeval.gate import judge
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
+from uqeval.report.page.files import picture_files, write_page
 from uqeval.report.page.gallery import Picture
 from uqeval.report.page.html import to_html
 from uqeval.statistics.items_behind_cell import items_by_cell
+from uqeval.usecases.gallery.paint import RIGHT, WRONG, css, heat, painted
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 
@@ -141,16 +145,16 @@ def test_what_goes_on_beyond_the_edge_has_a_shadow_there(
 
 _TOOLS = """(() => {
   const tools = document.querySelector(".tools");
-  const rows = [...document.querySelectorAll("#items tbody tr")];
+  const rows = () => [...document.querySelectorAll("#items tbody tr")];
   const shown = (changes) => {
     for (const name of ["name", "slice", "score", "low", "high"]) {
       tools.elements[name].value = changes[name] ?? "";
     }
     tools.dispatchEvent(new Event("input"));
-    return rows.filter((row) => !row.hidden).map((row) => row.cells[0].textContent.trim());
+    return rows().map((row) => row.cells[0].textContent.trim());
   };
-  const values = rows.map((row) => +row.cells[1].dataset.value).sort((a, b) => a - b);
-  return [tools.hidden, rows.length, shown({name: "1"}), shown({slice: "light=night"}),
+  const values = rows().map((row) => +row.cells[1].dataset.value).sort((a, b) => a - b);
+  return [tools.hidden, rows().length, shown({name: "1"}), shown({slice: "light=night"}),
     shown({score: "1", low: String(values[9])}).length, shown({}).length,
     document.querySelectorAll(".copies[hidden]").length];
 })()"""
@@ -162,32 +166,125 @@ def test_items_are_searched_and_filtered(page: Path) -> None:
     assert sorted(named) == ["1", "10", "11"] and night == ["0"] and high == 3
 
 
+_PAGED = """(() => {
+  const names = () => [...document.querySelectorAll("#items tbody th")]
+    .map((own) => own.textContent.trim());
+  const where = () => document.querySelector(".pages span").textContent;
+  const seen = [names().length, names()[0], where(), document.querySelector("tr.chosen").id];
+  const [back, next] = document.querySelectorAll(".pages button");
+  next.click();
+  seen.push(where());
+  const tools = document.querySelector(".tools");
+  const set = (name, value) => {
+    tools.elements[name].value = value;
+    tools.dispatchEvent(new Event("input"));
+  };
+  set("verdict", "0");
+  seen.push(tools.querySelector("output").value);
+  set("verdict", "");
+  set("slice", "late");
+  seen.push(names());
+  set("slice", "");
+  document.querySelectorAll("#items thead button")[1].click();
+  document.querySelectorAll("#items thead button")[1].click();
+  seen.push(names().slice(0, 2), document.querySelector("#items tbody td").textContent);
+  return seen;
+})()"""
+
+
+def test_thousands_of_items_are_paged(tmp_path: Path) -> None:
+    """Rows beyond those in HTML are made by the script: filtered, sorted, and found by a link."""
+    items = [{"name": f"i<{i}>", "pavpu": {"surplus": i / 1000}} for i in range(1000)]
+    one = report(
+        items=items,
+        slices={"late": {"names": ["i<900>", "i<901>"], "items": 2, "results": {}}},
+        metrics={"pavpu.surplus": {"direction": "higher"}},
+    )
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("pavpu.surplus: {min: 0.75}\n", "utf-8")
+    judgement = judge((Named("r", rules, one),), load_rules(rules))
+    path = tmp_path / "many.html"
+    path.write_text(to_html({"r": one}, judgement=judgement), "utf-8")
+    rows, first, where, chosen, after, missing, late, sorted_names, value = measured(
+        path, _PAGED, 1000, "#item-950"
+    )
+    assert (rows, first, where, chosen) == (100, "i<900>", "901 to 1000 of 1000", "item-950")
+    assert after == "901 to 1000 of 1000"  # the last page
+    assert missing == "750 of 1000 shown"
+    assert late == ["i<900>", "i<901>"]
+    assert (sorted_names, value) == (["i<999>", "i<998>"], "0.9990")
+
+
 _BOX = """(() => {
   const images = document.querySelectorAll(".exhibit img");
   images[0].click();
   const box = document.querySelector(".lightbox");
   const text = () => box.querySelector("p").textContent;
-  const press = (key) => box.dispatchEvent(new KeyboardEvent("keydown", {key}));
-  const seen = [box.open, images[0].tabIndex, text()];
+  const press = (key, shiftKey = false) => box.querySelector(".stage")
+    .dispatchEvent(new KeyboardEvent("keydown", {key, shiftKey, bubbles: true}));
+  const seen = [box.open, images[0].tabIndex, location.hash, text()];
   for (const key of ["ArrowRight", "ArrowDown", "ArrowLeft"]) { press(key); seen.push(text()); }
+  press("ArrowRight", true);
+  const values = () => [...box.querySelectorAll(".values dd")].map((own) => own.textContent);
+  seen.push(values());
+  press("ArrowDown", true);
+  seen.push(values());
+  const slider = box.querySelector("[type=range]");
+  slider.value = 40;
+  slider.dispatchEvent(new Event("input"));
+  const over = box.querySelector(".over");
+  seen.push([over.style.opacity, over.src === images[0].src, over.src === images[1].src]);
   return seen;
 })()"""
 
 
-def test_pictures_are_enlarged_and_turned_by_keys(tmp_path: Path) -> None:
-    class Two:
-        legend = note = ""
+class Painted:
+    """Two pictures of two pixels each: the upper one right and 1, the lower wrong and 3."""
 
-        def pictures(self, item: int) -> list[Picture]:
-            return [Picture(name, b"", f"{name} of {item}") for name in ("errors", "entropy")]
+    legend = note = ""
 
+    def pictures(self, item: int) -> list[Picture]:
+        kinds = np.array([[RIGHT], [WRONG]], np.uint8)
+        meanings = ((css(RIGHT), "right"), (css(WRONG), "<wrong>"))
+        return [
+            painted("errors", kinds, f"errors of {item}", meanings),
+            heat("entropy", np.array([[1.0], [3.0]]), f"{item}"),
+        ]
+
+
+def test_pictures_are_enlarged_overlaid_read_and_turned_by_keys(tmp_path: Path) -> None:
     path = tmp_path / "gallery.html"
-    path.write_text(to_html({"r": of_classes(family="pavpu")}, Two(), 2), "utf-8")  # type: ignore[arg-type]
-    shown, tab, *texts = measured(path, _BOX, 1000)
-    assert (shown, tab) == (True, 0)
+    path.write_text(to_html({"r": of_classes(family="pavpu")}, Painted(), 2), "utf-8")  # type: ignore[arg-type]
+    shown, tab, at, *texts, upper, lower, over = measured(path, _BOX, 1000)
+    assert (shown, tab) == (True, 0) and re.fullmatch(r"#view-\d", at)
     ends = [(text.split(" by ")[0].split(", ")[1], text.rpartition(": ")[2]) for text in texts]
-    assert ends == [("Worst 1", "errors"), ("Worst 2", "errors"), ("Worst 2", "entropy"),
-                    ("Worst 1", "entropy")]  # fmt: skip
+    entropy = "entropy, 0 (dark) … 3"
+    assert ends == [("Worst 1", "errors"), ("Worst 2", "errors"), ("Worst 2", entropy),
+                    ("Worst 1", entropy)]  # fmt: skip
+    assert upper[0] == lower[0] == "x 0, y 1"  # the middle of two rows, and no further
+    assert upper[1:] == ["<wrong>", "≈ 3"]
+    assert over[0] == "0.4" and over[1] != over[2]
+
+
+def test_many_pictures_are_files_beside_the_page(tmp_path: Path) -> None:
+    """The page shows them under its policy; a new page removes those that it does not need."""
+    path = tmp_path / "a b.html"
+    files = picture_files(path, False)
+    assert files is not None and picture_files(path, True) is None
+    files.most = 10
+    report = of_classes(family="pavpu")
+    write_page(path, to_html({"r": report}, Painted(), 2, files=files), files)  # type: ignore[arg-type]
+    folder = tmp_path / "a b.pictures"
+    names = {own.name for own in folder.iterdir()}
+    assert names == set(files.files) and len(names) == 2  # equal pictures are one file
+    assert "data:image" not in path.read_text("utf-8")
+    eager = path.read_text("utf-8").replace(' loading="lazy"', "")
+    (tmp_path / "seen.html").write_text(eager, "utf-8")
+    _, console = browse(tmp_path / "seen.html", "--dump-dom")
+    assert console == ""  # no picture is refused or missing
+    (folder / "mine.txt").write_text("kept")
+    write_page(path, to_html({"r": report}), picture_files(path, False))
+    assert [own.name for own in folder.iterdir()] == ["mine.txt"]
 
 
 #: What axe-core reports as serious and a browser can tell: names of links and buttons, labels of

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.records.report import ItemsByCell, Report
     from uqeval.report.figures import Figure
+    from uqeval.report.page.exhibits import PictureFiles
     from uqeval.usecases.trackers import Tracker
 
 
@@ -57,6 +58,8 @@ def report(
         [settings.tensorboard], read_paths, "give --tensorboard another folder", may_contain=True
     )
     trackers = _trackers(settings)
+    if settings.gallery and target != "-":
+        refuse_overlap([Path(target).with_suffix(".pictures")], read_paths, "give -o another name")
     judgement = _judgement(settings.verdicts, loaded) if settings.verdicts else None
     pictures, exhibits = gallery(reports, settings), item_figures(reports, settings, quiet)
     if pictures is not None and pictures.note:
@@ -64,12 +67,19 @@ def report(
     cell_items = _behind(loaded[0], quiet) if len(loaded) == 1 else None
     differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 
+    from uqeval.report.page.files import folder_of, picture_files
     from uqeval.report.page.html import to_html
 
-    html = to_html(reports, pictures, settings.gallery, cell_items, judgement, differences)
+    # Trackers get the page alone, without a folder of pictures.
+    files = picture_files(target, settings.single_file or bool(trackers))
+    html = to_html(
+        reports, pictures, settings.gallery, cell_items, judgement, differences, files=files
+    )
     logged = _log(reports, html, settings, trackers)
     figure_paths = _figures(reports, settings, exhibits)
-    _page(html, target)
+    _page(html, target, files)
+    if files and files.files:
+        figure_paths.append(f"wrote {len(files.files)} pictures to {folder_of(target)}")
     for text in [f"wrote {target}"] * (target != "-") + figure_paths + logged:
         if not quiet:
             tell(text)
@@ -109,11 +119,11 @@ def _log(
     return [tracker.add(entry) for tracker in trackers for entry in entries]
 
 
-def _page(html: str, target: str) -> None:
-    from uqeval.disk.outputs import write
+def _page(html: str, target: str, pictures: PictureFiles | None) -> None:
+    from uqeval.report.page.files import write_page
 
     if target != "-":
-        write(target, html)
+        write_page(target, html, pictures)
         return
     with printing():
         sys.stdout.write(html)

@@ -65,6 +65,9 @@ class ReportOptions(Settings):
     images: str | None = shared_option(
         None, "Folder of the input images, with files named as the items.", metavar="DIR",
         panel=_GALLERY)
+    single_file: bool = shared_option(
+        False, "Keep all pictures inside the page, also many.", panel=_GALLERY,
+        shown="above 3.5 MB they are files in a folder beside it")
     tensorboard: str | None = shared_option(
         None, "Also log scores, figures, settings and the page to TensorBoard, in this folder.",
         metavar="DIR", panel=_TRACKERS)

@@ -37,6 +37,8 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Pictures 
                 "--predictions, --video, --model, --labels, --images and --names are for "
                 "--gallery N and --item NAME."
             )
+        if settings.single_file:
+            raise UsageError("--single-file is for the pictures of --gallery N; give that too.")
         return None
     if len(reports) > 1:
         raise UsageError("--gallery takes only one report; leave out the others.")

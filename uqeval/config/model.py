@@ -47,6 +47,9 @@ class _Data(BaseModel):
     reference: FilePath | None = Field(
         None, description="Predictions to compute the divergence from."
     )
+    images: FilePath | None = Field(
+        None, description="Folder of input images, named as the items: shown beside the pictures."
+    )
 
 
 def _with_options(base: type[BaseModel], *declared: Any) -> Any:

@@ -51,6 +51,32 @@ def demands(lost: NotEvaluated) -> str:
     return ", ".join(_MEANS[kind].format(repr(limit).removesuffix(".0")) for kind, limit in given)
 
 
+def limits(judgement: Judgement) -> list[dict[str, Any]]:
+    """Return the limits on scores of whole stores, for a filter of items: title, address, min, max.
+
+    An item has a score of the same address, of itself alone.
+    """
+    return [
+        {
+            "title": f"{address}: {demand(verdict)}",
+            "address": address,
+            "outcome": verdict.status,
+            verdict.kind: verdict.limit,
+        }
+        for verdict in judgement.verdicts
+        if verdict.kind in ("min", "max") and not verdict.address.where
+        for address in [str(dataclasses.replace(verdict.address, store=None))]
+    ]
+
+
+def addresses(judgement: Judgement) -> list[Address | None]:
+    """Return the address of each row of `table`; None if the rule was not evaluated."""
+    waived = [own.address for own in judgement.verdicts if own.status == "waived"]
+    others = sorted((own for own in judgement.verdicts if own.status != "waived"), key=_order)
+    lost: list[Address | None] = [None] * len(judgement.not_evaluated)
+    return [*waived, *lost, *(own.address for own in others)]
+
+
 def unjudged_title(lost: NotEvaluated) -> str:
     """Return the title of a rule that was not evaluated, with its id."""
     name = f"[{lost.rule.limits.id}] " if lost.rule.limits.id else ""

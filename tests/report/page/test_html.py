@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from family_reports import of_classes, of_numbers, of_sweep, of_video, with_states
@@ -12,7 +14,8 @@ from small_report import report
 from uqeval.records.report import Report
 from uqeval.report.page.cards import cards
 from uqeval.report.page.gallery import Picture
-from uqeval.report.page.html import MOST_ITEMS, to_html
+from uqeval.report.page.html import to_html
+from uqeval.report.page.item_table import MOST_ITEMS
 from uqeval.report.page.overview import to_overview
 from uqeval.report.tables.cells import interval_of
 from uqeval.report.tables.items import columns_of
@@ -77,7 +80,8 @@ def test_names_stay_text() -> None:
     one.warnings.append(EVIL)
     one.settings["pavpu"][EVIL] = EVIL
     for html in (to_html({EVIL: one}), to_html({EVIL: one, "other": one})):
-        assert html.count("<script") == 1
+        own = html.count('<script type="application/json"')
+        assert html.count("<script") == 1 + own and own <= 1
         assert "alert(1)</script>" not in html
         assert "{{ 7 * 7 }}" in html  # no template of a template
         assert "\u202e" not in html and "\\u202e" in html
@@ -185,9 +189,20 @@ def test_huge_reports_are_cut_with_a_note() -> None:
     small = report()
     items = [{"name": f"i{i}", "pavpu": {"surplus": i / 10_000}} for i in range(10_000)]
     html = to_html({"r": small.model_copy(update={"items": items})})
-    assert html.count('id="item-') == MOST_ITEMS
-    assert f"{MOST_ITEMS} of 10000 items" in html and len(html) < 2_000_000
+    assert html.count('<tr id="item-') == MOST_ITEMS
+    assert "10000 of 10000 items" in html and len(html) < 2_000_000
+    assert f"without JavaScript the first {MOST_ITEMS};" in html
     assert html.index(">i0<") < html.index(">i1<")  # the worst first
+    data = _data(html, "item-data")
+    assert data["addresses"] == ["pavpu.surplus"]
+    assert len(data["rows"]) == 10_000 - MOST_ITEMS
+    assert data["rows"][0] == [MOST_ITEMS, f"i{MOST_ITEMS}", [], MOST_ITEMS / 10_000]
+
+
+def _data(html: str, name: str) -> Any:
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html)
+    assert found is not None
+    return json.loads(found[1])
 
 
 def test_the_worst_by_other_scores_do_not_lift_the_limit() -> None:
@@ -196,7 +211,7 @@ def test_the_worst_by_other_scores_do_not_lift_the_limit() -> None:
              for i in range(2000)]  # fmt: skip
     known = {f"pavpu.{name}": {"direction": "higher"} for name in ("surplus", "pavpu")}
     html = to_html({"r": report(items=items, metrics=known)})
-    assert html.count('id="item-') == MOST_ITEMS + 10
+    assert html.count('<tr id="item-') == MOST_ITEMS + 10
 
 
 def test_links_lead_somewhere() -> None:

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+#: CSS colours and what they mean.
+Meanings: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 @dataclass(frozen=True)
 class Picture:
     """One picture of an item as PNG bytes, with what it shows in words; those of one `group`, such
-    as a model, appear side by side."""
+    as a model, appear side by side.
+
+    A page reads values from colours: `meanings` are of a picture of categories, `scale` has the
+    values at both ends of the ramp of a map. `shape`: width and height of the data, which a picture
+    may show smaller.
+    """
 
     title: str
     png: bytes
     alt: str
     group: str = ""
+    meanings: Meanings = ()
+    scale: tuple[float, float] | None = None
+    shape: tuple[int, int] | None = None
 
     @property
     def size(self) -> tuple[int, int]:

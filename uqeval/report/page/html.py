@@ -5,27 +5,24 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
-from uqeval.glossary import display_of, metric_of
-from uqeval.keys import Key, family_of
+from uqeval.keys import family_of
 from uqeval.records.report import ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
 from uqeval.report.page.cards import Card, cards, finish_time
+from uqeval.report.page.exhibits import Pictured, PictureFiles, exhibits_of
 from uqeval.report.page.first_screen import first_screen, key_numbers, replaced
 from uqeval.report.page.gallery import Gallery
+from uqeval.report.page.item_table import table_of_items
 from uqeval.report.page.items_behind_cell import CellItems, cell_items
-from uqeval.report.tables.cells import cell
 from uqeval.report.tables.comparison import differences
-from uqeval.report.tables.items import Column, columns_of, items, worst_first
 from uqeval.report.tables.records import tables
 from uqeval.report.tables.scores import families, scores, slices
 from uqeval.report.tables.settings import pairs, resampling, settings
-from uqeval.report.tables.table import Cell, Table
+from uqeval.report.tables.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,33 +31,8 @@ if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.gate import Judgement
 
-#: Rows of the table of items, and of each list of the worst; a page of more is of no use.
-MOST_ITEMS, MOST_WORST = 500, 10
-#: Rows of any other table.
+#: Rows of any table but that of items.
 MOST_ROWS = 1000
-
-
-@dataclass(frozen=True)
-class Worst:
-    """The worst items by one score: (anchor, name, value)."""
-
-    title: str
-    direction: str
-    items: list[tuple[str, str, Cell]]
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """An item of the gallery: its place, name, rank ("Worst 1") and the score that it is by, all
-    its scores, and pictures by group.
-    """
-
-    item: int
-    name: str
-    rank: str
-    why: str
-    scores: list[tuple[str, str]]
-    groups: list[tuple[str, list[tuple[str, str, str]]]]
 
 
 def to_html(
@@ -71,13 +43,14 @@ def to_html(
     judgement: Judgement | None = None,
     comparison: Comparison | None = None,
     index: str = "",
+    files: PictureFiles | None = None,
 ) -> str:
     """Return a page of one report, or of a comparison of several, by name.
 
     For a single report: `gallery` gives pictures of the `exhibits` worst items and of a third as
     many good ones; `behind` lists the items behind its cells and bins. `judgement`: the verdicts of
     a gate on the reports. `comparison`: the comparison of several reports. `index`: the page of
-    the run that this page links to.
+    the run that this page links to. `files` receives pictures that are too many for one file.
     """
     environment = _environment()
     if len(reports) > 1:
@@ -95,11 +68,11 @@ def to_html(
     behind_cells = cell_items(report, behind or {})
     targets = {cell.anchor for own in behind_cells.values() for cell in own}
     targets |= {"worst"} if len(report.items) > 1 else set()
-    shown = _exhibits(report, gallery, exhibits) if gallery and exhibits else []
+    pictured = exhibits_of(report, gallery, exhibits, files) if gallery and exhibits else Pictured()
     stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
     return environment.get_template("report.html").render(
         **_common(environment, reports, behind_cells, targets, judgement),
-        **_items(
+        **table_of_items(
             report, {i for own in behind_cells.values() for cell in own for i, *_ in cell.items}
         ),
         title=stores or next(iter(reports)),
@@ -115,9 +88,10 @@ def to_html(
         inputs=pairs(report.inputs),
         numerics=pairs(report.numerics),
         timing=pairs(_rounded(report.timing)),
-        exhibits=shown,
-        pictured={exhibit.item for exhibit in shown},
-        tags=_tags(report),
+        exhibits=pictured.exhibits,
+        pictured=pictured.items,
+        picture_data=pictured.data,
+        outside=files is not None and bool(files.files),
         gallery=gallery,
     )
 
@@ -182,103 +156,6 @@ def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
     for key in report.results:
         found.setdefault(family_of(key), []).extend(tables(report, key, targets))
     return found
-
-
-def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
-    """Return the table of items, the worst first, with those `behind` its cells, and the lists of
-    the worst by each score.
-    """
-    columns = columns_of(report)
-    lists = []
-    wanted: dict[int, None] = dict.fromkeys(behind)
-    for column in columns:
-        order = worst_first(report, column)
-        wanted |= dict.fromkeys(order[: MOST_ITEMS if column is _ranking(columns) else MOST_WORST])
-        if column.direction and len(order) > 1 and Key.parse(column.key).region is None:
-            lists.append(
-                Worst(
-                    column.title,
-                    column.direction,
-                    [
-                        (
-                            f"item-{i}",
-                            str(report.items[i]["name"]),
-                            cell(report.items[i][column.key], column.name),
-                        )
-                        for i in order[:MOST_WORST]
-                    ],
-                )
-            )
-    ranking = _ranking(columns)
-    order = worst_first(report, ranking) if ranking else []
-    place = {i: n for n, i in enumerate(order)}
-    shown = sorted(wanted, key=lambda i: place.get(i, len(place) + i))
-    listed = set(shown)
-    shown += [i for i in range(len(report.items)) if i not in listed][
-        : max(0, MOST_ITEMS - len(shown))
-    ]
-    return {
-        "items": items(report, shown, columns),
-        "ranking": ranking,
-        "worst": lists,
-    }
-
-
-def _tags(report: Report) -> dict[str, list[str]]:
-    """Return the slices of each item, by the item's anchor."""
-    places = {str(item["name"]): i for i, item in enumerate(report.items)}
-    found: dict[str, list[str]] = {}
-    for name, own in report.slices.items():
-        names = own.get("names") if isinstance(own, dict) else None
-        for item in names if isinstance(names, list) else ():
-            if str(item) in places:
-                found.setdefault(f"item-{places[str(item)]}", []).append(str(name))
-    return found
-
-
-def _ranking(columns: list[Column]) -> Column | None:
-    """Return the column that ranks the items: a risk, such as undetected errors; without one, the
-    first headline of the first family that may.
-    """
-    ranked = [column for column in columns if column.direction]
-    whole = [column for column in ranked if Key.parse(column.key).region is None]
-    risks = [
-        column
-        for column in whole
-        if (metric := metric_of(family_of(column.key), column.name)) is not None and metric.risk
-    ]
-    if risks:
-        return min(risks, key=lambda column: column.direction != "lower")
-    ranking = [column for column in ranked if display_of(family_of(column.key)).ranks_items]
-    return next(iter(ranking or ranked), None)
-
-
-def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
-    columns = columns_of(report)
-    ranking = _ranking(columns)
-    order = worst_first(report, ranking) if ranking else list(range(len(report.items)))
-    good = list(reversed(order[most:]))[: max(1, most // 3)]
-    name = ranking.title if ranking else "name"
-    chosen = [(i, f"Worst {n}", f"by {name}") for n, i in enumerate(order[:most], 1)]
-    chosen += [(i, f"Best {n}", f"by {name}") for n, i in enumerate(good, 1)]
-    found = []
-    for i, rank, why in chosen:
-        item = report.items[i]
-        scores = [
-            (c.title, cell(item[c.key], c.name).text)
-            for c in columns
-            if isinstance(item.get(c.key), dict) and Key.parse(c.key).region is None
-        ]
-        groups = [
-            (group, [(p.title, _data(p.png), p.alt) for p in pictures])
-            for group, pictures in groupby(gallery.pictures(i), lambda picture: picture.group)
-        ]
-        found.append(Exhibit(i, str(item["name"]), rank, why, scores, groups))
-    return found
-
-
-def _data(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 def _environment() -> Environment:

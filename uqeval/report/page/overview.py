@@ -62,6 +62,7 @@ def to_overview(
         "overview.html", title=f"uqeval run of {', '.join(reports)}", stores=stores, failed=failed,
         judgement=judgement, ungated=ungated, verdicts=verdicts, most_rows=MOST_ROWS,
         finished=finish_time(reports.values()),
+        pages={name: link for name, link, *_ in stores},
         findings={name: _findings(name, report, judgement) for name, report in reports.items()},
         families={name: _families(report) for name, report in reports.items()},
     )  # fmt: skip

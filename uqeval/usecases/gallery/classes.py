@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UqevalError, UsageError
 from uqeval.keys import Key, family_of
-from uqeval.report.page.gallery import Picture
+from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.usecases.gallery.named_maps import NamedMap, image_of, map_named
 from uqeval.usecases.gallery.paint import (
     HIDDEN,
@@ -37,6 +37,8 @@ _PATCH_WORDS = (
 )  # fmt: skip
 
 
+_OF_ERRORS = ((css(VOID), "void"), (css(RIGHT), "right pixel"), (css(WRONG), "wrong pixel"))
+_OF_PATCHES = (*zip(map(css, _PATCHES), _PATCH_WORDS, strict=True), (css(VOID), "not counted"))
 #: Binary maps of patches, white where it is true, as in Mukhoti & Gal, Figure 6.
 _WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
 
@@ -84,15 +86,15 @@ class Classes:
     @property
     def legend(self) -> list[tuple[str, str]]:
         """Return the colours of the classes, of errors and of patches."""
-        entries = list(zip(map(css, self._colours), self._inputs.class_names, strict=False))[:40]
-        entries += [
-            (css(VOID), "void"),
-            (css(RIGHT), "right pixel"),
-            (css(WRONG), "wrong pixel"),
-        ]
+        entries = [*self._of_classes[:40], *_OF_ERRORS]
         if self._settings:
-            entries += [(css(c), f"patch {w}") for c, w in zip(_PATCHES, _PATCH_WORDS, strict=True)]
+            entries += [(colour, f"patch {word}") for colour, word in _OF_PATCHES[:-1]]
         return entries
+
+    @property
+    def _of_classes(self) -> Meanings:
+        """Return the colours of the classes."""
+        return tuple(zip(map(css, self._colours), self._inputs.class_names, strict=False))
 
     def pictures(self, item: int) -> list[Picture]:
         """Return the pictures of one item."""
@@ -124,16 +126,19 @@ class Classes:
         void = label == void_of(self._inputs.source.classes)
         palette = np.array([*self._colours, VOID], np.uint8)
         if named.base == "prediction":
-            return painted("prediction", palette[prediction], f"Predicted classes of {name}.")
+            alt = f"Predicted classes of {name}."
+            return painted("prediction", palette[prediction], alt, self._of_classes)
         if named.base == "label":
             truth = palette[np.where(void, len(palette) - 1, label)]
-            return painted("label", truth, f"Labels of {name}.")
+            meanings = (*self._of_classes, (css(VOID), "void"))
+            return painted("label", truth, f"Labels of {name}.", meanings)
         if named.base == "errors":
             wrong = (prediction != label) & ~void
             share = wrong.sum() / max(1, (~void).sum())
             errors = np.where(wrong[..., None], WRONG, RIGHT).astype(np.uint8)
             errors[void] = VOID
-            return painted("errors", errors, f"Errors of {name}: {share:.1%} are wrong.")
+            alt = f"Errors of {name}: {share:.1%} are wrong."
+            return painted("errors", errors, alt, _OF_ERRORS)
         values, ends = named.values(maps[named.base], prediction)
         return heat(named.title, values, name, ends)
 
@@ -162,7 +167,7 @@ class Classes:
             return painted(f"{base} patches", picture, f"{base} patches of {name}, white: {key}.")
         variant = Key.parse(key).variant
         title = "patches" if variant is None else f"patches, {variant}"
-        return painted(title, picture, f"Patches of {name}: {key}.")
+        return painted(title, picture, f"Patches of {name}: {key}.", _OF_PATCHES)
 
     def _patches(
         self,

@@ -56,7 +56,7 @@ def gallery_of(
     """Return the gallery of a report's items from opened inputs."""
     from uqeval.usecases.gallery.classes import Classes
     from uqeval.usecases.gallery.numbers import Numbers
-    from uqeval.usecases.gallery.paint import files_of, photo_of
+    from uqeval.usecases.gallery.paint import images_of
     from uqeval.usecases.gallery.video import Pairs
 
     item_names = [str(item["name"]) for item in report.items]
@@ -70,13 +70,7 @@ def gallery_of(
     kinds = {"classes": Classes, "regression": Numbers}
     if inputs.source.kind not in (*kinds, "video"):
         raise UsageError(f"--gallery shows {', '.join(kinds)} and video, not {inputs.source.kind}.")
-    files = files_of(images)
-    if images is not None and not any(photo_of(files, name) for name in item_names):
-        raise UsageError(
-            f"--images {images}: none of its {len(files)} images is named as an item of the "
-            f"report; the first item is {quoted(item_names[0] if item_names else '-')}. Name the "
-            "files as the items, or leave --images."
-        )
+    files = images_of(images, item_names)
     note = other_data(report.inputs, inputs.record)
     if inputs.source.kind == "video":
         return Pictures(Pairs(report, inputs, files, model), inputs, note)

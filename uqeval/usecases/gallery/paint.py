@@ -5,12 +5,13 @@ from __future__ import annotations
 import colorsys
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
-from uqeval.errors import StoreError, UsageError, cut
-from uqeval.report.page.gallery import Picture
+from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.report.page.gallery import Meanings, Picture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,22 +68,31 @@ def heat(
     pixels = np.array(ramp(), np.uint8)[(scaled.clip(0, 1) * 255).astype(np.uint8)]
     if void is not None:
         pixels[void] = HIDDEN
-    return painted(
-        f"{title}, {low:.3g} (dark) … {high:.3g}", pixels, f"{title} of {name}, bright is high."
+    return replace(
+        painted(
+            f"{title}, {low:.3g} (dark) … {high:.3g}",
+            pixels,
+            f"{title} of {name}, bright is high.",
+            () if void is None else ((css(HIDDEN), "not evaluated"),),
+        ),
+        scale=(low, high),
     )
 
 
-def painted(title: str, pixels: NDArray[Any], alt: str) -> Picture:
-    """Return pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; do not interpolate."""
+def painted(title: str, pixels: NDArray[Any], alt: str, meanings: Meanings = ()) -> Picture:
+    """Return pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; do not interpolate.
+
+    `meanings`: CSS colours of categories, and what they mean.
+    """
     from PIL import Image
 
     image = Image.fromarray(pixels)
+    shape = image.size
     if image.width > _WIDEST:
         size = (_WIDEST, max(1, round(image.height * _WIDEST / image.width)))
         image = image.resize(size, Image.Resampling.NEAREST)
-    return Picture(
-        title, _png(image.quantize(256) if len(image.getcolors(256) or ()) else image), alt
-    )
+    png = _png(image.quantize(256) if len(image.getcolors(256) or ()) else image)
+    return Picture(title, png, alt, meanings=meanings, shape=shape)
 
 
 def photo(images: dict[str, Path], name: str) -> list[Picture]:
@@ -95,10 +105,11 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
     try:
         with open_file(path) as file, Image.open(file) as stored:
             image = stored.convert("RGB")
+            shape = image.size
     except (OSError, ValueError) as error:
         raise StoreError(f"{cut(path)}: cannot be read as an image: {cut(error)}.") from None
     image.thumbnail((_WIDEST, 4 * _WIDEST))
-    return [Picture("image", _png(image), f"The image {name}.")]
+    return [Picture("image", _png(image), f"The image {name}.", shape=shape)]
 
 
 def photo_of(images: dict[str, Path], name: str) -> Path | None:
@@ -106,13 +117,26 @@ def photo_of(images: dict[str, Path], name: str) -> Path | None:
     return images.get(name) or images.get(Path(name).stem)
 
 
-def files_of(folder: str | Path | None) -> dict[str, Path]:
-    """Return the images of a folder by stem."""
+def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path]:
+    """Return the images of a folder by stem.
+
+    Raises `UsageError` if it is no folder, or has an image of none of the items.
+    """
     if folder is None:
         return {}
     if not Path(folder).is_dir():
-        raise UsageError(f"--images {cut(folder)}: is no folder of images.")
-    return {p.stem: p for p in sorted(Path(folder).iterdir()) if p.suffix.lower() in _IMAGES}
+        raise UsageError(
+            f"images {cut(folder)}: is no folder of images; expected one with files named as the "
+            "items. Correct the path, or leave it out."
+        )
+    files = {p.stem: p for p in sorted(Path(folder).iterdir()) if p.suffix.lower() in _IMAGES}
+    if not any(photo_of(files, name) for name in names):
+        raise UsageError(
+            f"images {cut(folder)}: none of its {len(files)} images is named as an item; the first "
+            f"item is {quoted(names[0] if names else '-')}. Name the files as the items, or leave "
+            "it out."
+        )
+    return files
 
 
 def _png(image: Any) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 from uqeval.errors import UsageError, cut
 from uqeval.keys import family_of
 from uqeval.maps.names import void_of
-from uqeval.report.page.gallery import Picture
+from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, painted
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.maps.video import VideoSource
     from uqeval.records.report import Report
+
+
+_OF_CHANGES = (
+    (css(VOID), "void, or from outside the frame"), (css(RIGHT), "unchanged"),
+    (css(WRONG), "changed"),
+)  # fmt: skip
 
 
 class Pairs:
@@ -73,14 +79,12 @@ class Pairs:
     @property
     def legend(self) -> list[tuple[str, str]]:
         """Return the colours of the classes and of changes."""
-        class_colours = [
-            (css(tuple(self.palette[c].tolist())), n) for c, n in self._classes.items()
-        ]
-        return [
-            *class_colours[:40], (css(VOID), "void, or from outside the frame"), (css(RIGHT),
-            "unchanged"),
-            (css(WRONG), "changed"),
-        ]  # fmt: skip
+        return [*self._of_classes[:40], *_OF_CHANGES]
+
+    @property
+    def _of_classes(self) -> Meanings:
+        """Return the colours of the classes."""
+        return tuple((css(tuple(self.palette[c].tolist())), n) for c, n in self._classes.items())
 
     def pictures(self, item: int) -> list[Picture]:
         """Return the pictures of one pair."""
@@ -115,10 +119,11 @@ class Pairs:
         if flow is not None:
             previous = warped(previous, flow, self._void)
         moved = "" if flow is None else ", moved by the flow"
+        meanings = (*self._of_classes, _OF_CHANGES[0])
         yield painted(f"prediction {times[0]}{moved}", self.palette[previous],
-                      f"Predicted classes of {times[0]}{moved}, {name}.")  # fmt: skip
+                      f"Predicted classes of {times[0]}{moved}, {name}.", meanings)  # fmt: skip
         yield painted(f"prediction {times[1]}", self.palette[current],
-                      f"Predicted classes of {times[1]}, {name}.")  # fmt: skip
+                      f"Predicted classes of {times[1]}, {name}.", meanings)  # fmt: skip
         if flow is None:
             return
         unknown = (previous == self._void) | (current == self._void)
@@ -127,7 +132,8 @@ class Pairs:
         picture = np.where(changed[..., None], WRONG, RIGHT).astype(np.uint8)
         picture[unknown] = VOID
         yield painted(f"changed: {share:.1%}", picture,
-                      f"Where the two differ, {name}: {share:.1%} of the pixels.")  # fmt: skip
+                      f"Where the two differ, {name}: {share:.1%} of the pixels.",
+                      _OF_CHANGES)  # fmt: skip
 
     def group(self, settings: dict[str, Any]) -> str:
         """Return the label of a variant: its model, its flow."""

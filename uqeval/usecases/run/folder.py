@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uqeval.usecases.run.preflight import RunRules
 
 #: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
-_ENDINGS = ("json", "states.zip", "csv", "html")
+_ENDINGS = ("json", "states.zip", "csv", "html", "pictures")
 PAGE, VERDICTS = "index.html", "verdicts.json"
 #: Pictures of the gallery are shown unasked where they take no more than so many bytes to read.
 _CHEAP, _EXHIBITS = 256 * 10**6, 3
@@ -116,6 +116,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     pictures, and a sweep, are of a second read.
     """
     from uqeval.report.csv import to_csv
+    from uqeval.report.page.files import picture_files, write_page
     from uqeval.report.page.html import to_html
     from uqeval.statistics.items_behind_cell import items_by_cell
 
@@ -128,12 +129,15 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     if exhibits:
         from uqeval.usecases.gallery import gallery_of
 
-        gallery = gallery_of(report, replace(task.inputs, source=task.source))
+        gallery = gallery_of(report, replace(task.inputs, source=task.source), task.store.images)
     written_paths = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
     cell_items = items_by_cell(json, report) if report.states is not None else None
     try:
-        html = to_html({task.name: report}, gallery, exhibits, cell_items, index=PAGE)
+        pictures = picture_files(page, run_settings.single_file)
+        html = to_html(
+            {task.name: report}, gallery, exhibits, cell_items, index=PAGE, files=pictures
+        )
         task.inputs.watch.check_all()
     except ChangedError:
         for states in written_paths:
@@ -142,7 +146,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
         raise
     write(json, report.to_json())
     write(csv, to_csv(report))
-    write(page, html)
+    write_page(page, html, pictures)
     return [*written_paths, json, csv, page]
 
 

@@ -79,11 +79,25 @@ def open_task(
             planned = _plan_sweep(stores, inputs, sweep, input_settings)
         except UqevalError as error:
             raise type(error)(f"{config.locate('evaluate', name, 'sweep')}{error}") from None
+    if store.images is not None:
+        try:
+            _check_images(store, inputs)
+        except UqevalError as error:
+            raise type(error)(f"{config.locate('stores', name, 'images')}{error}") from None
     if families and inputs.record.get("labels"):
         families = companions(inputs.source.kind) | families
     return Task(
         name, store, inputs, families, source, planned, everything=metrics is None
     )  # fmt: skip
+
+
+def _check_images(store: Store, inputs: Inputs) -> None:
+    """Raise `UsageError` for images that no picture will show."""
+    from uqeval.usecases.gallery.paint import images_of
+
+    if inputs.source.kind == "video":
+        raise UsageError("images is of predicted classes and numbers; a video has its frames.")
+    images_of(store.images, inputs.source.names)
 
 
 def _refuse_missing(store: Store) -> None:

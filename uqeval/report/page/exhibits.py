@@ -1,0 +1,151 @@
+"""The exhibits of a page: items with pictures, and where their pictures lie."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from uqeval.keys import Key
+from uqeval.records.report import Report
+from uqeval.report.page.gallery import Gallery, Meanings, Picture
+from uqeval.report.page.item_table import ranking_of
+from uqeval.report.tables.cells import cell
+from uqeval.report.tables.items import columns_of, worst_first
+
+#: Bytes of pictures that a page may hold itself; more are files beside it.
+MOST_BYTES = 3_500_000
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture on a page: `meanings` is a place in the page's list of meanings of colours, -1 for
+    none; `scale` has the values at both ends of a map."""
+
+    title: str
+    source: str
+    alt: str
+    meanings: int
+    scale: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """An item of the gallery: its place, name, rank ("Worst 1") and the score that it is by, all
+    its scores, and pictures by group.
+    """
+
+    item: int
+    name: str
+    rank: str
+    why: str
+    scores: list[tuple[str, str]]
+    groups: list[tuple[str, list[Shown]]]
+
+
+@dataclass
+class PictureFiles:
+    """Pictures that a page refers to: files of a folder beside it, where they are too many.
+
+    `folder`: its name, as the page refers to it. `files`: bytes by name, after the page is made;
+    none if the page holds the pictures.
+    """
+
+    folder: str
+    most: int = MOST_BYTES
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, png: bytes) -> str:
+        """Return the address of a picture, whose name is a hash of its bytes."""
+        name = f"{hashlib.sha256(png).hexdigest()[:32]}.png"
+        self.files[name] = png
+        return f"{self.folder}/{name}"
+
+
+@dataclass
+class Pictured:
+    """The exhibits of a page, and the meanings of colours that their pictures share."""
+
+    exhibits: list[Exhibit] = field(default_factory=list)
+    meanings: list[Meanings] = field(default_factory=list)
+
+    @property
+    def items(self) -> set[int]:
+        """Return the places of the items with pictures."""
+        return {exhibit.item for exhibit in self.exhibits}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return what the page's script needs to read values from colours."""
+        from uqeval.report.figures.style import ramp
+
+        used = any(p.scale for e in self.exhibits for _, own in e.groups for p in own)
+        return {
+            "meanings": [dict(own) for own in self.meanings],
+            "ramp": [f"{r:02x}{g:02x}{b:02x}" for r, g, b in ramp()] if used else [],
+        }
+
+
+def exhibits_of(
+    report: Report, gallery: Gallery, most: int, files: PictureFiles | None = None
+) -> Pictured:
+    """Return the `most` worst items and a third as many good ones, with their pictures.
+
+    `files` receives the pictures if they are more than a page may hold; without it the page holds
+    them. Raises `UqevalError`.
+    """
+    chosen = [(i, rank, why, gallery.pictures(i)) for i, rank, why in _chosen(report, most)]
+    size = sum(len(picture.png) for *_, pictures in chosen for picture in pictures)
+    outside = files if files is not None and size > files.most else None
+    found = Pictured()
+    for i, rank, why, pictures in chosen:
+        groups = [
+            (group, [_shown(picture, outside, found.meanings) for picture in own])
+            for group, own in groupby(pictures, lambda picture: picture.group)
+        ]
+        name = str(report.items[i]["name"])
+        found.exhibits.append(Exhibit(i, name, rank, why, _scores(report, i), groups))
+    return found
+
+
+def _chosen(report: Report, most: int) -> Iterator[tuple[int, str, str]]:
+    ranking = ranking_of(columns_of(report))
+    order = worst_first(report, ranking) if ranking else list(range(len(report.items)))
+    good = list(reversed(order[most:]))[: max(1, most // 3)]
+    name = ranking.title if ranking else "name"
+    for word, items in (("Worst", order[:most]), ("Best", good)):
+        for n, i in enumerate(items, 1):
+            yield i, f"{word} {n}", f"by {name}"
+
+
+def _scores(report: Report, i: int) -> list[tuple[str, str]]:
+    item = report.items[i]
+    return [
+        (c.title, cell(item[c.key], c.name).text)
+        for c in columns_of(report)
+        if isinstance(item.get(c.key), dict) and Key.parse(c.key).region is None
+    ]
+
+
+def _shown(picture: Picture, files: PictureFiles | None, meanings: list[Meanings]) -> Shown:
+    place = -1
+    if picture.meanings:
+        if picture.meanings not in meanings:
+            meanings.append(picture.meanings)
+        place = meanings.index(picture.meanings)
+    source = _data(picture.png) if files is None else files.add(picture.png)
+    return Shown(
+        picture.title, source, picture.alt, place, _pair(picture.scale), _pair(picture.shape)
+    )
+
+
+def _pair(numbers: Sequence[float] | None) -> str:
+    return "" if numbers is None else " ".join(f"{number:.9g}" for number in numbers)
+
+
+def _data(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"

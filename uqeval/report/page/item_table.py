@@ -1,0 +1,120 @@
+"""The table of items of a page: rows as HTML, and further ones as data for the page's script."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uqeval.errors import printable
+from uqeval.glossary import display_of, metric_of
+from uqeval.keys import Key, family_of
+from uqeval.records.addresses import Address
+from uqeval.records.report import Report
+from uqeval.report.tables.cells import cell
+from uqeval.report.tables.items import Column, columns_of, items, worst_first
+from uqeval.report.tables.table import Cell
+
+#: Rows of the table of items in HTML, and of each list of the worst; rows that the script may add.
+MOST_ITEMS, MOST_WORST, MOST_PAGED = 200, 10, 20_000
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst items by one score: (anchor, name, value)."""
+
+    title: str
+    direction: str
+    items: list[tuple[str, str, Cell]]
+
+
+def table_of_items(report: Report, behind: Collection[int]) -> dict[str, Any]:
+    """Return the table of items, the worst first, with those `behind` its cells, and the lists of
+    the worst by each score.
+    """
+    columns = columns_of(report)
+    ranking = ranking_of(columns)
+    lists = []
+    wanted: dict[int, None] = dict.fromkeys(behind)
+    order: list[int] = []
+    for column in columns:
+        worst = worst_first(report, column)
+        if column is ranking:
+            order = worst
+        wanted |= dict.fromkeys(worst[: MOST_ITEMS if column is ranking else MOST_WORST])
+        if column.direction and len(worst) > 1 and Key.parse(column.key).region is None:
+            lists.append(_worst(report, column, worst[:MOST_WORST]))
+    place = {i: n for n, i in enumerate(order)}
+    ranked = sorted(range(len(report.items)), key=lambda i: place.get(i, len(place) + i))
+    shown = sorted(wanted, key=lambda i: place.get(i, len(place) + i))
+    shown += [i for i in ranked if i not in wanted][: max(0, MOST_ITEMS - len(shown))]
+    listed = set(shown)
+    more = [i for i in ranked if i not in listed][: max(0, MOST_PAGED - len(shown))]
+    return {
+        "items": items(report, shown, columns),
+        "item_data": _data(report, columns, more),
+        "ranking": ranking,
+        "worst": lists,
+        "tags": _tags(report),
+    }
+
+
+def _worst(report: Report, column: Column, places: Sequence[int]) -> Worst:
+    found = [
+        (f"item-{i}", str(report.items[i]["name"]), cell(report.items[i][column.key], column.name))
+        for i in places
+    ]
+    return Worst(column.title, column.direction, found)
+
+
+def _data(report: Report, columns: Sequence[Column], more: Sequence[int]) -> dict[str, Any]:
+    """Return the address of each column, and rows [place, name, slices, values…] of `more` items:
+    numbers of six digits.
+    """
+    tags, names = _tags(report), list(report.slices)
+    rows: list[list[Any]] = []
+    for i in more:
+        item = report.items[i]
+        values = [
+            _six(record.get(c.name)) if isinstance(record := item.get(c.key), dict) else None
+            for c in columns
+        ]
+        own = [names.index(name) for name in tags.get(f"item-{i}", ())]
+        rows.append([i, printable(str(item["name"])), own, *values])
+    addresses = [str(Address.of_key(c.key, tuple(c.name.split(".")))) for c in columns]
+    return {"addresses": addresses, "slices": list(map(printable, names)), "rows": rows}
+
+
+def _six(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _tags(report: Report) -> dict[str, list[str]]:
+    """Return the slices of each item, by the item's anchor."""
+    places = {str(item["name"]): i for i, item in enumerate(report.items)}
+    found: dict[str, list[str]] = {}
+    for name, own in report.slices.items():
+        names = own.get("names") if isinstance(own, dict) else None
+        for item in names if isinstance(names, list) else ():
+            if str(item) in places:
+                found.setdefault(f"item-{places[str(item)]}", []).append(str(name))
+    return found
+
+
+def ranking_of(columns: Sequence[Column]) -> Column | None:
+    """Return the column that ranks the items: a risk, such as undetected errors; without one, the
+    first headline of the first family that may.
+    """
+    ranked = [column for column in columns if column.direction]
+    whole = [column for column in ranked if Key.parse(column.key).region is None]
+    risks = [
+        column
+        for column in whole
+        if (metric := metric_of(family_of(column.key), column.name)) is not None and metric.risk
+    ]
+    if risks:
+        return min(risks, key=lambda column: column.direction != "lower")
+    ranking = [column for column in ranked if display_of(family_of(column.key)).ranks_items]
+    return next(iter(ranking or ranked), None)
