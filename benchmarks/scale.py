@@ -184,7 +184,7 @@ class SlowCount(CountTallies):
 def throttled(items: int, most_workers: int) -> list[dict[str, Any]]:
     """Segmentation scores of items that take `READ_SECONDS` each, by 1 to 8 workers."""
     from benchmarks.of_clusters import _make
-    from uqeval.engine import dask_cluster
+    from uqeval.engine import dask_cluster, dask_executor
     from uqeval.engine.options import RunOptions
     from uqeval.inputs import InputOptions, open_inputs
     from uqeval.usecases.evaluate import run
@@ -197,11 +197,11 @@ def throttled(items: int, most_workers: int) -> list[dict[str, Any]]:
             with dask_cluster.DaskCluster(f"local:{workers}") as cluster:
                 inputs = open_inputs(f"{folder}/store.zarr", None, InputOptions())
                 run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))  # compiles
-                dask_cluster.CountTallies = SlowCount  # type: ignore[misc]
+                dask_executor.CountTallies = SlowCount  # type: ignore[misc]
                 began = time.perf_counter()
                 run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))
                 seconds = time.perf_counter() - began
-                dask_cluster.CountTallies = CountTallies  # type: ignore[misc]
+                dask_executor.CountTallies = CountTallies  # type: ignore[misc]
             predicted = -(-items // workers) * READ_SECONDS
             row = {"items": items, "workers": workers, "seconds": seconds, "predicted": predicted}
             rows.append(row)

@@ -20,10 +20,13 @@ from scenes import zarr_group
 import uqeval
 from uqeval.engine import dask_cluster, remote
 from uqeval.engine.dask_cluster import DaskCluster
+from uqeval.engine.dask_executor import Workers
 from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.metrics import COMPANIONS, FAMILIES
 from uqeval.tallies import ClassCounts
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "members", "n-mercis",
@@ -34,6 +37,7 @@ CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "me
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stores")
     pinned.stores(folder)
+    pinned.save(folder / "out.zarr", probs=pinned.probabilities(1))
     return folder
 
 
@@ -97,20 +101,50 @@ class Killer:
         if self._due:
             self._due = False
             self.killed += 1
-            pid = next(iter(self.client.run(os.getpid).values()))
-            os.kill(pid, signal.SIGKILL)
+            nannies = self.client.cluster.workers.values()
+            os.kill(next(nanny.pid for nanny in nannies if nanny.pid), signal.SIGKILL)
 
     def end(self) -> None: ...
 
 
-def test_processes_that_are_killed_change_nothing(folder: Path) -> None:
-    own = {"predictions": "p.zarr", "labels": None, "metrics": {"pavpu": {}}}
-    with chdir(folder), DaskCluster("local:2") as own_cluster:
-        killer = Killer(own_cluster.client)
-        threads = uqeval.evaluate(**own)
-        cluster = uqeval.evaluate(**own, executor=own_cluster.client, progress=killer)
-    assert killer.killed == cluster.timing["passes"] >= 2
-    assert without_times(threads) == without_times(cluster)
+@pytest.fixture(scope="module")
+def processes() -> Iterator[DaskCluster]:
+    """A cluster of three processes; one that is killed is followed by another at once."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        loaded = ["distributed", "numba", "uqeval.engine.remote", "uqeval.inputs.opening"]
+        distributed.utils.get_mp_context().set_forkserver_preload(loaded)
+        with DaskCluster("local:3") as cluster:
+            yield cluster
+
+
+#: What each family needs beside its default settings.
+KILLED: dict[str, dict[str, Any]] = {
+    "pavpu": {}, "calibration": {}, "failure": {}, "sparsification": {}, "image_failure": {},
+    "conformal": {"metrics": {"conformal": {"fit_on": "fit.txt", "alpha": 0.4}}},
+    "ood": {"out": ["out.zarr"]},
+    "regression": {"predictions": "n.zarr"},
+    "nmerci": {"predictions": "n.zarr"},
+    "divergence": {"reference": "q.zarr"},
+    "tc": {"predictions": None, "video": "v.zarr"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in COMPANIONS])
+def test_killed_processes_change_nothing(
+    folder: Path, tmp_path: Path, processes: DaskCluster, family: str
+) -> None:
+    killer = Killer(processes.client)
+    with chdir(folder):
+        reports, states = [], []
+        for own in ({}, {"executor": processes.client, "progress": killer}):
+            given = {"predictions": "p.zarr", "labels": None, "metrics": family}
+            own |= given | KILLED[family] | {"states": tmp_path / "own.zip"}
+            reports.append(uqeval.evaluate(**own))
+            states.append((tmp_path / "own.zip").read_bytes())
+            (tmp_path / "own.zip").unlink()
+    assert killer.killed == reports[1].timing["passes"] >= 1
+    assert without_times(reports[0]) == without_times(reports[1])
+    assert states[0] == states[1]
 
 
 @pytest.mark.parametrize("is_dense", [True, False])
@@ -231,6 +265,8 @@ def test_dask_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 class Future:
     """A future of a worker that counts here, or dies if its items hold `bad`."""
 
+    status = "pending"
+
     def __init__(self, job: remote.Job, bad: int) -> None:
         self.job, self.bad = job, bad
 
@@ -243,8 +279,8 @@ class Future:
 class Deadly:
     """A client whose workers die with item 3."""
 
-    def submit(self, _: Any, job: remote.Job, **options: Any) -> Future:
-        return Future(job, 3)
+    def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
+        return [Future(job, 3) for job in jobs]
 
     def scheduler_info(self, **_: Any) -> dict[str, Any]:
         return {"workers": {"tcp://here": {}}}
@@ -260,7 +296,7 @@ def test_the_item_that_kills_workers_is_named(folder: Path) -> None:
     from uqeval.usecases.evaluate import run as evaluate
 
     cluster = DaskCluster("tcp://here")
-    cluster.client = Deadly()
+    cluster._workers = Workers(Deadly())
     inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
     name = inputs.source.names[3]
     with pytest.raises(ClusterError, match=f"the workers that read item {name} died each time"):
@@ -272,7 +308,7 @@ def test_a_sequence_whose_tracks_kill_workers_is_never_split(folder: Path) -> No
     from uqeval.usecases.evaluate import run as evaluate
 
     cluster = DaskCluster("tcp://here")
-    cluster.client = Deadly()
+    cluster._workers = Workers(Deadly())
     options = InputOptions(video=str(folder / "v.zarr"), whole_sequences=True)
     inputs = open_inputs(None, None, options)
     first, last = inputs.source.names[0], "north_015"
@@ -308,13 +344,15 @@ class Leaving(Deadly):
     def __init__(self) -> None:
         self.jobs = 0
 
-    def submit(self, _: Any, job: remote.Job, **options: Any) -> Any:
-        self.jobs += 1
-        return Future(job, -1) if self.jobs < 3 else Lost()
+    def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
+        before, self.jobs = self.jobs, self.jobs + len(jobs)
+        return [Future(job, -1) if n < 2 else Lost() for n, job in enumerate(jobs, before)]
 
 
 class Lost:
     """A future whose scheduler is gone."""
+
+    status = "pending"
 
     def result(self, timeout: float) -> Any:
         raise distributed.CancelledError("lost")
@@ -325,7 +363,7 @@ def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> 
     from uqeval.usecases.evaluate import run as evaluate
 
     cluster = DaskCluster("tcp://here")
-    cluster.client = Leaving()
+    cluster._workers = Workers(Leaving())
     probs = np.full((600, 1, 2, 1, 1), 0.5, np.float32)
     path = zarr_group(tmp_path / "p", {"probs": (probs, {"chunks": (256, 1, 2, 1, 1)}),
                                        "labels": np.zeros((600, 1, 1), np.uint8)})  # fmt: skip
@@ -373,9 +411,9 @@ def test_a_worker_drops_what_it_keeps(folder: Path) -> None:
     assert "own" not in remote._runs
 
 
-def test_the_command(folder: Path, tmp_path: Path) -> None:
+def test_the_command(folder: Path, tmp_path: Path, processes: DaskCluster) -> None:
     paths = [str(folder / "p.zarr"), "-q"]
-    for options in ([], ["--dask", "local:1"]):
+    for options in ([], ["--dask", processes.client.scheduler.address]):
         ended = run_uqeval("pavpu", *paths, "-o", str(tmp_path / f"{len(options)}.json"), *options)
         assert ended.status == 0, ended.stderr
         assert ended.stderr == ""

@@ -1,0 +1,264 @@
+"""Work on the items of a run on the workers of a Dask cluster.
+
+The client keeps the plan of the run: it hands out jobs of some items, and merges their states in
+the order of items, so the results have the same bits as those of threads. Dask runs a job again
+elsewhere when its worker dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any
+
+from uqeval.engine.jobs import Known, jobs_of, known, received
+from uqeval.engine.remote import CountTallies, Done, Failed, Job, Run, do, forget
+from uqeval.errors import ClusterError, UqevalError, cut
+
+if TYPE_CHECKING:
+    from uqeval.engine.passes import Items, Turn
+    from uqeval.engine.remote import Work
+    from uqeval.maps.contract import MapSource
+
+#: Seconds after which it is looked whether a job waits for a worker that is dead.
+_PATIENCE_FOR_HOME = 0.5
+#: Seconds that workers have for a short answer; Dask would wait 30 for one that has just died.
+_PATIENCE = 2.0
+#: Jobs of each worker that are under way at most, so that none is idle while results travel. They
+#: are sent when half of them have ended: Dask takes longer for each message than for a job in it.
+_QUEUED = 8
+
+
+class Workers:
+    """The workers of a cluster, as a client of Dask sees them."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self._count, self._counted_at = 0, -math.inf
+
+    @property
+    def count(self) -> int:
+        """Return how many there are, as of a second ago at most."""
+        now = time.monotonic()
+        if now - self._counted_at > 1:
+            self._count, self._counted_at = len(self.addresses()), now
+        return self._count
+
+    def addresses(self) -> Mapping[str, Any]:
+        """Return what the scheduler knows of its workers, by address."""
+        known: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)
+        if "workers" not in known:
+            raise _gone("no answer")
+        workers: Mapping[str, Any] = known["workers"]
+        return workers
+
+    def named(self, address: str) -> str:
+        """Return a worker as messages call it: its address, and the name of its host."""
+        host = self.addresses().get(address, {}).get("host", "")
+        return f"worker {address}" + (f" on {host}" if host and host not in address else "")
+
+
+class DaskExecutor:
+    """Works on the items of one run; see `engine.clusters.ClusterExecutor`."""
+
+    def __init__(self, workers: Workers, run: Run, source: MapSource) -> None:
+        self._workers, self._run, self._source = workers, run, source
+        #: The worker that has the maps of some items.
+        self._homes: dict[range, str] = {}
+
+    def count(self, turn: Turn) -> Generator[Items, None, None]:
+        """Yield the states of the items of a turn, in order.
+
+        Raises the errors of `each`.
+        """
+        counting = turn.counting
+        work = CountTallies(counting.tallies, tuple(counting.sent), turn.scratch.keeping)
+        # States that depend on the items before: a job of them cannot be split.
+        carries_on = any(tally.carries_on for tally in counting.tallies)
+        ends = set(turn.source.chain_ends() if carries_on else turn.blocks.stops())
+        jobs = (
+            (items, known(turn, items) or work)
+            for items in jobs_of(turn.source, self._workers.count, ends)
+        )
+        with closing(self._in_order(jobs, splits=not carries_on)) as results:
+            for items, done in results:
+                if isinstance(done, Known):
+                    yield from done.states
+                    turn.progress(0, len(items))
+                else:
+                    yield from received(turn, items, done)
+
+    def each(
+        self, work: Work, batches: Iterable[range] | None = None
+    ) -> Generator[tuple[range, Any, int], None, None]:
+        """Yield what `work` gives for items in a row, in order: their range, the value, the bytes.
+
+        `batches`: what to work on, a job each; by default all items. Raises the errors of workers,
+        with their name; `ClusterError` for items whose workers died again and again, and for a
+        scheduler that is gone.
+        """
+        if batches is None:
+            batches = jobs_of(self._source, self._workers.count)
+        with closing(self._in_order((items, work) for items in batches)) as results:
+            for items, done in results:
+                assert isinstance(done, Done)
+                yield items, done.value, done.nbytes
+
+    def _in_order(
+        self, jobs: Iterator[tuple[range, Work | Known]], splits: bool = True
+    ) -> Generator[tuple[range, Done | Known], None, None]:
+        """Yield the results of jobs, in order. `splits`: whether a job may be done in parts."""
+        from distributed import CancelledError
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        waiting: deque[_Sent] = deque()
+        try:
+            while True:
+                limit = _QUEUED * max(self._workers.count, 1)
+                if len(waiting) <= limit // 2:
+                    waiting.extend(self._sent(list(islice(jobs, limit - len(waiting)))))
+                if not waiting:
+                    return
+                first = waiting.popleft()
+                items, work = first.items, first.work
+                if isinstance(work, Known):
+                    yield items, work
+                    continue
+                try:
+                    done, home = first.result or self._result(items, work, first.future)
+                except KilledWorker:
+                    if len(items) == 1 or not splits:
+                        raise _killed(self._source, items) from None
+                    # One of them is to blame.
+                    apart = [(range(item, item + 1), work) for item in items]
+                    waiting.extendleft(reversed(self._sent(apart)))
+                    continue
+                if isinstance(done, Failed):
+                    raise done.error(self._workers.named(home))
+                self._homes[items] = home
+                yield items, done
+                self._fetch(waiting)
+        except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
+            raise _gone(type(error).__name__) from None
+        finally:
+            self._cancel([sent.future for sent in waiting if sent.future is not None])
+
+    def _sent(self, jobs: Sequence[tuple[range, Work | Known]]) -> list[_Sent]:
+        """Send jobs, each to the worker that has their maps; nothing is sent for known states."""
+        sent = [_Sent(items, work) for items, work in jobs]
+        by_home: defaultdict[str | None, list[_Sent]] = defaultdict(list)
+        for job in sent:
+            if not isinstance(job.work, Known):
+                by_home[self._homes.get(job.items)].append(job)
+        for home, own in by_home.items():
+            futures = self._submit([(job.items, job.work) for job in own], home)
+            for job, future in zip(own, futures, strict=True):
+                job.future = future
+        return sent
+
+    def _fetch(self, waiting: Iterable[_Sent]) -> None:
+        """Fetch the results of the first jobs that have ended, in one message."""
+        is_new = (sent for sent in waiting if sent.result is None)
+        ended = list(
+            takewhile(lambda sent: sent.future is not None and _is_finished(sent.future), is_new)
+        )
+        if len(ended) < 2:
+            return
+
+        async def results() -> Any:
+            client = self._workers.client
+            futures = [sent.future for sent in ended]
+            return await asyncio.wait_for(client.gather(futures, asynchronous=True), _PATIENCE)
+
+        # A worker with some of them may have died: `_result` deals with each.
+        with suppress(Exception):
+            for sent, result in zip(ended, self._workers.client.sync(results), strict=True):
+                sent.result = result
+
+    def _result(self, items: range, work: Work, future: Any) -> tuple[Done | Failed, str]:
+        """Return what a job gives, and its worker.
+
+        Dask may leave a job without a worker that preferred one which has died: it is sent again.
+        """
+        while True:
+            try:
+                result: tuple[Done | Failed, str] = future.result(timeout=_PATIENCE_FOR_HOME)
+                return result
+            except TimeoutError:
+                home = self._homes.get(items)
+                if home is not None and home not in self._workers.addresses():
+                    del self._homes[items]
+                    future.cancel()
+                    (future,) = self._submit([(items, work)], None)
+
+    def end(self) -> None:
+        """Let the workers close the stores of the run, and delete its maps."""
+
+        async def all_forget() -> None:
+            client = self._workers.client
+            await asyncio.wait_for(client.run(forget, self._run.id, on_error="ignore"), _PATIENCE)
+
+        with suppress(Exception):  # the scheduler is gone, and its workers with it
+            self._workers.client.sync(all_forget)
+
+    def _cancel(self, futures: list[Any]) -> None:
+        with suppress(Exception):  # the client is closed, and its futures with it
+            self._workers.client.cancel(futures)
+
+    def _submit(self, jobs: Sequence[tuple[range, Any]], home: str | None) -> list[Any]:
+        futures: list[Any] = self._workers.client.map(
+            _on_worker, [Job(self._run, items, work) for items, work in jobs], pure=False,
+            key=[f"uqeval-{uuid.uuid4().hex}" for _ in jobs],
+            workers=None if home is None else [home], allow_other_workers=home is not None,
+        )  # fmt: skip
+        return futures
+
+
+@dataclass
+class _Sent:
+    """A job that is under way, and its result once it is fetched."""
+
+    items: range
+    work: Work | Known
+    future: Any = None
+    result: tuple[Done | Failed, str] | None = None
+
+
+def _is_finished(future: Any) -> bool:
+    """Return whether a job has given a result; one whose worker was killed has not."""
+    return bool(future.status == "finished")
+
+
+def _on_worker(job: Job) -> tuple[Done | Failed, str]:
+    """Do a job; return what it gives, and the address of this worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    return do(job, worker.state.nthreads), worker.address
+
+
+def _gone(reason: str) -> ClusterError:
+    return ClusterError(
+        f"the Dask scheduler is gone ({reason}). Start the cluster again, and run the same "
+        "command; where it has --resume, that goes on from what was counted."
+    )
+
+
+def _killed(source: MapSource, items: range) -> UqevalError:
+    names = source.names
+    shown = f"item {cut(names[items[0]])}"
+    if len(items) > 1:
+        shown = f"items {cut(names[items[0]])} to {cut(names[items[-1]])}"
+    return ClusterError(
+        f"{source.where}: the workers that read {shown} died each time. Most often the "
+        "memory of the worker does not hold it: give a smaller --memory, or workers with more, and "
+        "look at their logs."
+    )
