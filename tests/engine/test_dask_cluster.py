@@ -7,8 +7,9 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import chdir
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,21 @@ def test_killed_processes_change_nothing(
     assert killer.killed == reports[1].timing["passes"] >= 1
     assert without_times(reports[0]) == without_times(reports[1])
     assert states[0] == states[1]
+    methods = [report.timing.get("flow_seconds", {}) for report in reports]
+    assert methods[0].keys() == methods[1].keys()
+    assert bool(methods[1]) == (family == "tc") and all(s > 0 for s in methods[1].values())
+
+
+def test_maps_that_the_cache_of_a_worker_refuses(
+    folder: Path, tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uqeval.stores.map_cache.has_room", lambda *_: False)
+    texts = []
+    for executor in (None, client):
+        own = {"metrics": "segmentation", "map_cache": tmp_path / "cache", "executor": executor}
+        texts.append(uqeval.evaluate(folder / "p.zarr", None, **own).warnings)
+    assert texts[0] == texts[1]
+    assert "the maps of 7 of 7 items are not kept: the disk is full" in texts[1][-1]
 
 
 @pytest.mark.parametrize("is_dense", [True, False])
@@ -316,6 +332,51 @@ def test_a_sequence_whose_tracks_kill_workers_is_never_split(folder: Path) -> No
         evaluate(
             inputs, {"tc": pinned.CASES["tracks"]["metrics"]["tc"]}, RunOptions(cluster=cluster)
         )
+
+
+class Backwards(Deadly):
+    """A client with one worker, which does the last of its jobs first."""
+
+    def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
+        done: list[Any] = []
+        working = Thread(
+            target=lambda: done.extend(remote.do(job) for job in reversed(jobs)), daemon=True
+        )
+        working.start()
+        working.join(timeout=60)
+        assert len(done) == len(jobs), "a job waits for pairs of another"
+        return [Ended((own, "tcp://here")) for own in reversed(done)]
+
+    def sync(self, _: Any) -> Any:
+        raise TimeoutError
+
+
+@dataclass
+class Ended:
+    """A future that has a result."""
+
+    value: Any
+    status = "finished"
+
+    def result(self, timeout: float) -> Any:
+        return self.value
+
+
+def test_a_worker_may_have_later_sequences_first(folder: Path) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.evaluate import run as evaluate
+
+    cluster = DaskCluster("tcp://here")
+    cluster._workers = Workers(Backwards())
+    reports = []
+    for own in (None, cluster):
+        options = InputOptions(video=str(folder / "v.zarr"), whole_sequences=True)
+        inputs = open_inputs(None, None, options)
+        metrics = {"tc": pinned.CASES["tracks"]["metrics"]["tc"]}
+        reports.append(without_times(evaluate(inputs, metrics, RunOptions(cluster=own))))
+    assert reports[0] == reports[1]
+    source = next(reversed(remote._runs.values())).inputs.source
+    assert not source._shared._frames, "frames are kept for the job at hand only"
 
 
 def test_a_full_disk_of_a_worker_is_no_dead_scheduler(

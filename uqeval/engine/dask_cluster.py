@@ -150,4 +150,4 @@ class DaskCluster:
             uuid.uuid4().hex, inputs.recipe.with_absolute_paths(), tuple(sorted(maps)), threads,
             options.memory, inputs.fingerprint, versions(),
         )  # fmt: skip
-        return DaskExecutor(self._workers, run, inputs.source)
+        return DaskExecutor(self._workers, run, inputs)

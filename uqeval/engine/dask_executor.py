@@ -25,6 +25,7 @@ from uqeval.errors import ClusterError, UqevalError, cut
 if TYPE_CHECKING:
     from uqeval.engine.passes import Items, Turn
     from uqeval.engine.remote import Work
+    from uqeval.inputs import Inputs
     from uqeval.maps.contract import MapSource
 
 #: Seconds after which it is looked whether a job waits for a worker that is dead.
@@ -68,8 +69,8 @@ class Workers:
 class DaskExecutor:
     """Works on the items of one run; see `engine.clusters.ClusterExecutor`."""
 
-    def __init__(self, workers: Workers, run: Run, source: MapSource) -> None:
-        self._workers, self._run, self._source = workers, run, source
+    def __init__(self, workers: Workers, run: Run, inputs: Inputs) -> None:
+        self._workers, self._run, self._inputs = workers, run, inputs
         #: The worker that has the maps of some items.
         self._homes: dict[range, str] = {}
 
@@ -105,7 +106,7 @@ class DaskExecutor:
         scheduler that is gone.
         """
         if batches is None:
-            batches = jobs_of(self._source, self._workers.count)
+            batches = jobs_of(self._inputs.source, self._workers.count)
         with closing(self._in_order((items, work) for items in batches)) as results:
             for items, done in results:
                 assert isinstance(done, Done)
@@ -136,7 +137,7 @@ class DaskExecutor:
                     done, home = first.result or self._result(items, work, first.future)
                 except KilledWorker:
                     if len(items) == 1 or not splits:
-                        raise _killed(self._source, items) from None
+                        raise _killed(self._inputs.source, items) from None
                     # One of them is to blame.
                     apart = [(range(item, item + 1), work) for item in items]
                     waiting.extendleft(reversed(self._sent(apart)))
@@ -144,6 +145,9 @@ class DaskExecutor:
                 if isinstance(done, Failed):
                     raise done.error(self._workers.named(home))
                 self._homes[items] = home
+                if (flow_seconds := self._inputs.flow_seconds) is not None:
+                    for name, seconds in done.flow_seconds.items():
+                        flow_seconds[name] = flow_seconds.get(name, 0.0) + seconds
                 yield items, done
                 self._fetch(waiting)
         except (CancelledError, CommClosedError, OSError, TimeoutError) as error:

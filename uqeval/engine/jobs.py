@@ -57,6 +57,7 @@ def received(turn: Turn, items: range, done: Done) -> Iterator[Items]:
     counts: Counts = done.value
     if counts.is_read:
         turn.scratch.reads(items)
+    turn.scratch.not_cached.update(done.not_cached)
     turn.progress(done.nbytes, len(items))
     counting = turn.counting
     counting.add_totals({counting.tallies[n]: total for n, total in counts.totals.items()})

@@ -190,6 +190,9 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
     blocks = turn.blocks
     #: Keeps a frame of a video until both of its pairs have used it.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
+    #: Each pass reads a video in order, from its first pair; a job of a cluster, its part of it.
+    begin: Callable[[range], None] = getattr(source, "begin", lambda _: None)
+    begin(range(turn.batches[0].start, turn.batches[-1].stop))
     if scratch.reads_again(source):
         source.need(names)
 

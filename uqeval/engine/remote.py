@@ -10,7 +10,7 @@ import platform
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -115,10 +115,15 @@ class Opened:
 
 @dataclass(frozen=True)
 class Done:
-    """What the work of a job gives; `nbytes` were read for it."""
+    """What the work of a job gives; `nbytes` were read for it.
+
+    `flow_seconds`: that the flow of a video took. `not_cached`: items whose maps the cache refused.
+    """
 
     value: Any
     nbytes: int
+    flow_seconds: Mapping[str, float] = field(default_factory=dict)
+    not_cached: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -185,9 +190,12 @@ def _do(job: Job, threads: int) -> Done:
         kept.inputs, kept.scratch, job.items, kept.batches(job.items), kept.blocks,
         run.workers or threads, run.memory,
     )  # fmt: skip
+    before = dict(kept.inputs.flow_seconds or {})
     with kept.inputs.session():
         value = job.work(opened)
-    return Done(value, opened.nbytes)
+    after = kept.inputs.flow_seconds or {}
+    seconds = {name: total - before.get(name, 0.0) for name, total in after.items()}
+    return Done(value, opened.nbytes, seconds, kept.scratch.not_cached.intersection(job.items))
 
 
 @dataclass(frozen=True)

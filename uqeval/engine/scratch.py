@@ -86,6 +86,11 @@ class Scratch:
         """Return whether maps of earlier runs are cached."""
         return self._cache is not None
 
+    @property
+    def not_cached(self) -> set[int]:
+        """Return the items whose maps the cache has refused; workers of a cluster add theirs."""
+        return set() if self._cache is None else self._cache.refused
+
     def batch_bytes(self, source: MapSource, batch: range) -> int:
         """Peak bytes that reading and counting a batch take; of maps that have been kept, those in
         files, and what tallies make of them. Never more than reading the source takes: what could

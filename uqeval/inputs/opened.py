@@ -130,8 +130,8 @@ class Inputs:
     session: Callable[[], AbstractContextManager[Any]] = nullcontext
     #: Whether maps are kept between passes instead of being read again.
     keeps_maps: bool = True
-    #: Additional entries of a report's timing.
-    timing: Callable[[], dict[str, Any]] = dict
+    #: Of a video: seconds that the flow took, by its name, for the report's timing.
+    flow_seconds: dict[str, float] | None = None
     #: What the maps depend on besides the stores: for a video, the flow.
     flows: Callable[[], dict[str, Any]] = dict
     #: Folder with the cache of maps for other runs.

@@ -67,7 +67,7 @@ def open_video(
         source, class_texts, void, record, _warnings(video_inputs, pairs, classes, void),
         partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
-        timing=lambda: {"flow_seconds": dict(source.seconds)}, flows=source.records,
+        flow_seconds=source.seconds, flows=source.records,
         watch=watch,
     )  # fmt: skip
 

@@ -11,25 +11,23 @@ _PATIENCE = 0.1
 
 
 class ItemOrder:
-    """Lets threads process items in order: 0, 1, …
+    """Lets threads process items in order: `first`, `first` + 1, …
 
     Items are assigned in order, so the thread that others wait for is always running. If it fails,
     `check` raises in the threads that wait.
     """
 
-    def __init__(self) -> None:
-        self._next = 0
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
         self._moved = threading.Condition()
 
     @contextmanager
     def turn(self, item: int, check: Callable[[], None]) -> Iterator[None]:
         """Wait until all items before `item` are done; at the end, release the next item.
 
-        Item 0 starts a new series. `check` is called while waiting, and raises to stop.
+        `check` is called while waiting, and raises to stop.
         """
         with self._moved:
-            if item == 0:
-                self._next = 0
             while self._next != item:
                 self._moved.wait(_PATIENCE)
                 check()

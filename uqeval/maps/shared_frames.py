@@ -40,11 +40,11 @@ class SharedFrames:
         self._next = 0
         #: Sequential frames that have had their last use.
         self._over: set[int] = set()
-        self._used = sum(n > 0 for n in self._uses)
 
     def take(self, index: int) -> Frame:
         """Return the frame; raises what loading it raises."""
         with self._lock:
+            self._over.discard(index)  # perhaps of a pass before
             future = self._frames.get(index)
             is_reader = future is None
             if future is None:
@@ -66,9 +66,6 @@ class SharedFrames:
                 self._left[index] = self._uses[index]
                 if self._sequential:
                     self._over.add(index)
-                    if len(self._over) == self._used:  # a pass is over
-                        self._next = 0
-                        self._over.clear()
 
     def _load_up_to(self, index: int) -> None:
         with self._decoding:

@@ -79,9 +79,8 @@ class VideoSource:
         self.seconds: dict[str, float] = defaultdict(float)
         self._estimators: dict[str, Estimator] = {}
         self._trackers: dict[str, Tracker] = {}
-        self._turnstile = ItemOrder()
         self._lock = threading.Lock()
-        self._shared = SharedFrames(self._load, self._uses(), frames.sequential)
+        self.begin(range(len(self.pairs)))
 
     # ---- what there is
 
@@ -191,7 +190,7 @@ class VideoSource:
             else:
                 maps[name] = after.grey if kind == "grey" else before.grey
         if self._trackers:
-            with self._turnstile.turn(item, lambda: heartbeat(0)):
+            with self._order.turn(item, lambda: heartbeat(0)):
                 for name, tracker in self._trackers.items():
                     _, method = rules_of(name)
                     assert before.rgb is not None
@@ -205,6 +204,15 @@ class VideoSource:
                         pair.last,
                     )
         return [maps]
+
+    def begin(self, items: range) -> None:
+        """Start to read these pairs in order, each once; frames are kept for them alone."""
+        uses = [0] * len(self.frames)
+        for pair in self.pairs[items.start : items.stop]:
+            uses[pair.before] += 1
+            uses[pair.after] += 1
+        self._shared = SharedFrames(self._load, uses, self.frames.sequential)
+        self._order = ItemOrder(items.start)
 
     def skip(self, batch: range) -> None:
         """Leave out a pair in this pass, because an interrupted run counted it already."""
@@ -256,13 +264,6 @@ class VideoSource:
             return frame.label
         shape = size if frame is None else frame.grey.shape
         return np.full(shape, void_of(self.classes), id_dtype(self.classes))
-
-    def _uses(self) -> list[int]:
-        uses = [0] * len(self.frames)
-        for pair in self.pairs:
-            uses[pair.before] += 1
-            uses[pair.after] += 1
-        return uses
 
     def _load(self, index: int) -> Frame:
         rgb = self.frames.read(index)

@@ -79,6 +79,7 @@ def report_of(
         warnings.append(
             f"partial: {inputs.record['evaluated']} of {inputs.record['items']} items ({remedy})."
         )
+    flow_seconds = inputs.flow_seconds
     families = dict.fromkeys(family_of(key) for key in record["settings"])
     families_in_order = [by_name[name] for name in families if name in by_name]
     return Report(
@@ -98,7 +99,7 @@ def report_of(
                 "items_reused": scheduler.items_reused,
                 "workers": scheduler.workers,
                 "executor": "threads" if scheduler.options.cluster is None else "dask",
-                **inputs.timing(),
+                **({} if flow_seconds is None else {"flow_seconds": dict(flow_seconds)}),
             },
         }
     )
