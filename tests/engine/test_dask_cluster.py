@@ -122,7 +122,7 @@ def processes() -> Iterator[DaskCluster]:
 KILLED: dict[str, dict[str, Any]] = {
     "pavpu": {}, "calibration": {}, "failure": {}, "sparsification": {}, "image_failure": {},
     "conformal": {"metrics": {"conformal": {"fit_on": "fit.txt", "alpha": 0.4}}},
-    "ood": {"out": ["out.zarr"]},
+    "ood": {"out": ["out.zarr"]}, "annotators": {"predictions": "raters.zarr"},
     "regression": {"predictions": "n.zarr"},
     "nmerci": {"predictions": "n.zarr"},
     "divergence": {"reference": "q.zarr"},
