@@ -417,7 +417,7 @@ def test_sums_that_are_not_1(tmp_path: Path, chunks: tuple[int, ...]) -> None:
 def test_logits_that_are_called_probs(tmp_path: Path) -> None:
     store = stored(tmp_path, abs(logits()))
     pavpu_refused(
-        tmp_path, store, says=["bad.zarr/probs", "do not sum to 1", "store them as `logits`"]
+        tmp_path, store, says=["bad.zarr/probs", "do not sum to 1", "call the array `logits`"]
     )
 
 

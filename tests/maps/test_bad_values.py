@@ -95,7 +95,7 @@ def test_signed_integers_are_no_probabilities(tmp_path: Path) -> None:
 
 def test_logits_that_were_stored_as_probs(tmp_path: Path) -> None:
     z = 5 * np.random.default_rng(0).normal(size=(N, T, C, H, W)).astype("f4")
-    maps_refused(store(tmp_path, z), "item first", "negative", "store them as `logits`")
+    maps_refused(store(tmp_path, z), "item first", "negative", "call the array `logits`")
     message = maps_refused(np.abs(z) + 3, "do not sum to 1", "values above 1", "`logits`")
     assert f"{T * H * W} of {T * H * W} pixels" in message
 

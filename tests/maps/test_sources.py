@@ -144,10 +144,11 @@ def test_images_of_several_blocks(tmp_path: Path) -> None:
     ],
 )
 def test_any_order_of_named_axes(tmp_path: Path, axes: tuple[str, ...]) -> None:
-    from uqeval.stores.array import AXES, canonical_axes
+    from uqeval.stores.array import canonical_axes
 
     p = softmax(3, N, T, C, H, W, dtype="f2")
-    order = [list(AXES).index(a) for a in canonical_axes(axes, "here")]
+    stored = ("item", "sample", "class", "y", "x")
+    order = [stored.index(axis) for axis in canonical_axes(axes, "here")]
     chunks = tuple((2, 2, 2, 3, 4)[k] for k in order)
     data = p.transpose(order)
     path = store(tmp_path, data, "f2", chunks, dimension_names=axes)
