@@ -57,7 +57,7 @@ EFFECT = {
     "accuracy_op": ANY, "uncertainty_op": ANY, "deciles": ANY, "definition": ANY, "bins": ANY,
     "edge": ANY, "at_one": "--edge upper", "binary": "two classes", "clip": "probabilities",
     "adaptive": ANY, "estimator": ANY, "temperature": ANY, "temperature_of": "samples",
-    "fit_on": "a temperature",
+    "fit_on": "a temperature", "isotonic": ANY, "vector": ANY,
     "distribution": ANY, "levels": ANY, "grid": ANY, "proportion": ANY, "area": ANY, "alpha": ANY,
     "depth_step": ANY, "interpolation": ANY, "over": ANY, "mae": "--over all", "error": ANY,
     "scope": ANY, "steps": ANY, "keep": ANY, "ties": "--grid steps", "normalise": ANY,

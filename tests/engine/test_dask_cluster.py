@@ -80,6 +80,17 @@ def test_the_same_bits_as_threads(folder: Path, client: Any, name: str) -> None:
     assert states[0] == states[1]
 
 
+def test_recalibration_has_the_same_bits(folder: Path, client: Any) -> None:
+    """Its fit has a pass for each step of Newton's method."""
+    parts = {"isotonic": True, "vector": True, "temperature": False, "adaptive": False}
+    own: dict[str, Any] = {"metrics": {"calibration": parts}}
+    with chdir(folder):
+        threads, cluster = (
+            uqeval.evaluate("p.zarr", None, **own, executor=executor) for executor in (None, client)
+        )
+    assert without_times(threads) == without_times(cluster)
+
+
 def test_a_sweep_has_the_same_bits(folder: Path, client: Any) -> None:
     own = {"metrics": ["pavpu", "failure"], "samples": [1, 2, 4], "repeats": 2}
     with chdir(folder):

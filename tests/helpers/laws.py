@@ -18,6 +18,7 @@ import laws_calibration
 import laws_conformal
 import laws_divergence
 import laws_ranked
+import laws_recalibrated
 import laws_regression
 import laws_temporal
 import laws_tracks
@@ -87,6 +88,7 @@ EXAMPLES: tuple[Tally, ...] = (
     *laws_conformal.OF_NUMBERS,
     *laws_divergence.EXAMPLES,
     *laws_ranked.EXAMPLES,
+    *laws_recalibrated.EXAMPLES,
     *laws_regression.EXAMPLES,
     *laws_temporal.EXAMPLES,
     *laws_tracks.EXAMPLES,
@@ -584,6 +586,7 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     **laws_conformal.ORACLES_OF_NUMBERS,
     **laws_divergence.ORACLES,
     **laws_ranked.ORACLES,
+    **laws_recalibrated.ORACLES,
     **laws_regression.ORACLES,
     **laws_temporal.ORACLES,
     **laws_tracks.ORACLES,

@@ -240,3 +240,62 @@ def brier_decomposition(p: Any, label: Any, bins: int) -> dict[str, float]:
             total["reliability"] += k / n * (mean - observed) ** 2
             total["resolution"] += k / n * (observed - rate) ** 2
     return total
+
+
+def isotonic(conf: Any, hit: Any, bins: int = 8192) -> Any:
+    """The function of confidences that scikit-learn fits on confidences rounded to bins."""
+    from sklearn.isotonic import IsotonicRegression
+
+    def places(values: Any) -> Any:
+        return np.minimum(np.floor(values.astype("f8") * bins), bins - 1)
+
+    fitted = IsotonicRegression(out_of_bounds="clip").fit(places(conf), hit.astype("f8"))
+    return lambda values: fitted.predict(places(values))
+
+
+def with_confidence(p: Any, new: Any) -> Any:
+    """Probabilities [class, i] with another confidence; the other classes keep proportions."""
+    p, guess = p.astype("f8"), p.argmax(axis=0)
+    found = np.empty_like(p)
+    for i in range(p.shape[1]):
+        rest = sum(p[c, i] for c in range(len(p)) if c != guess[i])
+        for c in range(len(p)):
+            even = 1 / (len(p) - 1)
+            found[c, i] = (1 - new[i]) * (p[c, i] / rest if rest else even)
+        found[guess[i], i] = new[i]
+    return found
+
+
+def scaled(p: Any, weights: Any, biases: Any, clip: float = 2.0**-24) -> Any:
+    """softmax(w·ln max(p, clip) + b) of probabilities [class, i]."""
+    z = np.log(np.maximum(p.astype("f8"), clip)) * np.array(weights)[:, None]
+    z = z + np.array(biases)[:, None]
+    e = np.exp(z - z.max(axis=0))
+    return e / e.sum(axis=0)
+
+
+def vector(p: Any, label: Any) -> tuple[Any, Any]:
+    """The weights and biases (of mean 0) with the least NLL, by SciPy."""
+    from scipy.optimize import minimize
+
+    classes = len(p)
+
+    def nll(x: Any) -> float:
+        q = scaled(p, x[:classes], x[classes:])
+        return float(-np.log(q[label, np.arange(label.size)]).mean())
+
+    start = np.concatenate([np.ones(classes), np.zeros(classes)])
+    found = minimize(nll, start, method="BFGS", options={"gtol": 1e-9, "maxiter": 2000}).x
+    return found[:classes], found[classes:] - found[classes:].mean()
+
+
+def after(q: Any, label: Any, hit: Any) -> dict[str, float]:
+    """Scores of recalibrated probabilities [class, i]; `hit`: which pixels are right."""
+    confidence = np.where(hit, q[label, np.arange(label.size)], -1)
+    confidence = np.where(hit, confidence, q.max(axis=0)).astype("f4")
+    ece, mce = equal_width(confidence, hit, 15)
+    y = np.eye(len(q))[label].T
+    return {
+        "ece": ece, "mce": mce, "brier": float(((q - y) ** 2).sum(axis=0).mean()),
+        "nll": nll(q[label, np.arange(label.size)]),
+    }  # fmt: skip

@@ -232,6 +232,23 @@ class CalibratedSets:
         mean = self.classes.map("mean_probs").astype(np.float32)
         return naive_conformal.sets(mean, self.classes.labels, self.calibrate, "0.3")
 
+    @functools.cached_property
+    def calibration(self) -> dict[str, Any]:
+        """Recalibrated: fitted on some items, the scores of all."""
+        some = list(self.calibrate)
+        fit_on = Classes(self.classes.probs[some], self.classes.labels[some])
+        p, label, conf, hit = fit_on.pixels
+        function = naive_calibration.isotonic(conf, hit)
+        numbers = naive_calibration.vector(p, label)
+        p, label, conf, hit = self.classes.pixels
+        new = function(conf)
+        top = naive_calibration.with_confidence(p, new)
+        scaled = naive_calibration.scaled(p, *numbers)
+        after = naive_calibration.after(scaled, label, scaled.argmax(axis=0) == label)
+        ece, mce = naive_calibration.equal_width(new.astype("f4"), hit, 15)
+        isotonic = naive_calibration.after(top, label, hit) | {"ece": ece, "mce": mce}
+        return {"isotonic": isotonic, "vector": after}
+
 
 @dataclass(frozen=True, eq=False)
 class CalibratedIntervals:
@@ -343,6 +360,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "per_image.worst", "per_image.ace", "adaptive_ece", "classwise_ece", "brier", "nll",
         "temperature.value", "temperature.ece", "temperature.mce", "temperature.nll",
         "kumar_l2", "kumar_l1", "sweep_l1", "sweep_l2", "smooth_ece",
+        *(f"{part}.{name}" for part in ("isotonic", "vector") for name in
+          ("ece", "mce", "brier", "nll")),
     ),
     "failure": (
         "auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc",

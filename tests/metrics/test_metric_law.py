@@ -58,6 +58,11 @@ WORSE_FAMILY = {
     "nmerci": "uncertainty", "divergence": "reference", "temporal": "flow",
     "conformal": "shift", "annotators": "moved",
 }  # fmt: skip
+_RECALIBRATED = [
+    f"calibration.{part}.{name}"
+    for part in ("isotonic", "vector") for name in ("ece", "mce", "brier", "nll")
+]  # fmt: skip
+WORSE |= dict.fromkeys(_RECALIBRATED, "shift")
 #: Relative, where it is another than 1e-9: maps are float32, and a sum or a search has its own.
 TOLERANCE = {
     "calibration.brier": 1e-7,
@@ -67,6 +72,11 @@ TOLERANCE = {
     "calibration.temperature.ece": 1e-6,
     "calibration.temperature.mce": 1e-6,
     "calibration.temperature.nll": 1e-8,
+    **dict.fromkeys(
+        (f"calibration.vector.{name}" for name in ("ece", "mce", "brier", "nll")), 1e-5
+    ),
+    "calibration.isotonic.ece": 1e-6,
+    "calibration.isotonic.mce": 1e-6,
 }
 #: Metrics that a set without pixels leaves defined: another set leaves them undefined.
 DEFINED_WITHOUT_PIXELS = {
@@ -260,6 +270,7 @@ DATA = {
     "classes": classes,
     "annotators": annotated,
     "calibrated": calibrated_sets,
+    "recalibrated": calibrated_sets,
     "intervals": intervals,
     "images": images,
     "sets": sets,
@@ -274,6 +285,7 @@ KINDS = {
     "sparsification": "classes", "regression": "numbers", "nmerci": "numbers",
     "divergence": "reference", "temporal": "video",
     "conformal": "calibrated", "conformal.width": "intervals", "annotators": "annotators",
+    **dict.fromkeys(_RECALIBRATED, "recalibrated"),
 }  # fmt: skip
 
 
@@ -303,6 +315,12 @@ def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, 
     if kind == "calibrated":
         own, calibrate = calibrated_sets(worse).classes, calibrated_sets().calibrate
         families = {"conformal": calibrated(folder, calibrate)}
+        return uqeval.evaluate(own.probs, own.labels, families, **options).results
+    if kind == "recalibrated":
+        own = calibrated_sets(worse).classes
+        parts = {"isotonic": True, "vector": True, "temperature": False, "adaptive": False}
+        fit_on = calibrated(folder, calibrated_sets().calibrate)["fit_on"]
+        families = {"calibration": parts | {"fit_on": fit_on}}
         return uqeval.evaluate(own.probs, own.labels, families, **options).results
     if kind == "intervals":
         values, calibrate = intervals(worse).numbers, intervals().calibrate

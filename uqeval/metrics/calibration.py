@@ -24,6 +24,7 @@ from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_records import results_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.calibration_tables import DISPLAY
+from uqeval.metrics.recalibration import MOST_CLASSES, IsotonicRegression, VectorScaling
 from uqeval.metrics.smooth_ece import SmoothEce
 from uqeval.metrics.temperature import Temperature
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import State
 
 #: What has tallies of its own.
-PARTS = (Temperature, SmoothEce, BrierDecomposition)
+PARTS = (Temperature, IsotonicRegression, VectorScaling, SmoothEce, BrierDecomposition)
 METRICS = (
     *cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metric in part.metrics),
     *calibration_items.METRICS,
@@ -57,6 +58,12 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Calibr
         )
     for variant in settings.values():
         fit_items(variant.fit_on, info)
+        if variant.vector and info.classes > MOST_CLASSES:
+            raise UsageError(
+                f"--vector: {info.where} has {info.classes} classes; expected at most "
+                f"{MOST_CLASSES}, for its second derivatives of all pairs. Leave it out, or scale "
+                "with the temperature."
+            )
         if variant.temperature_of == "samples" and info.samples is None:
             raise UsageError(
                 f"--temperature-of samples: {info.where} is a maps store, whose samples are gone. "
@@ -241,5 +248,5 @@ FAMILY = Family(
     display=DISPLAY,
     label="Calibration",
     words={"sweep_bins": "bins of the sweep"},
-    on_subsets=OnSubsets(fixed={"temperature": False}),  # a temperature has a pass of its own
+    on_subsets=OnSubsets(fixed={"temperature": False, "isotonic": False, "vector": False}),
 )

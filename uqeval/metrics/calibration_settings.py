@@ -71,17 +71,26 @@ class CalibrationSettings(Settings):
         "mean", "Scale the mean of the samples, or each sample before averaging (samples; "
         "reads the stack again). Repeat for variants.",
         choices=("mean", "samples"), panel=_TEMPERATURE)
+    isotonic: bool = option(
+        False, "Fit isotonic regression of the confidence, and report the scores before and after.",
+        panel=_TEMPERATURE)
+    vector: bool = option(
+        False, "Fit vector scaling (a weight and a bias for each class), and report the scores "
+        "before and after. Takes about ten passes over the maps.", panel=_TEMPERATURE)
     fit_on: str | None = option(
-        None, "Fit the temperature on the items that FILE names: a JSON list, or one name per "
-        "line.",
+        None, "Fit temperature, isotonic regression and vector scaling on the items that FILE "
+        "names: a JSON list, or one name per line.",
         metavar="FILE", panel=_TEMPERATURE, several=False, shown="all", common=True)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.fit_on is not None and not self.temperature:
-            raise UsageError("--fit-on needs the temperature; leave out --no-temperature.")
+        if self.fit_on is not None and not (self.temperature or self.isotonic or self.vector):
+            raise UsageError(
+                "--fit-on needs the temperature, --isotonic or --vector; leave out "
+                "--no-temperature."
+            )
         if self.temperature_of != "mean" and not self.temperature:
             raise UsageError("--temperature-of needs the temperature; leave out --no-temperature.")
         if self.edge == "lower" and self.at_one != "last":

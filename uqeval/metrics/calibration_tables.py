@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 def _scaled(record: Record) -> Iterator[tuple[str, Record]]:
-    """Yield the scores at the fitted temperature."""
+    """Yield the scores at the fitted temperature, and after other recalibration."""
     after = record.get("temperature") or {}
     if (temperature := after.get("value")) is not None:
         yield f"  at T = {temperature:.4f}", after
+    for name, heading in (("isotonic", "isotonic regression"), ("vector", "vector scaling")):
+        if (own := record.get(name)) and own["ece"] is not None:
+            yield f"  after {heading}", own
 
 
 def _gap(row: Record, report: Report) -> float | None:

@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     from uqeval.tallies.proper_scores import ProperScores
     from uqeval.tallies.ranked_errors import RankedErrors
     from uqeval.tallies.ranks import Ranks
+    from uqeval.tallies.recalibrated import (
+        ConfidenceCounts,
+        Isotonic,
+        LogitSlopes,
+        VectorScaled,
+    )
     from uqeval.tallies.reliability import (
         AdaptiveReliability,
         Bins,
@@ -87,6 +93,7 @@ _NAMES = {
     "proper_scores": "ProperScores",
     "ranked_errors": "RankedErrors",
     "ranks": "Ranks",
+    "recalibrated": "ConfidenceCounts Isotonic LogitSlopes VectorScaled",
     "reliability": "AdaptiveReliability Bins ClassReliability ItemAdaptive Reliability",
     "segmentation": "ClassCounts",
     "target_counts": "TargetCounts",
@@ -127,6 +134,7 @@ __all__ = [
     "Bins",
     "ClassCounts",
     "ClassReliability",
+    "ConfidenceCounts",
     "Cuts",
     "DepthSums",
     "Digits",
@@ -141,6 +149,7 @@ __all__ = [
     "FineGaps",
     "FrameCounts",
     "IntervalCounts",
+    "Isotonic",
     "ItemAdaptive",
     "ItemCurves",
     "ItemErrors",
@@ -149,6 +158,7 @@ __all__ = [
     "ItemPatchMaximum",
     "ItemPercentile",
     "Likelihoods",
+    "LogitSlopes",
     "Moments",
     "Nonconformity",
     "PairCounts",
@@ -175,4 +185,5 @@ __all__ = [
     "TrackCounts",
     "Uncertainty",
     "Undetected",
+    "VectorScaled",
 ]

@@ -91,6 +91,8 @@ CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
     ),
     "calibration": (classes, {"calibration": {}}, {}, 3),
     "samples": (classes, {"calibration": {"temperature_of": "samples"}}, {}, 4),
+    "recalibration": (classes, {"calibration": {
+        "temperature": False, "adaptive": False, "isotonic": True}}, {}, 2),
     "failure": (classes, {"failure": {}}, {}, 3),
     "region": (classes, {"failure": {}}, {"region": "boundary:2"}, 3),
     "images": (classes, {"image_failure": {}, "failure": {}}, {}, 3),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _NAMED = 60
 #: What a report also holds, and nothing recomputes.
 _ALWAYS = (
-    "Curves, rows of classes and temperature scaling are not recomputed.",
+    "Curves, rows of classes and recalibration (temperature, isotonic, vector) are not recomputed.",
     "Stored files are decoded by the same code as in the run; what follows is independent.",
 )  # fmt: skip
 

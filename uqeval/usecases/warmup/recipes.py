@@ -42,6 +42,7 @@ _OPTIONS = {
         "--bins 10", "--edge upper --at-one own", "--edge upper-float32",
         "--estimator kumar-l2 --estimator kumar-l1 --estimator roelofs-sweep",
         "--temperature-of samples --temperature-of mean", "--no-temperature",
+        "--isotonic --vector",
         "--region boundary:3",
     ),
     "failure": (

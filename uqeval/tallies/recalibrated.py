@@ -1,0 +1,234 @@
+"""Recalibration: what isotonic regression and vector scaling are fitted on, and scores after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
+from uqeval.tallies._tempering import flat
+from uqeval.tallies._values import void_of
+from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._fields import Counts, Maps, State
+
+#: Bins of confidence in which isotonic regression is fitted: 2^-13 wide.
+CONFIDENCE_BINS = 1 << 13
+#: So many pixels of an item enter the second derivatives of vector scaling.
+_CURVED = 1 << 13
+
+
+@dataclass(frozen=True)
+class ConfidenceCounts(Tally):
+    """Non-void pixels by bin of confidence, `count` [bin], and those that are right, `correct`."""
+
+    id: ClassVar[str] = "confidence_counts"
+    classes: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "confidence")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        field = Field((CONFIDENCE_BINS,), "int64")
+        return {"count": field, "correct": field}
+
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
+
+    def flaw(self, state: State) -> str | None:
+        return (
+            "more right pixels than pixels" if (state["correct"] > state["count"]).any() else None
+        )
+
+    def update(self, state: State, maps: Maps) -> None:
+        from uqeval.kernels.recalibration import count_confidences
+
+        names = ("confidence", "prediction", "label")
+        own = [maps[name].reshape(-1) for name in names]
+        count_confidences(*own, void_of(self.classes), state["count"], state["correct"])
+
+
+@dataclass(frozen=True)
+class LogitSlopes(Tally):
+    """The summed NLL of softmax(w·z + b), z = ln max(p̄, clip), over the non-void pixels.
+
+    `fixed` classes and pixels with such a label do not count.
+
+    `nll` [1]; `slopes` [2, class], its derivatives by w and b; `curvature` [3, class, class], the
+    second derivatives (w and w, w and b, b and b), of some pixels of large items, scaled to all;
+    `labels` [class]: pixels of each label.
+    """
+
+    id: ClassVar[str] = "logit_slopes"
+    classes: int
+    weights: tuple[float, ...]
+    biases: tuple[float, ...]
+    clip: float
+    fixed: tuple[int, ...] = ()
+
+    @property
+    def saved(self) -> bool:
+        """Return False: only the fit reads it, and there is one for each step."""
+        return False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        c = self.classes
+        return {
+            "nll": Field((1,), "float64", signed=True),
+            "slopes": Field((2, c), "float64", signed=True),
+            "curvature": Field((3, c, c), "float64", signed=True),
+            "labels": Field((c,), "int64"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.recalibration import add_logit_slopes
+
+        label = maps["label"].reshape(-1)
+        stride = -(-label.size // _CURVED) | 1  # odd: an even one would omit whole columns
+        nll, slopes = np.zeros(1), np.zeros((2, self.classes))
+        curvature = np.zeros((3, self.classes, self.classes))
+        pixels = np.zeros(1 + self.classes, np.int64)
+        add_logit_slopes(
+            flat(maps), label, void_of(self.classes), np.array(self.weights),
+            np.array(self.biases), _free(self.classes, self.fixed), self.clip, stride,
+            *np.empty((2, self.classes)), nll, slopes, curvature, pixels,
+        )  # fmt: skip
+        state["nll"] += nll
+        state["slopes"] += slopes
+        state["labels"] += pixels[1:]
+        if pixels[0]:
+            state["curvature"] += curvature * (pixels[1:].sum() / pixels[0])
+
+
+@dataclass(frozen=True)
+class _Recalibrated(Tally):
+    """Base: non-void pixels by bin of the new confidence, and their proper scores.
+
+    `count`, `correct`, the sum `confidence` and `special`, as of `Reliability`; `sums` [2]: the
+    clipped NLL and the Brier scores.
+    """
+
+    classes: int
+    bins: Bins
+    clip: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "confidence", "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return self.bins.fields() | {
+            "special": Field((3,), "int64"), "sums": Field((2,), "float64", signed=True),
+        }  # fmt: skip
+
+    def evaluated(self, state: State) -> Counts:
+        return state["count"].sum(axis=-1)
+
+    def flaw(self, state: State) -> str | None:
+        return flaw_of_bins(state)
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.calibration import sum_scores
+
+        label, void = maps["label"].reshape(-1), void_of(self.classes)
+        top, of_label = np.zeros(label.size, np.float32), np.zeros(label.size)
+        brier = np.zeros(label.size)
+        hit = self._apply(maps, label, top, of_label, brier)
+        add_bins(self.bins, top, hit, label, self.classes, state)
+        sum_scores(of_label, brier, label, void, self.clip, np.zeros(3, np.int64), state["sums"])
+
+    def _apply(
+        self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
+        brier: NDArray[Any],
+    ) -> NDArray[Any]:  # fmt: skip
+        """Write the new confidence, the label's new probability and the Brier score [i]; return
+        which pixels are right."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Isotonic(_Recalibrated):
+    """Scores after isotonic regression of the confidence.
+
+    The new confidence is linear between the knots (`places`, `values`); places are bins of
+    `CONFIDENCE_BINS`. Other classes share the rest in their proportions.
+    """
+
+    id: ClassVar[str] = "isotonic"
+    places: tuple[int, ...]
+    values: tuple[float, ...]
+
+    def _apply(
+        self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
+        brier: NDArray[Any],
+    ) -> NDArray[Any]:  # fmt: skip
+        import numpy as np
+
+        from uqeval.kernels.recalibration import recalibrate
+
+        table = np.interp(np.arange(CONFIDENCE_BINS), self.places, self.values)
+        confidence, prediction = (maps[n].reshape(-1) for n in ("confidence", "prediction"))
+        recalibrate(
+            flat(maps), confidence, prediction, label, void_of(self.classes), table, top, of_label,
+            brier,
+        )  # fmt: skip
+        hit: NDArray[Any] = prediction == label
+        return hit
+
+
+@dataclass(frozen=True)
+class VectorScaled(_Recalibrated):
+    """Scores after vector scaling: of softmax(w·ln max(p̄, clip) + b).
+
+    `fixed` classes keep their probability, and the others share the rest.
+    """
+
+    id: ClassVar[str] = "vector_scaled"
+    weights: tuple[float, ...]
+    biases: tuple[float, ...]
+    fixed: tuple[int, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean_probs")
+
+    def _apply(
+        self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
+        brier: NDArray[Any],
+    ) -> NDArray[Any]:  # fmt: skip
+        import numpy as np
+
+        from uqeval.kernels.recalibration import scale_logits
+
+        hit = np.zeros(label.size, np.uint8)
+        scale_logits(
+            flat(maps), label, void_of(self.classes), np.array(self.weights),
+            np.array(self.biases), _free(self.classes, self.fixed), self.clip,
+            *np.empty((2, self.classes)), top, hit, of_label, brier,
+        )  # fmt: skip
+        return hit
+
+
+def _free(classes: int, fixed: tuple[int, ...]) -> NDArray[Any]:
+    """Return a mask [class] of the classes that are not fixed."""
+    import numpy as np
+
+    free = np.ones(classes, bool)
+    free[list(fixed)] = False
+    return free
