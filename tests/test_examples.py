@@ -15,24 +15,29 @@ from command import run_script
 from uqeval.stores.store import open_store
 
 ROOT = Path(__file__).parents[1]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 
 #: What each example needs beside uqeval's own dependencies, its arguments, and what it writes.
 ABOUT = {
     "dump_numpy.py": ((), (), {"stack.zarr", "maps.zarr"}),
     "dump_mc_dropout.py": (("torch",), (), {"predictions.zarr"}),
-    "toy_nmerci.py": (("torch", "matplotlib"), ("--quick",), {"toy_nmerci.png", "bagging.npz"}),
-    "toy_gustafsson.py": (
+    "papers/ma_independent.py": ((), (), {"independent.json", "pavpu-threshold.svg"}),
+    "papers/moukari_toy.py": (
         ("torch", "matplotlib"),
         ("--quick",),
-        {"toy_gustafsson.png", "sinusoid_hmc.npz", "circle_hmc.npz"},
+        {"figure_1.png", "figure_2.png", "bagging.npz"},
+    ),
+    "papers/gustafsson_toys.py": (
+        ("torch", "matplotlib"),
+        ("--quick",),
+        {"figure_2_3.png", "figure_4_14_21.png", "figure_5.png", "sinusoid_hmc.npz"},
     ),
 }
 RUNNABLE = [name for name, (needs, _, _) in ABOUT.items() if all(map(find_spec, needs))]
 
 
 def test_every_example_is_known() -> None:
-    assert {path.name for path in EXAMPLES} == set(ABOUT)
+    assert {path.relative_to(ROOT / "examples").as_posix() for path in EXAMPLES} == set(ABOUT)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

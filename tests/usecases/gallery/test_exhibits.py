@@ -56,7 +56,7 @@ def test_single_pictures_are_beside_each_other() -> None:
 
     assert rows(1, 1, 1, 1, 1) == [["s0", "s1", "s2", "s3"], ["s4"]]
     assert rows(2, 1, 1, 3) == [["s0", ""], ["s1", "s2"], ["s3", "", ""]]
-    assert rows(5) == [["s0", "", "", ""], [""]]
+    assert rows(5) == [["s0", "", ""], ["", ""]]
 
 
 def test_film_strips(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def _rows(strips: Sequence[Strip]) -> list[list[_Cell]]:
         if len(cells) == 1 and singles is not None and len(singles) < _COLUMNS:
             singles += cells
             continue
-        split = [cells[n : n + _COLUMNS] for n in range(0, len(cells), _COLUMNS)]
-        rows += split
+        wide = -(-len(cells) // -(-len(cells) // _COLUMNS))  # 5 pictures: 3 and 2, not 4 and 1
+        rows += [cells[n : n + wide] for n in range(0, len(cells), wide)]
         singles = rows[-1] if len(cells) == 1 else None
     return rows
 
@@ -130,7 +130,8 @@ def _show(
     pixels = imread(io.BytesIO(picture.png), format="png")
     wide, high = picture.size
     axes.imshow(pixels, interpolation="none", aspect="auto")
-    axes.set_axis_off()
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(visible=True, color=style.GRID, linewidth=0.6)
     line, points, size = picture.title.partition(", ")[0], 3.0, 7.5
     texts = [(_range(picture), size - 0.5, style.SOFT, "normal")] if has_ranges else []
     texts += [(style.short(line, letters), size, style.INK, "normal")]

@@ -1,4 +1,4 @@
-"""n-MeRCI on the cubic toy of Moukari et al. 2019 (§V): `python toy_nmerci.py [FOLDER] [--quick]`.
+"""n-MeRCI on the cubic toy of Moukari et al. 2019 (§V): `python moukari_toy.py [FOLDER] [--quick]`.
 
 Twenty noisy points of y = x³, three of them biased. Small networks learn them; four ways of getting
 twenty predictions (other initial weights, other bootstrap samples of the data, other dropout masks,
@@ -92,15 +92,13 @@ def evaluate(runs, y, path):
     return uqeval.evaluate(path, None, metrics).results
 
 
-def draw(x, y, found, results, path):
-    """Predictions ± 2σ of each method, and n-MeRCI over α."""
-    mpl.use("Agg")
+def draw_toy(x, y, found, path):
+    """Figure 1: the data, and predictions ± 2σ of each method."""
     from matplotlib import pyplot as plt
 
-    figure = plt.figure(figsize=(13, 6.4), layout="constrained")
-    axes = figure.subplot_mosaic([[0, 1, 4, 4], [2, 3, 4, 4]])
-    for k, (name, runs) in enumerate(found.items()):
-        (colour, style), ax, on_grid = LOOKS[name], axes[k], runs[:, len(x) :]
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.4), layout="constrained", sharex=True)
+    for ax, (name, runs) in zip(axes.flat, found.items(), strict=True):
+        (colour, _), on_grid = LOOKS[name], runs[:, len(x) :]
         mean, spread = on_grid.mean(0), 2 * on_grid.std(0)
         ax.fill_between(GRID, mean - spread, mean + spread, color=colour, alpha=0.3, label="± 2σ")
         ax.plot(GRID, mean, color=colour, label="mean")
@@ -109,20 +107,30 @@ def draw(x, y, found, results, path):
         ax.plot(x[:3], y[:3], "kx", ms=7, mew=2, label="biased one")
         ax.set(title=name, xlabel="x (no unit)", ylabel="y (no unit)", xlim=(-6, 6))
         ax.set_ylim(-150, 150)
+    axes[0, 0].legend(frameon=False, fontsize="small")
+    figure.savefig(path, dpi=110)
+
+
+def draw_alpha(results, path):
+    """Figure 2: n-MeRCI over α."""
+    from matplotlib import pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(6.5, 4.6), layout="constrained")
+    for name, (colour, style) in LOOKS.items():
         own = results[name]["nmerci"]
         label = f"{name}: {own['nmerci']:.2f} at {ALPHA} %"
         curve = own["curve"]
-        axes[4].plot(curve["alpha"], curve["nmerci"], style, color=colour, lw=2, label=label)
-    axes[0].legend(frameon=False, fontsize="small")
-    axes[4].axvline(ALPHA, color="0.4", lw=1)
-    axes[4].set(xlabel="α (% of the points kept)", ylabel="n-MeRCI (no unit; lower is better)")
-    axes[4].set(title="n-MeRCI over α", xlim=(65, 100), ylim=(-0.5, 9))
-    axes[4].legend(loc="upper center")
+        ax.plot(curve["alpha"], curve["nmerci"], style, color=colour, lw=2, label=label)
+    ax.axvline(ALPHA, color="0.4", lw=1)
+    ax.set(xlabel="α (% of the points kept)", ylabel="n-MeRCI (no unit; lower is better)")
+    ax.set(title="n-MeRCI over α", xlim=(65, 100), ylim=(-0.5, 9))
+    ax.legend(loc="upper center")
     figure.savefig(path, dpi=110)
 
 
 def main(folder, quick):
-    """Trains, evaluates, prints, and writes a store a method and `toy_nmerci.png` into `folder`."""
+    """Trains, evaluates, prints, and writes a store a method and two figures into `folder`."""
+    mpl.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     torch.set_num_threads(1)  # these networks are too small for more
@@ -136,13 +144,14 @@ def main(folder, quick):
         regression, ause = own["regression"], own["sparsification"]["ause"]
         print(f"{name:14}{regression['rmse']:8.2f}{own['nmerci']['nmerci']:10.2f}"
               f"{regression['auce']:8.2f}{ause:8.2f}")  # fmt: skip
-    draw(x, y, found, results, folder / "toy_nmerci.png")
-    print(folder / "toy_nmerci.png")
+    draw_toy(x, y, found, folder / "figure_1.png")
+    draw_alpha(results, folder / "figure_2.png")
+    print(folder / "figure_1.png", folder / "figure_2.png")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("toy_nmerci"))
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("moukari_toy"))
     parser.add_argument("--quick", action="store_true", help="hardly train: to see that it runs")
     given = parser.parse_args()
     main(given.folder, given.quick)
