@@ -1,5 +1,5 @@
 """Write the pictures of `docs/papers/`: run the commands of the pages on synthetic data, and keep
-the figures that they show. Takes about seven minutes, most of them for the toys of Gustafsson et al.
+the figures that they show. Takes about seven minutes, most of them for the toys of Gustafsson.
 
 `python docs/make_paper_figures.py [PAGE…]`; `tests/test_paper_pages.py` checks the list of files
 and runs the commands on smaller data.

@@ -32,15 +32,16 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         for name in names[:6]
         if (r := lines[0].record.get(name))
     )
-    rows = math.ceil(len(names) / _COLUMNS)
+    columns = min(_COLUMNS, len(names))
+    rows = math.ceil(len(names) / columns)
     yield Figure(
         "sweep",
         "Over the number of samples",
         f"{len(names)} metrics over the number of samples M. {summary}.",
         "Band: ± one standard deviation over the drawn subsets; none where all samples are used. "
         "The arrow says which way is better.",
-        (8.2, 0.5 + 2.0 * rows),
-        lambda canvas: _draw(canvas, lines, names, rows),
+        (8.2, 0.5 + 2.0 * rows) if columns == _COLUMNS else (1.6 + 3.2 * columns, 3.4),
+        lambda canvas: _draw(canvas, lines, names, (rows, columns)),
     )
 
 
@@ -49,10 +50,12 @@ def _drawable(line: Line, name: str) -> bool:
     return any(isinstance(value, int | float) for value in mean)
 
 
-def _draw(canvas: Canvas, lines: Sequence[Line], names: Sequence[str], rows: int) -> None:
+def _draw(
+    canvas: Canvas, lines: Sequence[Line], names: Sequence[str], shape: tuple[int, int]
+) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-    axes = list(canvas.subplots(rows, _COLUMNS, sharex=True, squeeze=False).flat)
+    axes = list(canvas.subplots(*shape, sharex=True, squeeze=False).flat)
     for panel, name in zip(axes, names, strict=False):
         ms: set[int] = set()
         for i, line in enumerate(lines):
@@ -79,7 +82,7 @@ def _draw(canvas: Canvas, lines: Sequence[Line], names: Sequence[str], rows: int
     for unused in axes[len(names) :]:
         unused.set_visible(False)
     for n, panel in enumerate(axes[: len(names)]):
-        if n + _COLUMNS >= len(names):
+        if n + shape[1] >= len(names):
             panel.set_xlabel("samples M")
             panel.tick_params(labelbottom=True)
     style.legend(canvas, axes[0])
