@@ -181,6 +181,11 @@ def test_other_settings_are_named(folder: Path) -> None:
         (("mc.json", "--replicates", "ens.json"), ("no standard deviation",)),
         (("mc.json", "--replicates"), ("--replicates",)),
         (("mc.json", "ens.json", "--format", "html"), ("html",)),
+        (("mc.json", "ens.json", "-o", "x.html", "--layout", "models"), ("a page has its own",)),
+        (
+            ("mc.json", "--replicates", "seeds/1.json", "seeds/2.json", "-o", "x.html"),
+            ("a page has one report of each model", "has 2"),
+        ),
     ],
 )
 def test_bad_input(folder: Path, arguments: tuple[str, ...], says: tuple[str, ...]) -> None:
@@ -201,6 +206,9 @@ def test_damaged_states_are_an_error(folder: Path, tmp_path: Path) -> None:
 def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -> None:
     run_well("report", "mc.json", "ens.json", "-o", tmp_path / "page.html", cwd=folder)
     page = (tmp_path / "page.html").read_text("utf-8")
+    target = tmp_path / "compared.html"
+    run_well("compare", "mc.json", "ens.json", "-o", target, "-q", cwd=folder)
+    assert (tmp_path / "compared.html").read_text("utf-8") == page
     assert "Difference from mc" in page
     assert "no difference seen" in page or "differs" in page
     assert "swapping the two models item by item" in page

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import browse, measured, needs_chromium, screenshot
-from family_reports import of_classes, with_states
+from family_reports import of_classes, of_video, with_states
 from PIL import Image, ImageStat
 from small_report import report
 
@@ -264,6 +264,32 @@ def test_pictures_are_enlarged_overlaid_read_and_turned_by_keys(tmp_path: Path) 
     assert upper[0] == lower[0] == "x 0, y 1"  # the middle of two rows, and no further
     assert upper[1:] == ["<wrong>", "≈ 3"]
     assert over[0] == "0.4" and over[1] != over[2]
+
+
+_FILM = """(() => {
+  const range = document.querySelector(".timeline input");
+  const text = () => document.querySelector(".timeline p").textContent;
+  const seen = [+range.max, text()];
+  range.value = 1;
+  range.dispatchEvent(new Event("input"));
+  const links = [...document.querySelectorAll(".timeline a")];
+  return [...seen, text(), document.querySelector("svg .now").getAttribute("x1") > 0,
+    links.map((link) => link.getAttribute("href")), links.map((link) => link.hidden)];
+})()"""
+
+
+def test_a_time_line_leads_through_a_video(tmp_path: Path) -> None:
+    report = of_video()
+    path = tmp_path / "film.html"
+    path.write_text(to_html({"r": report}), "utf-8")
+    last, first, second, line, links, hidden = measured(path, _FILM, 1000)
+    places = [i for i, item in enumerate(report.items) if item["temporal"]["tc"] is not None]
+    pairs = [report.items[i] for i in places]
+    assert last == len(pairs) - 1 >= 1 and line
+    assert first.startswith(f"{pairs[0]['name']}, ")
+    assert second.startswith(f"{pairs[1]['name']}, ")
+    assert f"TC {pairs[1]['temporal']['tc']:.4g}" in second
+    assert (links, hidden) == ([f"#item-{places[1]}", f"#view-{places[1]}"], [False, True])
 
 
 def test_many_pictures_are_files_beside_the_page(tmp_path: Path) -> None:

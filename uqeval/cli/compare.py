@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,13 @@ import typer
 from uqeval.cli import parsing
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import console, printing, warn
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, same_option, shared_option
 from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
-    from uqeval.compare import Choice, Comparison
+    from uqeval.compare import Choice, Comparison, Model
+    from uqeval.records.report import Report
     from uqeval.report.tables.table import Table
 
 _WHAT, _OUT, _HOW = "Scores", "Output", "Intervals"
@@ -27,7 +28,7 @@ _REPLICATES = "--replicates"
 #: Separates the paths of one --replicates; no path contains it.
 _BETWEEN = "\0"
 _FORMATS = ("table", "json", "csv", "markdown", "latex")
-_ENDINGS = {".csv": "csv", ".md": "markdown", ".tex": "latex"}
+_ENDINGS = {".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "page"}
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,9 @@ class CompareOptions(Settings):
         "model. models and classes also take a single report.",
         choices=("scores", "models", "classes"), panel=_OUT)
     output: str | None = shared_option(
-        None, "Write the comparison as CSV, Markdown or LaTeX (.csv, .md, .tex), else as JSON. - "
-        "writes JSON to stdout.", flags=("-o", "--output"), metavar="FILE", panel=_OUT)
+        None, "Write the comparison as CSV, Markdown, LaTeX or a page (.csv, .md, .tex, .html), "
+        "else as JSON. - writes JSON to stdout.", flags=("-o", "--output"), metavar="FILE",
+        panel=_OUT)
     format: str = shared_option("table", "Format of stdout.", choices=_FORMATS, panel=_OUT)
     quiet: bool = shared_option(
         False, "Print no table and no warnings.", flags=("-q", "--quiet"), panel=_OUT)
@@ -80,14 +82,19 @@ class CompareOptions(Settings):
             raise UsageError(f"{options} has no effect with --no-intervals; leave one of them out.")
         if self.output == "-" and self.format not in ("table", "json"):
             raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
-        if self.layout != "scores" and "json" in self._forms:
+        if self.layout != "scores" and "page" in self.forms:
+            raise UsageError(
+                f"--layout {self.layout} is for tables; a page has its own. Leave --layout out, or "
+                "give an output that ends in .csv, .md or .tex."
+            )
+        if self.layout != "scores" and "json" in self.forms:
             raise UsageError(
                 f"--layout {self.layout} is for tables; JSON has the same records in any layout. "
                 "Give another --format, or an output that ends in .csv, .md or .tex."
             )
 
     @property
-    def _forms(self) -> list[str]:
+    def forms(self) -> list[str]:
         """Return the formats that are written."""
         if self.output is None:
             return [self.format]
@@ -159,21 +166,41 @@ def compare(
     models = load_models(reports or [], groups, list(settings.name), least)
     files = [p for m in models for t in m.trainings for r in t.reports.values() for p in r.files]
     check_outputs(settings.output, inputs=files)
+    reports_of_page = _reports_of_page(models) if "page" in settings.forms else {}
     choice = settings.choice()
     with _waiting(settings.quiet or not settings.intervals):
         comparison = compare_models(models, choice)
     warn((f"{text}." for text in comparison.warnings), settings.quiet)
-    _write(comparison, settings)
+    _write(comparison, settings, reports_of_page)
     with printing():
         _print(comparison, settings)
 
 
-def _write(comparison: Comparison, settings: CompareOptions) -> None:
+def _reports_of_page(models: Sequence[Model]) -> dict[str, Report]:
+    """Return the report of each model. Raises `UsageError` for a model with several."""
+    found = {}
+    for model in models:
+        reports = [own for training in model.trainings for own in training.reports.values()]
+        if len(reports) > 1:
+            raise UsageError(
+                f"-o FILE.html: a page has one report of each model; {quoted(model.name)} has "
+                f"{len(reports)}. Give one report of each, or an output that ends in .md or .tex."
+            )
+        found[model.name] = reports[0].report
+    return found
+
+
+def _write(comparison: Comparison, settings: CompareOptions, reports: Mapping[str, Report]) -> None:
     from uqeval.disk.outputs import write
 
     output = settings.output
     if output is not None and output != "-":
         form = _ENDINGS.get(Path(output).suffix.lower(), "json")
+        if form == "page":
+            from uqeval.report.page.html import to_html
+
+            write(output, to_html(reports, comparison=comparison))
+            return
         write(output, _text(comparison, form, settings.layout))
 
 

@@ -84,11 +84,11 @@ def titled(mark: Artist, text: str) -> None:
         mark.set_url(_TITLE + quote(printable(text)))
 
 
-def hovered(axes: Axes, x: float, y: float, text: str) -> None:
-    """Show a text under the pointer at a place, on a page."""
+def hovered(axes: Axes, x: float, y: float, text: str, item: int | None = None) -> None:
+    """Show a text under the pointer at a place, on a page; `item`: the place of the item there."""
     if getattr(axes.get_figure(), "on_page", False):
         (mark,) = axes.plot([x], [y], "o", markersize=7, alpha=0.0, label="_")
-        mark.set_url(_HOVER + quote(printable(text)))
+        mark.set_url(f"{_HOVER}{'' if item is None else item}:{quote(printable(text))}")
 
 
 def render(figure: Figure, form: str, on_page: bool = False) -> bytes:
@@ -152,16 +152,22 @@ def inline_svg(
     )
     text = re.sub(
         r"(?:<defs>\s*<path [^>]*/>\s*</defs>\s*)?<g clip-path=[^>]*>\s*"
-        rf'<a xlink:href="{_HOVER}([^"]*)"[^>]*>.*?<use [^>]*x="([^"]*)" y="([^"]*)".*?</a>\s*</g>',
-        lambda found: (
-            f'<circle class="hover" cx="{float(found[2]):.1f}" '
-            f'cy="{float(found[3]):.1f}" r="4"><title>{html.escape(unquote(found[1]))}</title>'
-            "</circle>"
-        ),
+        rf'<a xlink:href="{_HOVER}(\d*):([^"]*)"[^>]*>.*?<use [^>]*x="([^"]*)" y="([^"]*)".*?</a>'
+        r"\s*</g>",
+        lambda found: _hover_mark(*found.groups()),
         text,
         flags=re.DOTALL,
     )
     return text.replace("xlink:href", "href").strip()
+
+
+def _hover_mark(item: str, text: str, x: str, y: str) -> str:
+    of_item = f' data-item="{item}"' if item else ""
+    title = html.escape(unquote(text))
+    return (
+        f'<circle class="hover"{of_item} cx="{float(x):.1f}" cy="{float(y):.1f}" r="4">'
+        f"<title>{title}</title></circle>"
+    )
 
 
 def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str, str]) -> str:

@@ -12,7 +12,12 @@ from uqeval.report.figures.curves import format_number, numbers
 from uqeval.report.figures.frames import FrameAxis
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+
+#: Pairs of frames of a line that show their values.
+_MOST_HOVERED = 400
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
@@ -104,6 +109,8 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
                     marker="." if alone else "",
                     label=f"{name}, {line.label}",
                 )
+        if len({id(own.report) for own in lines}) == 1:
+            _hover(axes, line)
     over = {
         (
             tuple(str(item.get("name")) for item in line.report.items),
@@ -118,6 +125,18 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes.set_ylabel("TC, mIoU (fraction)")
     axes.set_ylim(top=min(axes.get_ylim()[1], 1.01))
     style.legend(canvas, axes)
+
+
+def _hover(axes: Axes, line: Line) -> None:
+    """Show the values of pairs under the pointer, of at most `_MOST_HOVERED` of them."""
+    scores = _scores(line)
+    step = -(-len(scores) // _MOST_HOVERED)
+    for i in range(0, len(scores), step):
+        tc, miou = scores[i].get("tc"), scores[i].get("miou")
+        if tc is not None:
+            text = f"{line.report.items[i].get('name')}, {line.label}: TC {format_number(tc)}"
+            text += "" if miou is None else f", mIoU {format_number(miou)}"
+            style.hovered(axes, i, tc, text, i)
 
 
 def _correlation(canvas: Canvas, lines: Sequence[Line]) -> None:
