@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar
 
 
@@ -197,6 +198,23 @@ def target_cpu() -> str:
     from llvmlite.binding import get_host_cpu_name
 
     return str(numba.config.CPU_NAME or get_host_cpu_name())
+
+
+def is_cached(loop: Any) -> bool:
+    """Return whether a compiled form of a kernel is in a folder that this process loads from."""
+    cache = loop._cache
+    if not isinstance(cache, _KernelCache):
+        return False
+    file = inspect.getfile(cache._py_func)
+    name = f"{cache._impl.filename_base}.nbi"
+    folders = [kind(cache._py_func, file).get_cache_path() for kind in _folder_locators()]
+    return any((Path(folder) / name).is_file() for folder in (cache.cache_path, *folders))
+
+
+def is_saved(loop: Any) -> bool:
+    """Return whether a kernel is saved when it is compiled."""
+    cache = loop._cache
+    return isinstance(cache, _KernelCache) and not isinstance(cache._impl.locator, _ReadOnlyLocator)
 
 
 def cache_folders() -> dict[str, bool]:

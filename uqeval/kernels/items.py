@@ -123,7 +123,8 @@ def _sort(keys, buffer, counts):
     if n > _FEW:
         counts[:] = 0
         if radix_sort(keys, buffer[:n], counts):
-            keys[:] = buffer[:n]
+            for i in range(n):  # an assignment of arrays takes two seconds to compile
+                keys[i] = buffer[i]
         return
     for i in range(1, n):
         key = keys[i]

@@ -19,8 +19,8 @@ _ASKED = """\
 # `uqeval run` reads this file; examples/uqeval.yaml shows more of it.
 stores:
   streets: {predictions: preds.zarr, labels: labels/}
-  depth:   {predictions: depth.npz}
   film:    {video: film/}
+  depth:   {predictions: depth.npz}
 evaluate:                       # depth is not said: all that applies
   streets:
     pavpu: {uncertainty: [entropy, mutual_information]}
@@ -44,8 +44,8 @@ def demo(
     folder: str | Path,
     *,
     items: int = 8,
-    samples: int = 10,
-    size: tuple[int, int] = (256, 512),
+    samples: int = 6,
+    size: tuple[int, int] = (192, 384),
     seed: int = 0,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -55,6 +55,7 @@ def demo(
 
     Raises `OutputError` where the folder holds anything already that no unfinished demo has left.
     """
+    from uqeval.usecases.demo.compiling import compiling_ahead
     from uqeval.usecases.demo.streets import save_depth, save_film
 
     home = Path(folder)
@@ -62,14 +63,17 @@ def demo(
     progress = progress or Silent()
     half = size[0] // 2, size[1] // 2
     with refusals(home):
-        _save_streets(home, items, samples, size, seed, progress)
         save_depth(home / "depth.npz", items, half, seed)
         save_film(home / "film", items, half, seed)
-        sync_tree(home)
-        write_file(home / "uqeval.yaml", _ASKED.encode())
-    outcome = run_config(
-        home / "uqeval.yaml", workers=workers, progress=progress, listener=listener or Listener()
-    )
+    with compiling_ahead(home, workers):
+        with refusals(home):
+            _save_streets(home, items, samples, size, seed, progress)
+            sync_tree(home)
+            write_file(home / "uqeval.yaml", _ASKED.encode())
+        outcome = run_config(
+            home / "uqeval.yaml", workers=workers, progress=progress,
+            listener=listener or Listener(),
+        )  # fmt: skip
     if outcome.status != 2:  # everything was evaluated
         with refusals(home):
             (home / _UNFINISHED).unlink()
