@@ -96,6 +96,7 @@ def test_figures_of_an_item(made: Path, tmp_path: Path) -> None:
         (["--maps", "label"], "give --item NAME"),
         (["--item", "a", "--figures", "f"], "give --predictions"),
         (["--item", "a", "--figures", "f", "--box", "0:2,0:1"], "fractions of height and width"),
+        (["--item", "a/b", "--item", "a b", "--figures", "f"], "to the same file, item-a-b"),
         (["--gallery", "1"], "give --predictions"),
         (["--images", "x"], "for --gallery"),
         (["--gallery", "1", "--predictions", "preds.npy", "--labels", "labels.npy"], "the first"),

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_report import report
 
 from uqeval.compare import Cell, Choice, Comparison, Difference, Model, Row
 from uqeval.compare.models import Training
 from uqeval.gate import Address, Interval
-from uqeval.report.latex import escaped, to_latex
+from uqeval.report.latex import escaped, report_to_latex, table_lines, to_latex
+from uqeval.report.tables.table import Cell as TableCell
+from uqeval.report.tables.table import Row as TableRow
+from uqeval.report.tables.table import Table
 
 
 @pytest.mark.parametrize(
@@ -61,3 +65,18 @@ def test_table() -> None:
     ]  # fmt: skip
     assert "differs from mc_1" in "\n".join(lines)
     assert "over n = 3 trainings" in "\n".join(lines)
+
+
+def test_a_report() -> None:
+    """Every table of the report, with undefined values and intervals."""
+    text = report_to_latex(report())
+    assert text.startswith("% uqeval; \\usepackage{booktabs}\n")
+    assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 4
+    lines = text.splitlines()
+    assert "segmentation & 0.8750 & -- & 0.5000 & 12,345 \\\\" in lines
+    assert lines[lines.index("% Segmentation") + 2].startswith("\\begin{tabular}{lrrr")
+    cell = TableCell("0.5", 0.5, "", "[≈ 0.4, 0.6]")
+    with_interval = Table("t", ["λ", "a"], [TableRow("≥ 1", [cell])])
+    assert table_lines(with_interval)[2:5] == [
+        r"$\lambda$ & a \\", r"\midrule", r"$\geq$ 1 & 0.5 [$\approx$ 0.4, 0.6] \\",
+    ]  # fmt: skip

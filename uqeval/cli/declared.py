@@ -29,7 +29,7 @@ Command: TypeAlias = Callable[..., None]
 #: Values come by name; order and defaults matter only for help.
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _IN, _OUT = "Input", "Output"
-FORMATS = ("table", "json", "csv", "markdown")
+FORMATS = ("table", "json", "csv", "markdown", "latex")
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def deliver(report: Report, shared: Shared) -> None:
     from rich.console import Console
 
     from uqeval.report import csv as csv_writer
-    from uqeval.report import markdown, terminal
+    from uqeval.report import latex, markdown, terminal
 
     output, csv = shared.output, shared.csv
     if output is not None and output != "-":
@@ -142,5 +142,7 @@ def deliver(report: Report, shared: Shared) -> None:
             sys.stdout.write(csv_writer.to_csv(report))
         elif shared.format == "markdown":
             sys.stdout.write(markdown.to_markdown(report))
+        elif shared.format == "latex":
+            sys.stdout.write(latex.report_to_latex(report))
         elif not shared.quiet:
             terminal.show(report, console())

@@ -52,8 +52,15 @@ def item_figures(
     """Return the figures of the chosen items. Raises `UsageError` for options that do not fit."""
     if not settings.item:
         return []
-    from uqeval.usecases.gallery.exhibits import item_figure
+    from uqeval.usecases.gallery.exhibits import file_name, item_figure
 
+    files: dict[str, str] = {}
+    for item in settings.item:
+        if (other := files.setdefault(file_name(item), item)) != item:
+            raise UsageError(
+                f"--item {quoted(item)} and {quoted(other)} would be written to the same file, "
+                f"{file_name(item)}. Write them to different folders, one by one."
+            )
     maps = [name.strip() for name in (settings.maps or "").split(",") if name.strip()]
     boxes = [_box(text) for text in settings.box]
     galleries = {}
@@ -66,7 +73,7 @@ def item_figures(
             warn([f"{name}: {opened.note}"], quiet)
         galleries[name] = (report, opened)
     return [
-        item_figure(galleries, item, settings.by, boxes, settings.frames) for item in settings.item
+        item_figure(galleries, item, settings.by, boxes, settings.frames) for item in files.values()
     ]
 
 

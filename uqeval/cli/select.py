@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.declared import OutputOptions, with_options
+from uqeval.cli.declared import with_options
 from uqeval.cli.streams import console, printing
 from uqeval.errors import UsageError
-from uqeval.settings import Settings, same_option, shared_option
+from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
     from uqeval.report.tables.table import Table
@@ -40,7 +40,8 @@ class SelectOptions(Settings):
     keep_cuts: bool = shared_option(False, "Video: include pairs that look like scene cuts.")
     output: str | None = shared_option(
         None, "Write the list as CSV; - is stdout.", flags=("-o", "--output"), metavar="FILE")
-    format: str = same_option(OutputOptions, "format", panel=None)
+    format: str = shared_option(
+        "table", "Format of stdout.", choices=("table", "json", "csv", "markdown"))
     # fmt: on
 
     def __post_init__(self) -> None:

@@ -158,7 +158,8 @@ class ScoreTable:
 class RowTable:
     """A table with a row for each record of the list `field`, or for each bin of a record of lists.
 
-    It is of the first variant, or, with `every`, of each. `row` returns the heading of a row.
+    It is of the first variant, or, with `every`, of each. With `variant`, which returns the heading
+    of a variant, it is one table of all variants. `row` returns the heading of a row.
     `last`: a further row, its heading and the field of its record. `least`: show no table of fewer
     rows; `most`: show no more rows.
     """
@@ -170,6 +171,7 @@ class RowTable:
     corner: str = "class"
     row: Callable[[Record], str] = _name
     every: bool = False
+    variant: Callable[[Record], str] | None = None
     last: tuple[str, str] | None = None
     least: int = 1
     most: int | None = None

@@ -49,7 +49,7 @@ DISPLAY = Display(
                 Column("correlation.r", "r(mIoU)"), "miou_mean",
             ),
             corner="sequence",
-            every=True,
+            variant=lambda record: f"{record['model']}, {record['flow']['id']}",
             row=lambda row: str(row["sequence"]),
             least=2,
             most=20,

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from uqeval.errors import printable
 from uqeval.report.tables.comparison import notes_on_trainings, scores
 from uqeval.report.tables.layouts import Pivot, paper_heading, pivot
+from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Table, format_number
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
+    from uqeval.records.report import Report
     from uqeval.report.tables.table import Cell
 
 _SPECIAL = {
@@ -21,7 +23,10 @@ _SPECIAL = {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 } | {c: f"\\{c}" for c in "&%$#_{}"}  # fmt: skip
 #: Signs of our own in headings and numbers.
-_SIGNS = {"±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"}
+_SIGNS = {
+    "±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "≈": r"$\approx$", "≥": r"$\geq$",
+    "≤": r"$\leq$", "†": r"\dag{}", "λ": r"$\lambda$", "α": r"$\alpha$", "σ": r"$\sigma$",
+}  # fmt: skip
 
 
 def to_latex(comparison: Comparison, layout: str = "scores") -> str:
@@ -47,13 +52,24 @@ def to_latex(comparison: Comparison, layout: str = "scores") -> str:
     return "\n".join([*lines, *table_lines(named)]) + "\n"
 
 
+def report_to_latex(report: Report) -> str:
+    """Return the tables of a report as tabulars, each with its title and note as comments."""
+    lines = ["% uqeval; \\usepackage{booktabs}"]
+    lines += ["% partial: not all items were evaluated."] * report.partial
+    lines += [f"% warning: {printable(text)}" for text in report.warnings]
+    for table in tables_of(report):
+        notes = [text for text in (table.title, table.note) if text]
+        lines += ["", *(f"% {printable(text)}" for text in notes), *table_lines(table)]
+    return "\n".join(lines) + "\n"
+
+
 def table_lines(table: Table) -> list[str]:
     """Return the lines of a tabular."""
     letters = ["l" if i in table.left else "r" for i in range(len(table.columns))]
     rows = [" & ".join([_signs(escaped(row.name)), *map(_cell, row.cells)]) for row in table.rows]
     return [
         f"\\begin{{tabular}}{{{''.join(letters)}}}", "\\toprule",
-        f"{' & '.join(map(escaped, table.columns))} \\\\", "\\midrule",
+        f"{_signs(' & '.join(map(escaped, table.columns)))} \\\\", "\\midrule",
         *(f"{row} \\\\" for row in rows), "\\bottomrule", "\\end{tabular}",
     ]  # fmt: skip
 
@@ -61,7 +77,6 @@ def table_lines(table: Table) -> list[str]:
 def _pivot_lines(own: Pivot) -> list[str]:
     """Return the lines of a tabular whose columns are grouped by models."""
     lines = table_lines(replace(own.table, columns=["", *own.heads]))
-    lines[2] = _signs(lines[2])
     groups = [(name, len(list(columns))) for name, columns in groupby(own.groups)]
     if not any(own.groups):
         return lines
@@ -79,7 +94,7 @@ def escaped(text: str) -> str:
 
 
 def _signs(text: str) -> str:
-    return re.sub("[±↑↓]", lambda match: _SIGNS[match[0]], text)
+    return re.sub(f"[{''.join(_SIGNS)}]", lambda match: _SIGNS[match[0]], text)
 
 
 def _cell(cell: Cell) -> str:
@@ -87,7 +102,8 @@ def _cell(cell: Cell) -> str:
         return "--"
     value, *more = (_minus(escaped(part)) for part in cell.text.split(" ± "))
     parts = [f"\\textbf{{{value}}}" if cell.best else value, *more]
-    return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "")
+    interval = f" {_signs(escaped(cell.interval))}" if cell.interval else ""
+    return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "") + interval
 
 
 def _minus(text: str) -> str:

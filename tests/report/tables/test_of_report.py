@@ -149,3 +149,29 @@ def test_headings_are_those_of_the_metrics() -> None:
     columns = {heading for table in tables_of(report()) for heading in table.columns}
     of_pavpu = {own.heading for own in METRICS if own.family == "pavpu" and own.column}
     assert of_pavpu <= columns
+
+
+def test_sequences_of_all_models_are_one_table() -> None:
+    """Varghese et al. 2020, Table 2."""
+    rows = {"a": (0.9, 0.8), "b": (0.7, 0.6)}
+    results = {
+        key: {
+            "model": model, "flow": {"id": "dis"}, "pairs": 4, "mtc": 0.5,
+            "sequences": [
+                {"sequence": sequence, "mtc": mtc[n], "miou_mean": 0.4,
+                 "tracks": {"consistency": 1.0}}
+                for sequence, mtc in rows.items()
+            ],
+        }
+        for n, (key, model) in enumerate((("temporal", "icnet"), ("temporal[hrnet]", "hrnet")))
+    }  # fmt: skip
+    own = report().model_copy(update={"results": results})
+    (table,) = [t for t in tables_of(own) if t.title.startswith("By sequence")]
+    assert table.columns == ["sequence", "mTC", "tracks C26", "mIoU"]
+    assert [row[:2] for row in table.texts] == [
+        ["a · icnet, dis", "0.9000"], ["a · hrnet, dis", "0.8000"],
+        ["b · icnet, dis", "0.7000"], ["b · hrnet, dis", "0.6000"],
+    ]  # fmt: skip
+    alone = report().model_copy(update={"results": {"temporal": results["temporal"]}})
+    (table,) = [t for t in tables_of(alone) if t.title.startswith("By sequence")]
+    assert [row[0] for row in table.texts] == ["a", "b"]

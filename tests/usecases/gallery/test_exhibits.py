@@ -76,6 +76,10 @@ def test_film_strips(tmp_path: Path) -> None:
         film(gallery.painter, report, 0, 3)  # type: ignore[arg-type]
     drawn = item_figure({"v": (report, gallery)}, names[1])
     assert drawn.name == f"item-{names[1]}" and "mTC" in drawn.alt
+    with pytest.raises(uqeval.UqevalError, match="takes one report of a video"):
+        item_figure({"v": (report, gallery), "w": (report, gallery)}, names[1])
+    with pytest.raises(uqeval.UqevalError, match="--by is for single images"):
+        item_figure({"v": (report, gallery)}, names[1], ["temporal.tc"])
 
 
 def test_names_of_files() -> None:

@@ -4,7 +4,7 @@ declare.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,8 @@ class _Maker:
 
         if isinstance(declared, ScoreTable):
             made = [self._of_scores(declared)]
+        elif declared.variant is not None and len(self.records) > 1:
+            made = [self._of_variants(declared, declared.variant)]
         else:
             keys = list(self.records)[: None if declared.every else 1]
             made = [self._of_rows(declared, key) for key in keys]
@@ -61,6 +63,23 @@ class _Maker:
             if heading not in (name for name, _ in rows):
                 rows.append((heading, record))
                 rows += declared.below(record) if declared.below else ()
+        return self._table(declared.title, declared, rows)
+
+    def _of_variants(self, declared: RowTable, heading_of: Callable[[Record], str]) -> Table | None:
+        """Return one table with the rows of all variants, those of the same place together."""
+        by_variant = [
+            (heading_of(record), _entries(record.get(declared.field))[: declared.most])
+            for record in self.records.values()
+        ]
+        longest = max(len(entries) for _, entries in by_variant)
+        if longest < declared.least:
+            return None
+        rows = [
+            (f"{declared.row(entries[i])} · {heading}", entries[i])
+            for i in range(longest)
+            for heading, entries in by_variant
+            if i < len(entries)
+        ]
         return self._table(declared.title, declared, rows)
 
     def _of_rows(self, declared: RowTable, key: str) -> Table | None:

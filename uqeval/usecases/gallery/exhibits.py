@@ -38,11 +38,8 @@ def item_figure(
     the best first. `boxes`: rectangles to draw. `frames`: how many frames of a video to show, which
     end at the item (3 by default). Raises `UsageError` for an unknown item or score.
     """
-    first_report, first_gallery = next(iter(galleries.values()))
-    if isinstance(first_gallery.painter, Pairs):
-        place = place_of(first_report, item)
-        strips = film(first_gallery.painter, first_report, place, frames or 3)
-        return figure(file_name(item), item, strips, boxes)
+    if any(isinstance(gallery.painter, Pairs) for _, gallery in galleries.values()):
+        return _of_video(galleries, item, by, boxes, frames or 3)
     if frames is not None:
         raise UsageError("--frames is for the report of a video (uqeval tc); leave it out.")
     strips, values = [], []
@@ -66,6 +63,27 @@ def item_figure(
     order = sorted(range(len(strips)), key=lambda i: values[i])
     every = [*shared, *(strips[i] for i in order)]
     return figure(file_name(item), item, [strip for strip in every if strip.pictures], boxes)
+
+
+def _of_video(
+    galleries: Mapping[str, tuple[Report, Pictures]],
+    item: str,
+    by: Sequence[str],
+    boxes: Sequence[Box],
+    frames: int,
+) -> Figure:
+    """Return the film strip of an item of the only report."""
+    if len(galleries) > 1:
+        raise UsageError(
+            f"--item takes one report of a video, and {len(galleries)} reports are given. Evaluate "
+            "the models together: uqeval tc VIDEO PREDS PREDS -o FILE."
+        )
+    if by:
+        raise UsageError("--by is for single images; a film strip shows TC_t. Leave it out.")
+    ((report, gallery),) = galleries.values()
+    assert isinstance(gallery.painter, Pairs)
+    strips = film(gallery.painter, report, place_of(report, item), frames)
+    return figure(file_name(item), item, strips, boxes)
 
 
 def place_of(report: Report, item: str) -> int:
