@@ -171,13 +171,18 @@ class PredictionWriter:
     def add_labels(self, name: str, labels: Any) -> bool:
         """Write the class ids [y, x] of an item; once one item has labels, all must have them.
 
-        Returns False if the labels are already in the store; they stay unchanged. Raises as `add`.
+        Of several annotators [annotator, y, x], as many for each item; what one of them did not
+        label is the void id. Returns False if the labels are already in the store; they stay
+        unchanged. Raises as `add`.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
         ids = as_array(labels, description)
-        if ids.ndim != 2 or self.size not in (None, ids.shape):
-            size = list(self.size or ("H", "W"))
-            raise DataError(f"{description}: have the shape {list(ids.shape)}, expected {size}.")
+        if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
+            size = ", ".join(map(str, self.size or ("H", "W")))
+            raise DataError(
+                f"{description}: have the shape {list(ids.shape)}, expected [{size}], or of R "
+                f"annotators [R, {size}]."
+            )
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
         return self._draft.labels(
             index, description, partial(self._store.put, index, "labels", ids)

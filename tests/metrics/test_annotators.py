@@ -12,6 +12,7 @@ import naive_annotators as naive
 import numpy as np
 import pytest
 from scenes import softmax
+from small_videos import save_folder, save_store, video
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
@@ -258,3 +259,36 @@ def test_items_with_other_numbers_of_annotators(tmp_path: Path) -> None:
         StoreError, match=r"item b has labels of 2 annotators, item a of 3.*void id"
     ):
         uqeval.evaluate(tmp_path / "p.zarr", None, ["annotators"])
+
+
+def test_where_one_label_a_pixel_is_expected(tmp_path: Path) -> None:
+    """Videos and masks of out-of-distribution pixels."""
+    labels, ids = np.zeros((3, 2, 32, 40), "u1"), np.zeros((3, 32, 40), "u1")
+    frames = np.random.default_rng(0).integers(0, 255, (3, 32, 40, 3)).astype("u1")
+    save_store(tmp_path / "v.zarr", ["a_1", "a_2", "a_3"], frames=frames, predictions=ids,
+               labels=labels)  # fmt: skip
+    says = "holds labels of 2 annotators; expected one label a pixel"
+    with pytest.raises(StoreError, match=says):
+        uqeval.evaluate(None, None, ["tc"], video=str(tmp_path / "v.zarr"), classes=2)
+    probs = softmax(1, 3, 1, 2, 32, 40)
+    with pytest.raises(StoreError, match=says):
+        uqeval.evaluate(probs, None, ["ood"], ood_mask=labels)
+    with pytest.raises(UsageError, match=r"has labels of 2 annotators\. Give the labels of one"):
+        uqeval.evaluate(probs, labels, ["ood"], ood_mask=1)
+    folder = save_folder(tmp_path / "video", video(["a_1", "a_2", "a_3"]))
+    with pytest.raises(UsageError, match="--annotator-folders True needs a folder of label PNGs"):
+        uqeval.evaluate(None, None, ["tc"], video=str(folder), annotator_folders=True)
+
+
+def test_labels_of_the_writer(tmp_path: Path) -> None:
+    path, labels = tmp_path / "p.zarr", np.array([[[0, 1]], [[1, 1]]], "u1")
+    with uqeval.PredictionWriter(path, names=["a"], samples=1, classes=2, size=(1, 2)) as writer:
+        writer.add("a", np.full((1, 2, 1, 2), 0.5, "f4"))
+        with pytest.raises(DataError, match=r"expected \[1, 2\], or of R annotators \[R, 1, 2\]"):
+            writer.add_labels("a", labels[..., :1])
+        with pytest.raises(DataError, match="first 9 in row 0, column 1"):
+            writer.add_labels("a", np.where(labels, 9, 0))
+        writer.add_labels("a", labels)
+    report = uqeval.evaluate(path, None, ["annotators"])
+    assert report.results["annotators"]["annotators"] == 2
+    assert report.results["annotators"]["agreement"] == 0.5

@@ -195,7 +195,7 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
     "sum_tolerance": ("class probabilities, an array `probs`", _has_probs),
     "ignore_index": ("labels", _has_truth),
     "label_map": ("a folder of label PNGs", _has_label_files),
-    "annotator_folders": ("a folder of label PNGs", _has_label_files),
+    "annotator_folders": ("a folder of label PNGs of images", lambda i: i.annotators > 0),
 }
 
 

@@ -130,6 +130,12 @@ def _mask(
                 f"--ood-mask {out} is an id of the labels, and {opened.where} has none. Give "
                 "LABELS after the predictions, or a folder of masks to --ood-mask."
             )
+        if source.labels.annotators:
+            raise UsageError(
+                f"--ood-mask {out} is an id of one label a pixel, and {opened.where} has labels of "
+                f"{source.labels.annotators} annotators. Give the labels of one annotator, or a "
+                "folder of masks to --ood-mask."
+            )
         return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}
     given = options.ood_mask
     folder = is_folder_of_files(given)

@@ -191,7 +191,7 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
 def checked_labels(
     values: NDArray[Any], classes: int, ignore_index: int, where: str, row: int = 0
 ) -> NDArray[Any]:
-    """Return class ids [y, x] as they will be stored.
+    """Return class ids [y, x] or [annotator, y, x] as they will be stored.
 
     Raises `DataError` for what is not integer, and for ids outside [0, classes) but `ignore_index`.
     """
@@ -200,9 +200,10 @@ def checked_labels(
     is_class = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
     bad = ~(is_class | (values == ignore_index))
     if bad.any():
-        y, x = (int(at[0]) for at in np.nonzero(bad))
+        *plane, y, x = (int(at[0]) for at in np.nonzero(bad))
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
-            f"ignore_index {ignore_index}, first {int(values[y, x])} in row {row + y}, column {x}."
+            f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "
+            f"column {x}."
         )
     return values.astype(label_dtype(classes, ignore_index), copy=False)

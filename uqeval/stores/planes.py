@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, StoredArray
 
 #: Decoded chunks that are kept where a chunk holds the planes of several items.
@@ -19,7 +20,10 @@ _KEPT = 2
 
 
 class Planes:
-    """The planes of all items; with `channels`, each [class, y, x], with another `axis` that."""
+    """The planes of all items; with `channels`, each [class, y, x], with another `axis` that.
+
+    Raises `StoreError` for labels of several annotators where one plane is expected.
+    """
 
     def __init__(
         self, parts: Sequence[ItemArray], channels: bool = False, axis: str = "class"
@@ -28,6 +32,14 @@ class Planes:
         self._order = (axis, "y", "x") if channels else ("y", "x")
         self._chunks: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
         self._lock = threading.Lock()
+        for array in self.arrays:
+            if "annotator" in array.axes and axis != "annotator":
+                count = array.shape[array.axes.index("annotator")]
+                raise StoreError(
+                    f"{array.where}: holds labels of {count} annotators; expected one label a "
+                    "pixel here. Store the labels of one annotator [item, y, x], or evaluate these "
+                    "with `uqeval annotators`."
+                )
 
     @cached_property
     def arrays(self) -> list[StoredArray]:
