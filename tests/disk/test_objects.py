@@ -1,4 +1,4 @@
-"""Reports, states and tables at a server that speaks S3: written whole, or not at all."""
+"""Reports, states and tables at a server of objects: written whole, or not at all."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from uqeval.disk.staging import staging
 from uqeval.errors import OutputError, StoreError, UsageError
 
 pytest.importorskip("obstore")
+SCHEMES = pytest.mark.parametrize("scheme", ["s3", "gs"])
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +29,15 @@ def preds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+def server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ObjectServer]:
     """An empty bucket; the environment has its address. Two retries, without a wait."""
     for retries in ("FIRST", "LATER"):
         monkeypatch.setattr(objects, retries, {"max_retries": 2})
     with object_server.object_server() as served:
-        for name, value in served.environment.items():
+        account = served.google(tmp_path_factory.mktemp("account"))
+        for name, value in (served.environment | account).items():
             monkeypatch.setenv(name, value)
         yield served
 
@@ -140,39 +144,44 @@ def test_the_folder_of_a_run_is_new(server: ObjectServer, preds: Path, tmp_path:
     assert not any(b"/objects/s3/" in data for data in before.values())
 
 
-def test_two_runs_do_not_mix(server: ObjectServer, tmp_path: Path) -> None:
+@SCHEMES
+def test_two_runs_do_not_mix(server: ObjectServer, scheme: str, tmp_path: Path) -> None:
     """The second of two runs at one URL changes neither the report nor the states."""
     with staging() as first, staging() as second:
         for staged, text in ((first, "first"), (second, "second")):
-            path = Path(staged.output("s3://bucket/r.json"))
+            path = Path(staged.output(f"{scheme}://bucket/r.json"))
             path.write_text(text)
             path.with_name("r.states.zip").write_text(f"{text} states")
         first.put()
-        refused(second.put, "s3://bucket/r.states.zip: another process wrote it during this run")
+        refused(
+            second.put, f"{scheme}://bucket/r.states.zip: another process wrote it during this run"
+        )
     assert server.objects == {"r.json": b"first", "r.states.zip": b"first states"}
     with staging() as third:  # a later run replaces both
-        path = Path(third.output("s3://bucket/r.json"))
+        path = Path(third.output(f"{scheme}://bucket/r.json"))
         path.write_text("third")
         third.put()
     assert server.objects == {"r.json": b"third", "r.states.zip": b"first states"}
 
 
-def test_an_object_that_was_deleted_meanwhile(server: ObjectServer) -> None:
+@SCHEMES
+def test_an_object_that_was_deleted_meanwhile(server: ObjectServer, scheme: str) -> None:
     server.objects["r.json"] = b"old"
     with staging() as staged:
-        Path(staged.output("s3://bucket/r.json")).write_text("new")
+        Path(staged.output(f"{scheme}://bucket/r.json")).write_text("new")
         del server.objects["r.json"]
         refused(staged.put, "another process wrote it", error=OutputError)
     assert not server.objects
 
 
+@SCHEMES
 @pytest.mark.parametrize("status", [500, 503, 504])
 def test_a_write_is_repeated_also_if_only_its_answer_was_lost(
-    server: ObjectServer, status: int, tmp_path: Path
+    server: ObjectServer, scheme: str, status: int, tmp_path: Path
 ) -> None:
     server.fault = lambda key, number: Fault(status) if key[:3] == "PUT" and not number else None
     (tmp_path / "r").write_text("text")
-    ObjectFile("s3://bucket/r.json", OutputError).replace(tmp_path / "r", None)
+    ObjectFile(f"{scheme}://bucket/r.json", OutputError).replace(tmp_path / "r", None)
     assert server.objects["r.json"] == b"text"
 
 

@@ -1,8 +1,10 @@
-"""A server on loopback that speaks enough S3 to read and write objects, and fails as it is told."""
+"""A server on loopback that speaks enough of S3 and of Google's XML API to read and write objects,
+and fails as it is told."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections import Counter
@@ -48,6 +50,8 @@ class ObjectServer(ThreadingHTTPServer):
             for file in folder.rglob("*"):
                 if file.is_file():
                     self.objects[file.relative_to(folder.parent).as_posix()] = file.read_bytes()
+        #: How often each object was written: Google's generation.
+        self.generations: Counter[str] = Counter()
         self.fault: Faults = lambda key, number: None
         self.requests: Counter[str] = Counter()
         self.lock = threading.Lock()
@@ -70,6 +74,14 @@ class ObjectServer(ThreadingHTTPServer):
             "AWS_ENDPOINT": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": SECRET,
         }  # fmt: skip
+
+    def google(self, folder: Path) -> dict[str, str]:
+        """The variables with which clients of Google Cloud Storage find it; writes their account."""
+        account = {"gcs_base_url": self.url, "disable_oauth": True}
+        empty = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+        (folder / "account.json").write_text(json.dumps(account | empty))
+        path = str(folder / "account.json")
+        return {"GOOGLE_SERVICE_ACCOUNT": path, "GOOGLE_ALLOW_HTTP": "true"}
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of clients that went away."""
@@ -102,18 +114,26 @@ class _Handler(BaseHTTPRequestHandler):
         fault = server.fault(f"PUT {key}", number) or Fault()
         there = server.objects.get(key)
         expected = self.headers.get("If-Match")
+        generation = self.headers.get("x-goog-if-generation-match")
         if fault.status == 200 and (
             (self.headers.get("If-None-Match") == "*" and there is not None)
             or (expected is not None and (there is None or expected != _tag(there)))
+            or (generation is not None and int(generation) != self._generation(key))
         ):
             self._send(412, _error("PreconditionFailed"), True)
             return
         if fault.status in (200, 504):  # 504: it was written, and the answer was lost
             server.objects[key] = data
+            server.generations[key] += 1
         if fault.status != 200:
             self._send(fault.status, _error("InternalError"), True)
             return
-        self._send(200, b"", True, {"ETag": _tag(data)})
+        own = {"ETag": _tag(data), "x-goog-generation": str(self._generation(key))}
+        self._send(200, b"", True, own)
+
+    def _generation(self, key: str) -> int:
+        """Google's number of an object's content; 0 where there is none."""
+        return self.server.generations[key] + 1 if key in self.server.objects else 0
 
     def _answer(self, body: bool) -> None:
         server, asked = self.server, urlsplit(self.path)
@@ -136,13 +156,15 @@ class _Handler(BaseHTTPRequestHandler):
             elif key not in server.objects:
                 self._send(404, _error("NoSuchKey"), body)
             else:
-                self._send_object(server.objects[key], body, fault)
+                self._send_object(key, body, fault)
         finally:
             with server.lock:
                 server.flying -= 1
 
-    def _send_object(self, data: bytes, body: bool, fault: Fault) -> None:
+    def _send_object(self, key: str, body: bool, fault: Fault) -> None:
+        data = self.server.objects[key]
         tag = {"ETag": _tag(data), "Accept-Ranges": "bytes"}
+        tag["x-goog-generation"] = str(self._generation(key))
         tag["Last-Modified"] = "Mon, 02 Mar 2026 00:00:00 GMT"
         span = self.headers.get("Range")
         if span is None:
