@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import chdir
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pinned
 import pytest
-from command import run_uqeval
+from command import run_forked
 from scenes import zarr_group
 
 import uqeval
@@ -297,7 +298,10 @@ class Future:
     def __init__(self, job: remote.Job, bad: int) -> None:
         self.job, self.bad = job, bad
 
-    def result(self, timeout: float) -> Any:
+    def add_done_callback(self, ended: Any) -> None:
+        ended(self)
+
+    def result(self) -> Any:
         if self.bad in self.job.items:
             raise distributed.scheduler.KilledWorker("task", "worker", 3)
         return remote.do(self.job), "tcp://here"
@@ -311,6 +315,12 @@ class Deadly:
 
     def scheduler_info(self, **_: Any) -> dict[str, Any]:
         return {"workers": {"tcp://here": {}}}
+
+    async def gather(self, futures: list[Any], asynchronous: bool) -> list[Any]:
+        return [future.result() for future in futures]
+
+    def sync(self, work: Any) -> Any:
+        return asyncio.run(work())
 
     def cancel(self, futures: list[Any]) -> None: ...
 
@@ -358,18 +368,16 @@ class Backwards(Deadly):
         assert len(done) == len(jobs), "a job waits for pairs of another"
         return [Ended((own, "tcp://here")) for own in reversed(done)]
 
-    def sync(self, _: Any) -> Any:
-        raise TimeoutError
 
-
-@dataclass
-class Ended:
+class Ended(Future):
     """A future that has a result."""
 
-    value: Any
     status = "finished"
 
-    def result(self, timeout: float) -> Any:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def result(self) -> Any:
         return self.value
 
 
@@ -421,12 +429,12 @@ class Leaving(Deadly):
         return [Future(job, -1) if n < 2 else Lost() for n, job in enumerate(jobs, before)]
 
 
-class Lost:
+class Lost(Future):
     """A future whose scheduler is gone."""
 
-    status = "pending"
+    def __init__(self) -> None: ...
 
-    def result(self, timeout: float) -> Any:
+    def result(self) -> Any:
         raise distributed.CancelledError("lost")
 
 
@@ -486,7 +494,8 @@ def test_a_worker_drops_what_it_keeps(folder: Path) -> None:
 def test_the_command(folder: Path, tmp_path: Path, processes: DaskCluster) -> None:
     paths = [str(folder / "p.zarr"), "-q"]
     for options in ([], ["--dask", processes.client.scheduler.address]):
-        ended = run_uqeval("pavpu", *paths, "-o", str(tmp_path / f"{len(options)}.json"), *options)
+        out = str(tmp_path / f"{len(options)}.json")
+        ended = run_forked("pavpu", *paths, "-o", out, *options, cwd=tmp_path)
         assert ended.status == 0, ended.stderr
         assert ended.stderr == ""
     texts = [(tmp_path / f"{n}.json").read_text() for n in (0, 2)]

@@ -76,7 +76,7 @@ class ObjectServer(ThreadingHTTPServer):
         }  # fmt: skip
 
     def google(self, folder: Path) -> dict[str, str]:
-        """The variables with which clients of Google Cloud Storage find it; writes their account."""
+        """The variables with which clients of Google find it; writes their account."""
         account = {"gcs_base_url": self.url, "disable_oauth": True}
         empty = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
         (folder / "account.json").write_text(json.dumps(account | empty))

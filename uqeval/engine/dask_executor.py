@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
 import uuid
 from collections import defaultdict, deque
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
 #: Seconds after which it is looked whether a job waits for a worker that is dead.
 _PATIENCE_FOR_HOME = 0.5
-#: Seconds that workers have for a short answer; Dask would wait 30 for one that has just died.
-_PATIENCE = 2.0
+#: Seconds that workers have to send results, and to forget a run; Dask would wait 30 for one that
+#: has just died.
+_PATIENCE = 5.0
 #: Jobs of each worker that are under way at most, so that none is idle while results travel. They
 #: are sent when half of them have ended: Dask takes longer for each message than for a job in it.
 _QUEUED = 8
@@ -174,34 +176,51 @@ class DaskExecutor:
         ended = list(
             takewhile(lambda sent: sent.future is not None and _is_finished(sent.future), is_new)
         )
-        if len(ended) < 2:
-            return
-
-        async def results() -> Any:
-            client = self._workers.client
-            futures = [sent.future for sent in ended]
-            return await asyncio.wait_for(client.gather(futures, asynchronous=True), _PATIENCE)
-
-        # A worker with some of them may have died: `_result` deals with each.
-        with suppress(Exception):
-            for sent, result in zip(ended, self._workers.client.sync(results), strict=True):
-                sent.result = result
+        if len(ended) > 1:
+            # A worker with some of them may have died: `_result` deals with each.
+            with suppress(Exception):
+                futures = [sent.future for sent in ended]
+                for sent, result in zip(ended, self._gathered(futures), strict=True):
+                    sent.result = result
 
     def _result(self, items: range, work: Work, future: Any) -> tuple[Done | Failed, str]:
         """Return what a job gives, and its worker.
 
-        Dask may leave a job without a worker that preferred one which has died: it is sent again.
+        Dask may leave a job without a worker that preferred one which has died, and may wait long
+        for a result that a dead worker had: the job is sent again.
         """
         while True:
-            try:
-                result: tuple[Done | Failed, str] = future.result(timeout=_PATIENCE_FOR_HOME)
-                return result
-            except TimeoutError:
+            ended = threading.Event()
+            future.add_done_callback(lambda _, ended=ended: ended.set())
+            while not ended.wait(_PATIENCE_FOR_HOME):
                 home = self._homes.get(items)
                 if home is not None and home not in self._workers.addresses():
                     del self._homes[items]
-                    future.cancel()
-                    (future,) = self._submit([(items, work)], None)
+                    break
+            else:
+                try:
+                    result: tuple[Done | Failed, str] = self._gathered([future])[0]
+                    return result
+                except TimeoutError:
+                    self._homes.pop(items, None)
+            self._cancel([future])
+            (future,) = self._submit([(items, work)], None)
+
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """Return the results of jobs that have ended. Raises `TimeoutError`, and what Dask does."""
+        client = self._workers.client
+
+        async def gathered() -> Any:
+            task = asyncio.ensure_future(client.gather(futures, asynchronous=True))
+            # Not `wait_for`: Dask shares requests, so that one that is cancelled ends others.
+            done, _ = await asyncio.wait({task}, timeout=_PATIENCE)
+            if not done:
+                task.add_done_callback(lambda task: task.cancelled() or task.exception())
+                raise TimeoutError
+            return task.result()
+
+        results: list[Any] = client.sync(gathered)
+        return results
 
     def end(self) -> None:
         """Let the workers close the stores of the run, and delete its maps."""
