@@ -20,7 +20,7 @@ from command import run_forked
 from scenes import zarr_group
 
 import uqeval
-from uqeval.engine import dask_cluster, remote
+from uqeval.engine import dask_cluster, dask_executor, remote
 from uqeval.engine.dask_cluster import DaskCluster
 from uqeval.engine.dask_executor import Workers
 from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
@@ -30,6 +30,7 @@ from uqeval.tallies import ClassCounts
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+Status = distributed.core.Status
 
 CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "members", "n-mercis",
          "divergence", "annotators", "video", "tracks")  # fmt: skip
@@ -115,7 +116,8 @@ class Killer:
             self._due = False
             self.killed += 1
             nannies = self.client.cluster.workers.values()
-            os.kill(next(nanny.pid for nanny in nannies if nanny.pid), signal.SIGKILL)
+            running = [nanny for nanny in nannies if nanny.pid and nanny.status == Status.running]
+            os.kill(running[0].pid, signal.SIGKILL)
 
     def end(self) -> None: ...
 
@@ -436,6 +438,39 @@ class Lost(Future):
 
     def result(self) -> Any:
         raise distributed.CancelledError("lost")
+
+
+class Waiting(Future):
+    """A future that no worker ever has."""
+
+    def __init__(self) -> None: ...
+
+    def add_done_callback(self, ended: Any) -> None: ...
+
+
+class Empty(Deadly):
+    """A client whose workers are all gone."""
+
+    def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
+        return [Waiting() for _ in jobs]
+
+    def scheduler_info(self, **_: Any) -> dict[str, Any]:
+        return {"workers": {}}
+
+
+def test_a_run_ends_when_all_workers_are_gone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.evaluate import run as evaluate
+
+    monkeypatch.setattr(dask_executor, "_ALONE", 0.02)
+    monkeypatch.setattr(dask_executor, "_PATIENCE_FOR_HOME", 0.01)
+    cluster = DaskCluster("tcp://here")
+    cluster._workers = Workers(Empty())
+    inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
+    with pytest.raises(ClusterError, match=r"has had no worker for 0\.02 s\. Start .* --resume"):
+        evaluate(inputs, {"segmentation": {}}, RunOptions(cluster=cluster))
 
 
 def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ _PATIENCE_FOR_HOME = 0.5
 #: Seconds that workers have to send results, and to forget a run; Dask would wait 30 for one that
 #: has just died.
 _PATIENCE = 5.0
+#: Seconds without any worker after which a run ends.
+_ALONE = 120.0
 #: Jobs of each worker that are under way at most, so that none is idle while results travel. They
 #: are sent when half of them have ended: Dask takes longer for each message than for a job in it.
 _QUEUED = 8
@@ -192,7 +194,14 @@ class DaskExecutor:
         while True:
             ended = threading.Event()
             future.add_done_callback(lambda _, ended=ended: ended.set())
+            had_workers = time.monotonic()
             while not ended.wait(_PATIENCE_FOR_HOME):
+                if self._workers.count:
+                    had_workers = time.monotonic()
+                elif time.monotonic() - had_workers > _ALONE:
+                    raise ClusterError(
+                        f"the Dask scheduler has had no worker for {_ALONE:g} s. {_AGAIN}"
+                    )
                 home = self._homes.get(items)
                 if home is not None and home not in self._workers.addresses():
                     del self._homes[items]
@@ -269,10 +278,13 @@ def _on_worker(job: Job) -> tuple[Done | Failed, str]:
 
 
 def _gone(reason: str) -> ClusterError:
-    return ClusterError(
-        f"the Dask scheduler is gone ({reason}). Start the cluster again, and run the same "
-        "command; where it has --resume, that goes on from what was counted."
-    )
+    return ClusterError(f"the Dask scheduler is gone ({reason}). {_AGAIN}")
+
+
+_AGAIN = (
+    "Start the cluster again, and run the same command; where it has --resume, that goes on from "
+    "what was counted."
+)
 
 
 def _killed(source: MapSource, items: range) -> UqevalError:
