@@ -461,3 +461,8 @@ def test_a_report_says_what_it_is_of(scene: Any, tmp_path: Path) -> None:
     fingerprints = [r.inputs["predictions"][0]["fingerprint"] for r in (report, other)]
     assert fingerprints[0] != fingerprints[1]
     assert uqeval.Report.model_validate_json(report.to_json()) == report
+
+
+def test_metrics_in_the_place_of_labels() -> None:
+    with pytest.raises(UsageError, match=r"found the metrics pavpu; .*predictions, metrics="):
+        uqeval.evaluate({"probs": np.ones((1, 2, 3, 4)) / 2}, {"pavpu": {}})  # type: ignore[arg-type]

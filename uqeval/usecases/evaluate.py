@@ -60,6 +60,7 @@ def evaluate(
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
+    _refuse_metrics(labels)
     families = families_of(metrics)
     declared = (InputOptions, CutOptions, ResumableOptions)
     given, cut, machine = make_settings(options, *declared, function=evaluate)
@@ -78,6 +79,17 @@ def evaluate(
             cluster=cluster,
         )  # fmt: skip
         return run(opened, families, run_options)
+
+
+def _refuse_metrics(labels: Any) -> None:
+    """Raise `UsageError` if the second argument is what the third one should be."""
+    from uqeval.metrics import FAMILIES
+
+    if isinstance(labels, Mapping) and labels and labels.keys() <= FAMILIES.keys():
+        raise UsageError(
+            f"labels: found the metrics {', '.join(labels)}; expected labels. Write "
+            "uqeval.evaluate(predictions, metrics={…}) if the predictions have labels."
+        )
 
 
 def _check_states(
