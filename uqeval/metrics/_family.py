@@ -24,12 +24,14 @@ class OnSubsets:
     `default`: the kinds of data for which it is evaluated if no family is named, given ground
     truth. `fixed`: options that have
     these values in a sweep. `of_one_sample`: the fields that one sample defines, which has no σ;
-    none if empty.
+    none if empty. `own_points`: curves whose points are those of each subset, so that they have no
+    mean.
     """
 
     default: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     of_one_sample: tuple[str, ...] = ()
+    own_points: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
-from uqeval.metrics._family import Family, variants
+from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import once_for_equal_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
@@ -285,4 +285,5 @@ FAMILY = Family(
     about=_ABOUT,
     display=DISPLAY,
     label="Failure detection",
+    on_subsets=OnSubsets(own_points=("curve",)),
 )

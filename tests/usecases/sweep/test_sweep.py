@@ -14,6 +14,7 @@ import pytest
 import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
+from uqeval.metrics import FAMILIES
 from uqeval.usecases.sweep import default_samples, draw, sweep
 
 T = 5
@@ -93,6 +94,20 @@ def test_numerics_of_every_draw(data: dict[str, Any], report: uqeval.Report) -> 
     assert report.numerics["segmentation"]["void"] == [
         [alone.numerics["segmentation"]["void"]] * len(group) for group in found
     ]
+
+
+def test_every_family_can_be_swept(data: dict[str, Any]) -> None:
+    """A risk-coverage curve has points of its own in each subset: it has no mean."""
+    own = {"probs": data["probs"][:, :3], "labels": data["labels"]}
+    families = [
+        family.name for family in FAMILIES.values()
+        if "classes" in family.kinds and not family.on_request and not family.needs_reference
+        and not family.needs_annotators
+    ]  # fmt: skip
+    found = sweep(own, None, metrics=families, samples=[1, 2], repeats=2).results["sweep"]
+    assert {name.partition(".")[0] for name in found} >= {*families, "failure"}
+    assert not [name for name in found if name.startswith("failure.curve")]
+    assert len(found["failure.auroc"]["values"][1]) == 2
 
 
 def test_no_temperature_is_fitted(data: dict[str, Any]) -> None:

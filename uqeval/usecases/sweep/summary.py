@@ -54,7 +54,9 @@ def _results_of_family(
 ) -> dict[str, Any]:
     """Return the results of a subset by dotted name; empty if it was not evaluated."""
     section = sections.get(f"{subset}:{family.name}")
-    return dict(_flat(section.results)) if section else {}
+    left_out = family.on_subsets.own_points
+    results = section.results if section else {}
+    return dict(_flat({name: own for name, own in results.items() if name not in left_out}))
 
 
 def _flat(results: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
