@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -159,6 +162,37 @@ def test_the_hook_checks_settings_files(tmp_path: Path) -> None:
     assert len(lines) == 3
     assert "bad.yaml:2: evaluate.a.pavpu.windw: unknown key" in lines[0]
     assert "did you mean 'min'?" in lines[1] and "none.yaml: cannot be read" in lines[2]
+
+
+def test_the_schema_for_schemastore() -> None:
+    """It is made from the code, is of draft 7, and judges the example and a wrong file."""
+    jsonschema = pytest.importorskip("jsonschema")
+    folder = ROOT / "packaging/schemastore"
+    text = (folder / "uqeval.json").read_text(encoding="utf-8")
+    made = runpy.run_path(str(folder / "make.py"))["text"]()
+    assert text == made, "python packaging/schemastore/make.py"
+    schema, entry = json.loads(text), loaded("packaging/schemastore/catalog-entry.json")
+    assert entry["url"] == schema["$id"] and entry["fileMatch"] == ["uqeval.yaml", "uqeval.yml"]
+    jsonschema.Draft7Validator.check_schema(schema)
+    check = jsonschema.Draft7Validator(schema)
+    assert check.is_valid(loaded("examples/uqeval.yaml"))
+    stores = {"a": {"predictions": "p.zarr"}}
+    assert check.is_valid({"stores": stores, "evaluate": {"a": {"pavpu": {"window": 4}}}})
+    assert not check.is_valid({"stores": stores, "evaluate": {"a": {"pavpu": {"windw": 4}}}})
+    assert not check.is_valid({"stores": stores, "gate": {"pavpu.pavpu": {"mni": 0.5}}})
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    for words, found in (("uqeval pav", "pavpu"), ("uqeval report --tens", "--tensorboard")):
+        environment = {
+            **os.environ, "_UQEVAL_COMPLETE": "complete_bash", "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+        }  # fmt: skip
+        ended = subprocess.run(
+            [sys.executable, "-m", "uqeval"], env=environment, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        assert ended.stdout.split() == [found]
 
 
 def test_releases_need_no_password() -> None:
