@@ -62,9 +62,9 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def commands(page: str) -> list[str]:
-    """Return the lines of the shell blocks of a page."""
+    """Return the commands of the shell blocks of a page, each as one line."""
     blocks = _BLOCK.findall((PAPERS / f"{page}.md").read_text("utf-8"))
-    return [line for block in blocks for line in block.splitlines()]
+    return [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
 
 
 def main(pages: tuple[str, ...] = PAGES) -> None:
