@@ -292,3 +292,12 @@ def test_labels_of_the_writer(tmp_path: Path) -> None:
     report = uqeval.evaluate(path, None, ["annotators"])
     assert report.results["annotators"]["annotators"] == 2
     assert report.results["annotators"]["agreement"] == 0.5
+
+
+def test_one_pixel_of_disagreement_is_not_agreement() -> None:
+    """Items of one pixel have no NCC, but only those where all agree count as such."""
+    votes = np.array([[0, 1], [1, 1]], "u1")
+    probs = np.array([[[0.5, 0.5]], [[0.2, 0.8]]], "f4")
+    report = uqeval.evaluate({"probs": probs, "labels": votes}, None, ["annotators"])
+    assert report.numerics["annotators"]["agree_everywhere"] == 1
+    assert "uncertainty vary" in report.results["annotators"]["ncc_reason"]

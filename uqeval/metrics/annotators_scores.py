@@ -78,7 +78,7 @@ METRICS = (
             "Correlation of the uncertainty with the annotators' disagreement, within an image.",
             interval="linear", headline=2,
             advice="Compare other uncertainties (--uncertainty); disagreement is aleatoric.",
-            chance=Chance(0.0, "the uncertainty is high where annotators disagree")),
+            chance=Chance(0.0, "the uncertainty finds where annotators disagree")),
     _metric("ece", "fraction", "lower", _UNIT, "docs/metrics.md, Several annotators", VOID, ece,
             "ECE against annotators",
             "Mean gap between confidence and the share of annotators who chose the same class.",

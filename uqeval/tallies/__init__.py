@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Field
     from uqeval.tallies._values import RawMap, Uncertainty
     from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
-    from uqeval.tallies.annotators import (
-        AnnotatorCorrelation,
-        AnnotatorDistances,
-        AnnotatorVotes,
-        Distance,
-    )
+    from uqeval.tallies.annotator_distances import AnnotatorDistances, Distance
+    from uqeval.tallies.annotators import AnnotatorCorrelation, AnnotatorVotes
     from uqeval.tallies.at_temperature import Tempered, TemperedSamples
     from uqeval.tallies.depth_sums import DepthSums, ScaledErrors, SigmaBins
     from uqeval.tallies.digits import Digits
@@ -74,7 +70,8 @@ _NAMES = {
     "_fields": "Field",
     "_values": "RawMap Uncertainty",
     "accuracy_by_uncertainty": "AccuracyByUncertainty",
-    "annotators": "AnnotatorCorrelation AnnotatorDistances AnnotatorVotes Distance",
+    "annotator_distances": "AnnotatorDistances Distance",
+    "annotators": "AnnotatorCorrelation AnnotatorVotes",
     "at_temperature": "Tempered TemperedSamples",
     "depth_sums": "DepthSums ScaledErrors SigmaBins",
     "digits": "Digits",
