@@ -82,8 +82,13 @@ def test_figures_of_an_item(made: Path, tmp_path: Path) -> None:
         tmp_path / "f", "--predictions", made / "preds.npy", "--predictions", made / "preds.npy",
         "--labels", made / "labels.npy", "--names", made / "names.json", "--maps",
         "label,entropy:p95,accurate", "--by", "pavpu.pavpu", "-o", tmp_path / "page.html",
+        "--gallery", "1",
     )  # fmt: skip
     assert done.status == 0, done.stderr
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.count("<article") == 1 and "Differs 1</span> by difference of p(acc" in page
+    assert page.count("<figcaption>label</figcaption>") == 1  # both models have the same
+    assert page.count('data-group="report"') == page.count('data-group="other"') == 4
     drawn = (tmp_path / "f" / f"item-{NAMES[1]}.svg").read_text("utf-8")
     assert drawn.count("entropy ≥ p95<") == 2 and drawn.count(">label<") == 1
     assert "other: PAvPU" in drawn

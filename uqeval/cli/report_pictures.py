@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uqeval.records.report import Report
     from uqeval.report.figures import Figure
     from uqeval.report.figures.maps import Box
+    from uqeval.report.page.gallery import Gallery
     from uqeval.usecases.gallery.opening import Pictures
 
 #: Options of inputs that a report records and that its pictures need.
@@ -25,7 +26,7 @@ _OF_INPUTS = (
 _BOX = re.compile(r"([\d.]+):([\d.]+),([\d.]+):([\d.]+)")
 
 
-def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Pictures | None:
+def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Gallery | None:
     """Return the gallery of the page. Raises `UsageError` for incomplete options."""
     if not settings.gallery:
         of_pictures = (
@@ -40,10 +41,19 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Pictures 
         if settings.single_file:
             raise UsageError("--single-file is for the pictures of --gallery N; give that too.")
         return None
-    if len(reports) > 1:
-        raise UsageError("--gallery takes only one report; leave out the others.")
-    (report,) = reports.values()
-    return _open(report, settings, list(settings.predictions), "--gallery")
+    stores = list(settings.predictions)
+    if len(reports) == 1:
+        (report,) = reports.values()
+        return _open(report, settings, stores, "--gallery")
+    from uqeval.report.page.side_by_side import SideBySide
+
+    galleries = {
+        name: _open(
+            report, settings, [_nth_store(stores, n, len(reports), "--gallery")], "--gallery"
+        )
+        for n, (name, report) in enumerate(reports.items())
+    }
+    return SideBySide(reports, galleries)
 
 
 def item_figures(
@@ -77,10 +87,10 @@ def item_figures(
     ]
 
 
-def _nth_store(stores: Sequence[str], n: int, reports: int) -> str:
+def _nth_store(stores: Sequence[str], n: int, reports: int, option: str = "--item") -> str:
     if len(stores) != reports:
         raise UsageError(
-            f"--item with {number_of(reports, 'report')} needs --predictions once for each, in "
+            f"{option} with {number_of(reports, 'report')} needs --predictions once for each, in "
             f"their order; found {len(stores)}."
         )
     return stores[n]

@@ -13,6 +13,7 @@ from uqeval.keys import Key
 from uqeval.records.report import Report
 from uqeval.report.page.gallery import Gallery, Meanings, Picture
 from uqeval.report.page.item_table import ranking_of
+from uqeval.report.page.side_by_side import SideBySide
 from uqeval.report.tables.cells import cell
 from uqeval.report.tables.items import columns_of, worst_first
 
@@ -98,17 +99,40 @@ def exhibits_of(
     `files` receives the pictures if they are more than a page may hold; without it the page holds
     them. Raises `UqevalError`.
     """
-    chosen = [(i, rank, why, gallery.pictures(i)) for i, rank, why in _chosen(report, most)]
+    chosen = [
+        (i, rank, why, _scores(report, i), gallery.pictures(i))
+        for i, rank, why in _chosen(report, most)
+    ]
+    return _pictured(report, chosen, files)
+
+
+def compared_exhibits(
+    report: Report, gallery: SideBySide, most: int, files: PictureFiles | None = None
+) -> Pictured:
+    """Return the `most` items on which models differ most, by the places of the first report."""
+    by = f"by difference of {gallery.column.title}" if gallery.column else "by name"
+    chosen = [
+        (i, f"Differs {n}", by, gallery.scores(i), gallery.pictures(i))
+        for n, i in enumerate(gallery.order()[:most], 1)
+    ]
+    return _pictured(report, chosen, files)
+
+
+def _pictured(
+    report: Report,
+    chosen: Sequence[tuple[int, str, str, list[tuple[str, str]], list[Picture]]],
+    files: PictureFiles | None,
+) -> Pictured:
     size = sum(len(picture.png) for *_, pictures in chosen for picture in pictures)
     outside = files if files is not None and size > files.most else None
     found = Pictured()
-    for i, rank, why, pictures in chosen:
+    for i, rank, why, scores, pictures in chosen:
         groups = [
             (group, [_shown(picture, outside, found.meanings) for picture in own])
             for group, own in groupby(pictures, lambda picture: picture.group)
         ]
         name = str(report.items[i]["name"])
-        found.exhibits.append(Exhibit(i, name, rank, why, _scores(report, i), groups))
+        found.exhibits.append(Exhibit(i, name, rank, why, scores, groups))
     return found
 
 

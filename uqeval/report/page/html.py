@@ -13,11 +13,12 @@ from uqeval.records.report import ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
 from uqeval.report.page.cards import Card, cards, finish_time
-from uqeval.report.page.exhibits import Pictured, PictureFiles, exhibits_of
+from uqeval.report.page.exhibits import Pictured, PictureFiles, compared_exhibits, exhibits_of
 from uqeval.report.page.first_screen import first_screen, key_numbers, replaced
 from uqeval.report.page.gallery import Gallery
 from uqeval.report.page.item_table import table_of_items
 from uqeval.report.page.items_behind_cell import CellItems, cell_items
+from uqeval.report.page.side_by_side import SideBySide
 from uqeval.report.tables.comparison import differences
 from uqeval.report.tables.records import tables
 from uqeval.report.tables.scores import families, scores, slices
@@ -47,13 +48,18 @@ def to_html(
 ) -> str:
     """Return a page of one report, or of a comparison of several, by name.
 
-    For a single report: `gallery` gives pictures of the `exhibits` worst items and of a third as
-    many good ones; `behind` lists the items behind its cells and bins. `judgement`: the verdicts of
+    `gallery` gives pictures of the `exhibits` worst items and of a third as many good ones; of
+    several reports (`SideBySide`), of the items on which they differ most. For a single report:
+    `behind` lists the items behind its cells and bins. `judgement`: the verdicts of
     a gate on the reports. `comparison`: the comparison of several reports. `index`: the page of
     the run that this page links to. `files` receives pictures that are too many for one file.
     """
     environment = _environment()
     if len(reports) > 1:
+        pictured = Pictured()
+        if isinstance(gallery, SideBySide) and exhibits:
+            first, *_ = reports.values()
+            pictured = compared_exhibits(first, gallery, exhibits, files)
         plotted = forest.figure(comparison) if comparison else None
         return environment.get_template("compare.html").render(
             **_common(environment, reports, {}, set(), judgement),
@@ -62,6 +68,11 @@ def to_html(
             differences=differences(comparison) if comparison else None,
             differences_note=differences(comparison).note if comparison else "",
             finished_of=finish_time,
+            several=True,
+            exhibits=pictured.exhibits,
+            picture_data=pictured.data,
+            outside=files is not None and bool(files.files),
+            gallery=gallery,
             title=f"Comparison of {', '.join(reports)}",
         )
     (report,) = reports.values()

@@ -27,7 +27,7 @@ if (articles.length) {
   const slider = made("input", { type: "range", name: "overlay", min: 0, max: 100, value: 0 });
   const [before, after, close] = ["Previous item", "Next item", "Close"]
     .map((word) => made("button", { type: "button", textContent: word }));
-  const link = made("a", { textContent: "Scores of the item" });
+  const link = made("a", { textContent: table ? "Scores of the item" : "To the item" });
   const values = made("dl", { className: "values" });
   const box = made("dialog", { className: "lightbox" }, text,
     made("div", { className: "controls" }, made("label", {}, "Picture ", below),
@@ -61,7 +61,7 @@ if (articles.length) {
     text.textContent = `${title}: ${own.name}`;
     options(below, pictures.map((one) => one.name), picture);
     options(above, pictures.map((one) => one.name), overlay);
-    link.href = `#${id}`;
+    link.href = `#${table ? id : `gallery-${id}`}`;
     if (box.open) history.replaceState(null, "", `#view-${id.slice(5)}`);
     point();
   };
