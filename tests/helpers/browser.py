@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,35 @@ CHROMIUM = next(
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)"
 )
+
+
+#: The script of axe-core, which finds what keeps people from using a page; not in the repository.
+AXE = os.environ.get("AXE_CORE")
+needs_axe = pytest.mark.skipif(
+    AXE is None, reason="AXE_CORE names no axe.min.js (npm install axe-core)"
+)
+
+
+def violations(page: Path, width: int, dark: bool, first: str = "") -> list[list[str]]:
+    """Return what axe-core finds on a page: impact and rule; `first`: a script to run before."""
+    assert AXE is not None
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"), count=1)
+    script = Path(AXE).read_text("utf-8")
+    probe = f"""<script>{script}</script><script>addEventListener("load", async () => {{
+      {first};
+      const found = await axe.run(document, {{resultTypes: ["violations"]}});
+      document.title = JSON.stringify(found.violations.map((own) => [own.impact, own.id]));
+    }})</script></body>"""
+    probed = page.with_name(f"{page.stem}-axe.html")
+    probed.write_text("".join(text.rsplit("</body>", 1)[:1]) + probe, "utf-8")
+    dom, _ = browse(
+        probed, f"--window-size={width},900", "--virtual-time-budget=60000", "--dump-dom",
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+    )  # fmt: skip
+    title = re.search("<title>(.*?)</title>", dom, re.DOTALL)
+    assert title is not None
+    found: list[list[str]] = json.loads(html.unescape(title[1]))
+    return found
 
 
 def browse(page: Path, *options: str, at: str = "") -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import browse, measured, needs_chromium, screenshot
+from browser import browse, measured, needs_axe, needs_chromium, screenshot, violations
 from family_reports import of_classes, of_video, with_states
 from PIL import Image, ImageStat
 from small_report import report
@@ -21,6 +21,7 @@ from uqeval.report.page.files import picture_files, write_page
 from uqeval.report.page.gallery import Picture
 from uqeval.report.page.html import to_html
 from uqeval.statistics.items_behind_cell import items_by_cell
+from uqeval.statistics.items_by_class import items_by_class
 from uqeval.usecases.gallery.paint import RIGHT, WRONG, css, heat, painted
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
@@ -31,7 +32,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
     made = with_states(path.parent / "made")
     report = Report.load(made)
-    path.write_text(to_html({"r": report}, behind=items_by_cell(made, report)), "utf-8")
+    behind, classes = items_by_cell(made, report), items_by_class(made, report)
+    path.write_text(to_html({"r": report}, behind=behind, classes=classes), "utf-8")
     return path
 
 
@@ -147,7 +149,7 @@ _TOOLS = """(() => {
   const tools = document.querySelector(".tools");
   const rows = () => [...document.querySelectorAll("#items tbody tr")];
   const shown = (changes) => {
-    for (const name of ["name", "slice", "score", "low", "high"]) {
+    for (const name of ["name", "slice", "score", "low", "high", "class"]) {
       tools.elements[name].value = changes[name] ?? "";
     }
     tools.dispatchEvent(new Event("input"));
@@ -156,14 +158,16 @@ _TOOLS = """(() => {
   const values = rows().map((row) => +row.cells[1].dataset.value).sort((a, b) => a - b);
   return [tools.hidden, rows().length, shown({name: "1"}), shown({slice: "light=night"}),
     shown({score: "1", low: String(values[9])}).length, shown({}).length,
-    document.querySelectorAll(".copies[hidden]").length];
+    document.querySelectorAll(".copies[hidden]").length, shown({class: "1"})];
 })()"""
 
 
 def test_items_are_searched_and_filtered(page: Path) -> None:
-    hidden, rows, named, night, high, every, uncopied = measured(page, _TOOLS, 1000)
+    hidden, rows, named, night, high, every, uncopied, wrong = measured(page, _TOOLS, 1000)
     assert (hidden, rows, every, uncopied) == (False, 12, 12, 0)
     assert sorted(named) == ["1", "10", "11"] and night == ["0"] and high == 3
+    counts = [re.fullmatch(r"\d+([\d,]+) of [\d,]+ pixels wrong", text) for text in wrong]
+    assert len(counts) == 12 and all(counts)
 
 
 _PAGED = """(() => {
@@ -331,6 +335,17 @@ _ACCESS = """(() => {
 @pytest.mark.parametrize("width", [500, 1024, 1440])  # a headless window is not narrower
 def test_the_page_is_accessible(page: Path, width: int) -> None:
     assert measured(page, _ACCESS, width) == [0, 0, 0, 0, 0, 1, 0]
+
+
+@needs_axe
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [500, 1024, 1440])
+def test_axe_finds_nothing(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
+    """On the page of a report with pictures, and with the box of a picture open."""
+    path = tmp_path / "page.html"
+    path.write_text(to_html({"r": of_classes(family="pavpu")}, Painted(), 2), "utf-8")  # type: ignore[arg-type]
+    assert violations(page, width, dark) == []
+    assert violations(path, width, dark, "document.querySelector('.exhibit img').click()") == []
 
 
 def test_the_printed_page_is_short(page: Path) -> None:

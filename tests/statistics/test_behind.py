@@ -10,6 +10,7 @@ from saved_runs import C, run, stack
 
 from uqeval.errors import StoreError
 from uqeval.report.page.items_behind_cell import cell_items
+from uqeval.statistics import items_by_class as by_class
 from uqeval.statistics.items_behind_cell import items_by_cell, most
 
 
@@ -72,3 +73,20 @@ def test_states_of_another_report_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a" / "report.states.zip").write_bytes(b"no zip")
     with pytest.raises(StoreError, match="is no states file"):
         items_by_cell(path, report)
+
+
+def test_pixels_of_the_classes_of_each_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, path = run(tmp_path, 4, ["pavpu"])
+    found = by_class.items_by_class(path, report)
+    probs, truth = stack(4)
+    wrong = probs.astype("f8").mean(axis=1).argmax(axis=1) != truth
+    expected = []
+    for item in range(4):
+        pairs = [(c, truth[item] == c) for c in range(C)]
+        counts = [(c, int(own.sum()), int((own & wrong[item]).sum())) for c, own in pairs]
+        expected.append([entry for entry in counts if entry[1]])
+    assert found == expected
+    monkeypatch.setattr(by_class, "MOST", 3)  # too many for a page
+    assert by_class.items_by_class(path, report) is None

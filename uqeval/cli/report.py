@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.gate import Judgement
     from uqeval.records.folder import Named
-    from uqeval.records.report import ItemsByCell, Report
+    from uqeval.records.report import ItemClasses, ItemsByCell, Report
     from uqeval.report.figures import Figure
     from uqeval.report.page.exhibits import PictureFiles
     from uqeval.usecases.trackers import Tracker
@@ -64,7 +64,7 @@ def report(
     pictures, exhibits = gallery(reports, settings), item_figures(reports, settings, quiet)
     if pictures is not None and pictures.note:
         warn([f"gallery: {pictures.note}"], quiet)
-    cell_items = _behind(loaded[0], quiet) if len(loaded) == 1 else None
+    cell_items, classes = _from_states(loaded[0], quiet) if len(loaded) == 1 else (None, None)
     differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 
     from uqeval.report.page.files import folder_of, picture_files
@@ -73,7 +73,14 @@ def report(
     # Trackers get the page alone, without a folder of pictures.
     files = picture_files(target, settings.single_file or bool(trackers))
     html = to_html(
-        reports, pictures, settings.gallery, cell_items, judgement, differences, files=files
+        reports,
+        pictures,
+        settings.gallery,
+        cell_items,
+        judgement,
+        differences,
+        files=files,
+        classes=classes,
     )
     logged = _log(reports, html, settings, trackers)
     figure_paths = _figures(reports, settings, exhibits)
@@ -182,17 +189,20 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
     return verdicts_of_reports
 
 
-def _behind(named_report: Named, quiet: bool) -> ItemsByCell | None:
-    """Return the items behind the cells of a report, if its states are available."""
+def _from_states(named_report: Named, quiet: bool) -> tuple[ItemsByCell | None, ItemClasses | None]:
+    """Return the items behind the cells of a report, and the classes of its items, if its states
+    are available."""
     if (
         named_report.report.states is None
         or not (named_report.path.parent / Path(named_report.report.states).name).is_file()
     ):
-        return None
+        return None, None
     from uqeval.statistics.items_behind_cell import items_by_cell
+    from uqeval.statistics.items_by_class import items_by_class
 
+    path, report = named_report.path, named_report.report
     try:
-        return items_by_cell(named_report.path, named_report.report)
+        return items_by_cell(path, report), items_by_class(path, report)
     except StoreError as error:
         warn([f"no items behind cells: {error}"], quiet)
-        return None
+        return None, None

@@ -21,6 +21,8 @@ _NO_ITEMS = '\n  "items": []'
 #: By the key of a result and by cell, (row, column) or (bin,): places of the items that hold most
 #: wrong pixels there, and how many, most first.
 ItemsByCell: TypeAlias = "Mapping[str, Mapping[tuple[int, ...], Sequence[tuple[int, int]]]]"
+#: By item: class, labelled pixels, wrong ones of them, of each class that the item has.
+ItemClasses: TypeAlias = "Sequence[Sequence[tuple[int, int, int]]]"
 
 
 class Report(BaseModel):

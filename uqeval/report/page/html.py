@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
 from uqeval.keys import family_of
-from uqeval.records.report import ItemsByCell, Report
+from uqeval.records.report import ItemClasses, ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
 from uqeval.report.page.cards import Card, cards, finish_time
@@ -45,14 +45,16 @@ def to_html(
     comparison: Comparison | None = None,
     index: str = "",
     files: PictureFiles | None = None,
+    classes: ItemClasses | None = None,
 ) -> str:
     """Return a page of one report, or of a comparison of several, by name.
 
     `gallery` gives pictures of the `exhibits` worst items and of a third as many good ones; of
     several reports (`SideBySide`), of the items on which they differ most. For a single report:
-    `behind` lists the items behind its cells and bins. `judgement`: the verdicts of
-    a gate on the reports. `comparison`: the comparison of several reports. `index`: the page of
-    the run that this page links to. `files` receives pictures that are too many for one file.
+    `behind` lists the items behind its cells and bins, `classes` the classes of each item.
+    `judgement`: the verdicts of a gate on the reports. `comparison`: the comparison of several
+    reports. `index`: the page of the run that this page links to. `files` receives pictures that
+    are too many for one file.
     """
     environment = _environment()
     if len(reports) > 1:
@@ -84,7 +86,9 @@ def to_html(
     return environment.get_template("report.html").render(
         **_common(environment, reports, behind_cells, targets, judgement),
         **table_of_items(
-            report, {i for own in behind_cells.values() for cell in own for i, *_ in cell.items}
+            report,
+            {i for own in behind_cells.values() for cell in own for i, *_ in cell.items},
+            classes,
         ),
         title=stores or next(iter(reports)),
         report=report,

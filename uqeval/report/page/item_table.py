@@ -10,7 +10,7 @@ from uqeval.errors import printable
 from uqeval.glossary import display_of, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address
-from uqeval.records.report import Report
+from uqeval.records.report import ItemClasses, Report
 from uqeval.report.tables.cells import cell
 from uqeval.report.tables.items import Column, columns_of, items, worst_first
 from uqeval.report.tables.table import Cell
@@ -28,7 +28,9 @@ class Worst:
     items: list[tuple[str, str, Cell]]
 
 
-def table_of_items(report: Report, behind: Collection[int]) -> dict[str, Any]:
+def table_of_items(
+    report: Report, behind: Collection[int], classes: ItemClasses | None = None
+) -> dict[str, Any]:
     """Return the table of items, the worst first, with those `behind` its cells, and the lists of
     the worst by each score.
     """
@@ -52,7 +54,7 @@ def table_of_items(report: Report, behind: Collection[int]) -> dict[str, Any]:
     more = [i for i in ranked if i not in listed][: max(0, MOST_PAGED - len(shown))]
     return {
         "items": items(report, shown, columns),
-        "item_data": _data(report, columns, more),
+        "item_data": _data(report, columns, more) | _classes(report, classes, [*shown, *more]),
         "ranking": ranking,
         "worst": lists,
         "tags": _tags(report),
@@ -83,6 +85,16 @@ def _data(report: Report, columns: Sequence[Column], more: Sequence[int]) -> dic
         rows.append([i, printable(str(item["name"])), own, *values])
     addresses = [str(Address.of_key(c.key, tuple(c.name.split(".")))) for c in columns]
     return {"addresses": addresses, "slices": list(map(printable, names)), "rows": rows}
+
+
+def _classes(report: Report, classes: ItemClasses | None, places: Sequence[int]) -> dict[str, Any]:
+    """Return the names of the classes, and of each item the pixels by class, and the wrong ones."""
+    rows = report.results.get("segmentation", {}).get("per_class")
+    if not classes or not rows:
+        return {"classes": [], "items": {}}
+    names = {row["class"]: printable(str(row["name"])) for row in rows}
+    known = {str(i): [entry for entry in classes[i] if entry[0] in names] for i in places}
+    return {"classes": [[c, name] for c, name in names.items()], "items": known}
 
 
 def _six(value: Any) -> Any:

@@ -119,6 +119,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     from uqeval.report.page.files import picture_files, write_page
     from uqeval.report.page.html import to_html
     from uqeval.statistics.items_behind_cell import items_by_cell
+    from uqeval.statistics.items_by_class import items_by_class
 
     if run_settings.is_shard:  # all items have a table and a page, after `merge`
         path = folder / f"{task.name}.json"
@@ -132,11 +133,19 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
         gallery = gallery_of(report, replace(task.inputs, source=task.source), task.store.images)
     written_paths = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
-    cell_items = items_by_cell(json, report) if report.states is not None else None
+    is_saved = report.states is not None
+    cell_items = items_by_cell(json, report) if is_saved else None
+    classes = items_by_class(json, report) if is_saved else None
     try:
         pictures = picture_files(page, run_settings.single_file)
         html = to_html(
-            {task.name: report}, gallery, exhibits, cell_items, index=PAGE, files=pictures
+            {task.name: report},
+            gallery,
+            exhibits,
+            cell_items,
+            index=PAGE,
+            files=pictures,
+            classes=classes,
         )
         task.inputs.watch.check_all()
     except ChangedError:

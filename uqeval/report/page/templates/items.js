@@ -4,7 +4,7 @@ if (table) {
   const SIZE = 100;
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
-  const { addresses, slices, rows: more } = data("item-data");
+  const { addresses, slices, rows: more, classes, items: pixels } = data("item-data");
   const shownNumber = (value) => {
     if (value === null) return "–";
     if (Number.isInteger(value)) return value.toLocaleString("en");
@@ -14,7 +14,7 @@ if (table) {
   };
   const records = [...body.rows].map((row) => ({
     id: row.id,
-    name: row.cells[0].textContent.trim(),
+    name: row.cells[0].firstChild.textContent.trim(),
     slices: JSON.parse(row.dataset.slices ?? "[]"),
     values: [...row.cells].slice(1).map((cell) => (cell.dataset.value === "" ? null : +cell.dataset.value)),
     row,
@@ -31,8 +31,15 @@ if (table) {
     if (thumbnail && !record.row.querySelector("button.thumbnail")) {
       record.row.cells[0].prepend(thumbnail(record.name));
     }
+    record.row.querySelector(".of-class")?.remove();
+    const own = chosenClass === null ? null : ofClass(record, chosenClass);
+    if (own) {
+      record.row.cells[0].append(made("span", { className: "hint of-class",
+        textContent: `${own[2].toLocaleString("en")} of ${own[1].toLocaleString("en")} pixels wrong` }));
+    }
     return record.row;
   };
+  let chosenClass = null;
 
   const tools = document.querySelector(".tools");
   tools.hidden = false;
@@ -44,6 +51,12 @@ if (table) {
       ...limits.map((limit, i) => made("option", { value: i, textContent: `misses ${limit.title} alone` })));
     tools.querySelector("output").before(made("label", {}, "Verdict ", select));
   }
+  if (classes.length) {
+    const select = made("select", { name: "class" }, made("option", { value: "", textContent: "any" }),
+      ...classes.map(([c, name]) => made("option", { value: c, textContent: name })));
+    tools.querySelector("label").after(made("label", {}, "Class ", select));
+  }
+  const ofClass = (record, c) => (pixels[record.id.slice(5)] ?? []).find((own) => own[0] === c);
   const text = tools.querySelector("output");
   const pages = made("p", { className: "pages", hidden: true });
   const [back, next] = ["Previous", "Next"].map((word) => made("button", { type: "button", textContent: word }));
@@ -69,7 +82,9 @@ if (table) {
     const [name, slice, score, low, high] = ["name", "slice", "score", "low", "high"].map(value);
     const limit = value("verdict") === "" ? null : limits[value("verdict")];
     const within = (number, least, most) => number !== null && number >= least && number <= most;
+    chosenClass = value("class") === "" ? null : +value("class");
     found = records.filter((record) => record.name.toLowerCase().includes(name.toLowerCase())
+      && (chosenClass === null || ofClass(record, chosenClass))
       && (slice === "" || record.slices.includes(slice))
       && (score === "" || (low === "" && high === "")
         || within(record.values[score - 1], low === "" ? -Infinity : +low, high === "" ? Infinity : +high))
@@ -83,6 +98,9 @@ if (table) {
         const sign = order.column ? x - y : x.localeCompare(y, undefined, { numeric: true });
         return order.down ? -sign : sign;
       });
+    }
+    if (!order && chosenClass !== null) {
+      found.sort((a, b) => ofClass(b, chosenClass)[2] - ofClass(a, chosenClass)[2]);
     }
     text.value = `${found.length} of ${records.length} shown`;
   };

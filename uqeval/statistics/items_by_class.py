@@ -1,0 +1,47 @@
+"""Pixels of each class in each item, and how many of them are wrong, from saved states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uqeval.statistics.checked_states import checked_states
+from uqeval.statistics.from_states import states_of
+from uqeval.statistics.variants import evaluations_of
+from uqeval.tallies.segmentation import ClassCounts
+
+if TYPE_CHECKING:
+    from uqeval.records.report import ItemClasses, Report
+
+#: Entries that a page may hold: items times the classes that each has.
+MOST = 200_000
+
+
+def items_by_class(path: Path, report: Report) -> ItemClasses | None:
+    """Return for each item its classes: class, labelled pixels, wrong ones of them.
+
+    None if the report at `path` counts no classes, or there are more than `MOST` entries. Raises
+    `StoreError` if its states are missing or damaged.
+    """
+    saved = states_of(path, report)
+    tallies = [
+        tally
+        for key, evaluation in evaluations_of(saved.index).items()
+        if key == "segmentation"
+        for tally in evaluation.tallies()
+        if isinstance(tally, ClassCounts)
+    ]
+    if not tallies:
+        return None
+    found: list[list[tuple[int, int, int]]] = []
+    entries = 0
+    for _, state in checked_states(saved, tallies[0]):
+        labelled, correct = state["labelled"].tolist(), state["correct"].tolist()
+        found.append(
+            [(c, n, n - right) for c, (n, right) in enumerate(zip(labelled, correct, strict=True))
+             if n]
+        )  # fmt: skip
+        entries += len(found[-1])
+        if entries > MOST:
+            return None
+    return found
