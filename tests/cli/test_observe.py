@@ -229,7 +229,7 @@ def test_a_growing_folder(tmp_path: Path, expected: list[float]) -> None:
             time.sleep(0.15)  # a network takes its time
             png(path / "predictions" / f"{NAMES[t]}.png", IDS[t])
 
-    status, out, err = follow(path, "--timeout", "4", while_running=write)
+    status, out, err = follow(path, "--timeout", "2", while_running=write)
     assert status == 0, err
     assert scores(out) == [None, *expected]
 
@@ -247,7 +247,7 @@ def test_a_growing_store(tmp_path: Path, expected: list[float]) -> None:
                 time.sleep(0.1)
                 array[t] = values[t]
 
-    status, out, err = follow(path, "--timeout", "4", while_running=write)
+    status, out, err = follow(path, "--timeout", "2", while_running=write)
     assert status == 0, err
     assert scores(out) == [None, *expected]
 
