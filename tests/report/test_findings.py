@@ -66,6 +66,14 @@ def test_a_small_difference_from_chance_is_close_to_chance() -> None:
     assert sentences(**both)["Strongest finding"].startswith("FPR95 is close to chance")
 
 
+def test_a_score_close_to_chance_is_no_finding_beside_one_that_is_not() -> None:
+    """Some errors are not uncertain at all: FPR95 is high, although AUROC is good."""
+    both = failure(0.81)
+    both["results"]["failure"]["fpr95"] = 0.998
+    text = sentences(**both)["Strongest finding"]
+    assert text.startswith("On these items, the uncertainty finds wrong pixels: AUROC is 0.810")
+
+
 def test_the_number_of_candidates_widens_intervals() -> None:
     """Of one score, the interval excludes chance; of the best of two, it does not."""
     one = failure(0.6, auroc=(0.505, 0.695))

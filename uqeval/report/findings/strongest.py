@@ -30,11 +30,13 @@ def strongest(report: Report) -> tuple[tuple[str, str] | None, Metric | None]:
     if worse:
         worst = min(worse, key=lambda s: _skill(s)[2] or 0)
         return (_certain_text(worst, "worse"), worst.metric.family), worst.metric
-    close = [s for s in scores if abs(_skill(s)[1]) <= _CLOSE]
-    if close:
-        first = next((s for s in close if _covers_chance(s)), close[0])
-        return (_close_text(first), first.metric.family), first.metric
-    first = max(scores, key=lambda s: abs(_skill(s)[1]))
+    first = max(scores, key=lambda s: (s.interval is None, abs(_skill(s)[1])))
+    if first.interval is not None or abs(_skill(first)[1]) <= _CLOSE:
+        close = [s for s in scores if abs(_skill(s)[1]) <= _CLOSE]
+        if close:
+            first = next((s for s in close if _covers_chance(s)), close[0])
+            return (_close_text(first), first.metric.family), first.metric
+        first = max(scores, key=lambda s: abs(_skill(s)[1]))
     unproven = first.metric if first.interval is not None or _skill(first)[1] < 0 else None
     return (_unproven_text(first), first.metric.family), unproven
 
