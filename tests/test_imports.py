@@ -33,6 +33,7 @@ HOMES = {
     "tensorboard": {"usecases.trackers"},
     "mlflow": {"usecases.trackers"},
     "wandb": {"usecases.trackers"},
+    "fiftyone": {"usecases.trackers"},
     "typer": {"cli"},
     "matplotlib": {"report"},
     "jinja2": {"report"},

@@ -105,6 +105,7 @@ OF_COMMAND = {
         "single_file": "--gallery",
         "item": "--figures", "maps": "--item", "by": "--item", "frames": "--item of a video",
         "box": "--item", "tensorboard": ANY, "mlflow": ANY, "wandb": ANY,
+        "fiftyone": ANY,
         "step": "--tensorboard, --mlflow or --wandb",
     },
     "verify": {"items": "no --all", "all_": ANY, "seed": "no --all"},

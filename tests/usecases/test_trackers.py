@@ -8,26 +8,33 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import os
 import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import run_uqeval, run_well
 from PIL import Image
 from small_report import report as small_report
 
+import uqeval
 from uqeval.errors import OutputError, UsageError
+from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
+from uqeval.usecases.gallery import open_gallery
+from uqeval.usecases.gallery.opening import Pictures
 from uqeval.usecases.trackers import Entry, Picture, Tracker, open_trackers
+from uqeval.usecases.trackers.fiftyone import FiftyOneDataset, images_by_item
 from uqeval.usecases.trackers.mlflow import _named
 
 _FILE = io.BytesIO()
 Image.new("L", (3, 2)).save(_FILE, "PNG")
 PNG = _FILE.getvalue()
-LIBRARIES = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
+LIBRARIES = ("tensorboard", "mlflow", "wandb")
 
 
 def report() -> Report:
@@ -66,6 +73,12 @@ def test_a_library_that_is_missing(
     monkeypatch.setitem(sys.modules, flag, None)
     with pytest.raises(UsageError, match=rf"--{flag} needs {flag}.*pip install {flag}"):
         open_trackers(**{flag: str(tmp_path / "x")})
+
+
+def test_fiftyone_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fiftyone", None)
+    with pytest.raises(UsageError, match=r"--fiftyone needs fiftyone.*pip install fiftyone"):
+        FiftyOneDataset("x")
 
 
 def test_names_that_mlflow_takes() -> None:
@@ -180,6 +193,66 @@ def _records(data: bytes) -> Iterator[bytes]:
         if kind in (1, 4):
             yield record
             record = b""
+
+
+ITEMS = ("a", "b")
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path) -> tuple[Report, Pictures, Path]:
+    """A report of two images, its opened predictions, and a folder of the images."""
+    rng = np.random.default_rng(0)
+    probs = np.moveaxis(rng.dirichlet(np.ones(3), (2, 1, 8, 12)), -1, 2).astype("f4")
+    labels = rng.integers(0, 3, (2, 8, 12)).astype("u1")
+    labels[0, 0] = 255
+    np.savez(tmp_path / "p.npz", probs=probs, labels=labels, names=ITEMS)
+    (tmp_path / "images").mkdir()
+    for name in ITEMS:
+        Image.fromarray(np.zeros((8, 12, 3), "u1")).save(tmp_path / "images" / f"{name}.png")
+    found = uqeval.evaluate(str(tmp_path / "p.npz"), metrics=("failure",))
+    pictures = open_gallery(found, str(tmp_path / "p.npz"), None, None, InputOptions())
+    return found, pictures, tmp_path / "images"
+
+
+def test_every_item_needs_an_image(evaluated: tuple[Report, Pictures, Path]) -> None:
+    found, _, images = evaluated
+    assert list(images_by_item(found, str(images))) == list(ITEMS)
+    (images / "b.png").unlink()
+    with pytest.raises(UsageError, match="1 of 2 items have no image: b"):
+        images_by_item(found, str(images))
+    with pytest.raises(UsageError, match="give --images DIR"):
+        images_by_item(found, None)
+
+
+@pytest.mark.filterwarnings("default")
+def test_fiftyone(evaluated: tuple[Report, Pictures, Path]) -> None:
+    """With a database: FiftyOne needs MongoDB, which `FIFTYONE_DATABASE_URI` may name."""
+    fiftyone = pytest.importorskip("fiftyone")
+    try:
+        fiftyone.list_datasets()
+    except Exception as error:
+        pytest.skip(f"FiftyOne has no database: {error}")
+    found, pictures, images = evaluated
+    name = f"uqeval-test-{os.getpid()}"
+    said = FiftyOneDataset(name).add(found, pictures, images_by_item(found, str(images)))
+    try:
+        assert said == f"wrote 2 items to FiftyOne: fiftyone app launch {name}"
+        dataset = fiftyone.load_dataset(name)
+        assert dataset.values("item") == list(ITEMS)
+        for sample, item in zip(dataset, found.items, strict=True):
+            assert sample.failure_auroc == item["failure"]["auroc"]
+            assert sample.errors.mask.sum() == item["failure"]["errors"]
+            assert sample.entropy.map.shape == (8, 12) and sample.entropy.range[0] == 0
+        assert (dataset.first().ground_truth.mask[0] == 0).all()
+        assert dataset.first().prediction.mask.min() >= 1
+        assert dataset.default_mask_targets == {1: "0", 2: "1", 3: "2"}
+        with pytest.raises(UsageError, match=f"this dataset exists.*delete {name}"):
+            FiftyOneDataset(name)
+    finally:
+        fiftyone.delete_dataset(name)
+    with pytest.raises(KeyError):  # nothing is left where an item cannot be written
+        FiftyOneDataset(name).add(found, pictures, {})
+    assert not fiftyone.dataset_exists(name)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def report(
     Example: uqeval report report.json --figures figures/ --figure-format pdf
     """
     from uqeval.cli.finish import check_outputs
-    from uqeval.cli.report_pictures import gallery, item_figures
+    from uqeval.cli.report_pictures import dataset_of, gallery, item_figures
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.records.folder import load_reports
 
@@ -57,7 +57,7 @@ def report(
     refuse_overlap(
         [settings.tensorboard], read_paths, "give --tensorboard another folder", may_contain=True
     )
-    trackers = _trackers(settings)
+    trackers, write_dataset = _trackers(settings), dataset_of(reports, settings)
     if settings.gallery and target != "-":
         refuse_overlap([Path(target).with_suffix(".pictures")], read_paths, "give -o another name")
     judgement = _judgement(settings.verdicts, loaded) if settings.verdicts else None
@@ -83,6 +83,8 @@ def report(
         classes=classes,
     )
     logged = _log(reports, html, settings, trackers)
+    if write_dataset is not None:
+        logged.append(write_dataset())
     figure_paths = _figures(reports, settings, exhibits)
     _page(html, target, files)
     if files and files.files:

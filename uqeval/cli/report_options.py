@@ -77,6 +77,9 @@ class ReportOptions(Settings):
     wandb: str | None = shared_option(
         None, "Also log them to this project of Weights & Biases; WANDB_MODE=offline keeps them "
         "on this machine.", metavar="NAME", panel=_TRACKERS)
+    fiftyone: str | None = shared_option(
+        None, "Also write all items, with scores and maps, to this new dataset of FiftyOne; needs "
+        "--images and --predictions.", metavar="NAME", panel=_TRACKERS)
     step: int | None = shared_option(
         None, "Log them at this step, such as the epoch.", metavar="N", least=0, panel=_TRACKERS,
         shown="0")

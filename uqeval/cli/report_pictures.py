@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.cli.streams import warn
@@ -33,10 +33,10 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Gallery |
             settings.predictions, settings.video, settings.model, settings.labels, settings.images,
             settings.names,
         )  # fmt: skip
-        if any(of_pictures) and not settings.item:
+        if any(of_pictures) and not settings.item and settings.fiftyone is None:
             raise UsageError(
                 "--predictions, --video, --model, --labels, --images and --names are for "
-                "--gallery N and --item NAME."
+                "--gallery N, --item NAME and --fiftyone NAME."
             )
         if settings.single_file:
             raise UsageError("--single-file is for the pictures of --gallery N; give that too.")
@@ -54,6 +54,24 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Gallery |
         for n, (name, report) in enumerate(reports.items())
     }
     return SideBySide(reports, galleries)
+
+
+def dataset_of(reports: Mapping[str, Report], settings: ReportOptions) -> Callable[[], str] | None:
+    """Return a function that writes the dataset of `--fiftyone`, once all is checked.
+
+    Raises `UsageError` for options that do not fit.
+    """
+    if settings.fiftyone is None:
+        return None
+    from uqeval.usecases.trackers.fiftyone import FiftyOneDataset, images_by_item
+
+    if len(reports) > 1 or settings.video is not None:
+        raise UsageError("--fiftyone takes one report of images; leave out the others.")
+    (report,) = reports.values()
+    images = images_by_item(report, settings.images)
+    pictures = _open(report, settings, list(settings.predictions), "--fiftyone")
+    dataset = FiftyOneDataset(settings.fiftyone)
+    return lambda: dataset.add(report, pictures, images)
 
 
 def item_figures(

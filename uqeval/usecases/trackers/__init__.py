@@ -1,4 +1,4 @@
-"""Write reports to experiment trackers: TensorBoard, MLflow, Weights & Biases."""
+"""Write reports to experiment trackers: TensorBoard, MLflow, Weights & Biases; items to FiftyOne."""
 
 from uqeval.usecases.trackers.entry import Entry, Picture, Tracker, entries_of
 from uqeval.usecases.trackers.opening import open_trackers
