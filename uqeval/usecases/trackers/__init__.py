@@ -1,4 +1,4 @@
-"""Write reports to experiment trackers: TensorBoard, MLflow, Weights & Biases; items to FiftyOne."""
+"""Write reports to TensorBoard, MLflow and Weights & Biases, and items to FiftyOne."""
 
 from uqeval.usecases.trackers.entry import Entry, Picture, Tracker, entries_of
 from uqeval.usecases.trackers.opening import open_trackers
