@@ -81,7 +81,7 @@ def test_dimension_names_of_another_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "data"),
-    [("probs", probs(H)), ("labels", ids(N, 1, H, W)), ("mean", probs(N, H))],
+    [("probs", probs(H)), ("labels", ids(N, 2, 1, H, W)), ("mean", probs(N, H))],
 )
 def test_wrong_rank(tmp_path: Path, kind: str, data: np.ndarray) -> None:
     store_refused(group(tmp_path / "s", {kind: data}), kind, str(data.shape), "[item, ", "y, x]")
