@@ -87,6 +87,27 @@ def test_names_stay_text() -> None:
         assert "\u202e" not in html and "\\u202e" in html
 
 
+def test_names_in_data_stay_text() -> None:
+    """Of items beyond those in HTML, of slices, classes and meanings of colours."""
+
+    class Odd:
+        legend = note = ""
+
+        def pictures(self, item: int) -> list[Picture]:
+            return [Picture(EVIL, b"", EVIL, EVIL, ((EVIL, EVIL),))]
+
+    names = [f"{EVIL}{i}" for i in range(MOST_ITEMS + 5)]
+    items = [{"name": name, "pavpu": {"surplus": 0.5}} for name in names]
+    one = report(items=items, slices={EVIL: {"names": names[-2:], "items": 2, "results": {}}})
+    one.results["segmentation"]["per_class"] = [{"class": 0, "name": EVIL}]
+    classes = [[(0, 4, 1)]] * len(items)
+    html = to_html({EVIL: one}, Odd(), 1, classes=classes)  # type: ignore[arg-type]
+    assert html.count("<script") == 3 and "alert(1)</script>" not in html
+    assert "\u202e" not in html
+    data = _data(html, "item-data")
+    assert len(data["rows"]) == 5 and data["classes"][0][1].startswith("<script>")
+
+
 def test_undefined_shows_a_dash_and_its_reason() -> None:
     html = to_html({"r": report()})
     assert re.search(r"–<sup[^>]*>1</sup>", html)
