@@ -51,9 +51,9 @@ def test_a_folder_for_each_annotator(folder: Path) -> None:
     assert own.stdout == store.stdout
     (folder / "uqeval.yaml").write_text(
         "stores:\n  s: {predictions: p.npz, labels: raters, annotator_folders: true}\n"
-        "evaluate:\n  s: {annotators: {uncertainty: confidence}, calibration: {}}\noutput: out\n"
+        "evaluate:\n  s: {annotators: {uncertainty: confidence}}\noutput: out\n"
     )
-    run_well("run", cwd=folder)
+    run_well("run", "-q", cwd=folder)
     assert (folder / "out" / "s.json").exists()
     refused(
         run_uqeval("annotators", "p.npz", "y.npz", "--annotator-folders", cwd=folder),
