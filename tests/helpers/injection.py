@@ -99,6 +99,7 @@ def _cases() -> Iterator[Case]:
     yield _evaluating("sparsification", "in/complete.zarr", "--memory", "1MB")
     yield _evaluating("divergence", "in/preds.zarr", "in/complete.zarr")
     yield _evaluating("ood", "in/complete.zarr", "--ood-mask", "1")
+    yield _evaluating("annotators", "in/complete.zarr")
     yield _evaluating("regression", "in/numbers.npz")
     yield _evaluating("nmerci", "in/numbers.npz")
     yield _evaluating("conformal", "in/preds.zarr", "in/labels", "--fit-on", "in/fit.txt",
