@@ -14,8 +14,11 @@ import pytest
 import scenes
 
 import uqeval
+from uqeval.engine.options import RunOptions
 from uqeval.errors import UsageError
+from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics.recalibration_fit import pooled
+from uqeval.usecases.evaluate import run as run_evaluation
 
 ONLY = {"temperature": False, "adaptive": False}
 
@@ -143,6 +146,13 @@ def test_the_same_bits_for_chunks_workers_and_merged_parts(tmp_path: Path) -> No
         array[...] = values
     cut = uqeval.evaluate(tmp_path / "p.zarr", None, chosen, workers=2)
     assert cut.results == whole.results
+    (tmp_path / "fit.txt").write_text("0\n2\n")
+    chosen["calibration"]["fit_on"] = str(tmp_path / "fit.txt")
+    inputs = open_inputs(str(tmp_path / "p.zarr"), None, InputOptions())
+    again = RunOptions(states=str(tmp_path / "s.zip"), resume=True)
+    first, resumed = (run_evaluation(inputs, chosen, again) for _ in range(2))
+    assert resumed.results == first.results
+    assert resumed.timing["items_reused"] == 4
 
 
 def test_slices_regions_and_intervals() -> None:

@@ -91,7 +91,9 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
     absent: list[int] = []
     for _ in range(_PASSES):
         weights, biases = point.tolist()
-        tally = LogitSlopes(classes, tuple(weights), tuple(biases), clip, tuple(absent))
+        tally = LogitSlopes(
+            classes, tuple(weights), tuple(biases), clip, tuple(absent), items is not None
+        )
         state = folded(tally, (yield (tally,))[tally], items)
         pixels = int(state["labels"].sum())
         if not pixels:

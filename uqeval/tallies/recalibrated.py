@@ -62,7 +62,7 @@ class LogitSlopes(Tally):
 
     `nll` [1]; `slopes` [2, class], its derivatives by w and b; `curvature` [3, class, class], the
     second derivatives (w and w, w and b, b and b), of some pixels of large items, scaled to all;
-    `labels` [class]: pixels of each label.
+    `labels` [class]: pixels of each label. `of_items`: the fit is on some items.
     """
 
     id: ClassVar[str] = "logit_slopes"
@@ -71,11 +71,12 @@ class LogitSlopes(Tally):
     biases: tuple[float, ...]
     clip: float
     fixed: tuple[int, ...] = ()
+    of_items: bool = False
 
     @property
     def saved(self) -> bool:
-        """Return False: only the fit reads it, and there is one for each step."""
-        return False
+        """Return whether a resumed fit needs the states of items; else it needs the total alone."""
+        return self.of_items
 
     @property
     def inputs(self) -> tuple[str, ...]:
