@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import uqeval
 from uqeval.inputs import InputOptions
 from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.gallery.classes import _PATCHES
-from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours
+from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, images_of, photo
 from uqeval.usecases.gallery.video import warped
 
 
@@ -181,6 +183,8 @@ def test_named_maps_are_those_of_the_definitions() -> None:
         ("entropie", "expected one of image, label"),
         ("label:log", "expected one of image, label"),
         ("entropy:p101", "expected one of image, label"),
+        ("entropy:p1.2.3", "expected one of image, label"),
+        ("entropy:p.", "expected one of image, label"),
         ("patches", "the report has none"),
         ("image", "--images DIR"),
         ("mutual_information", "one sample an item"),
@@ -191,3 +195,47 @@ def test_unknown_maps(name: str, message: str) -> None:
     report = uqeval.evaluate(probs, truth, "calibration")
     with pytest.raises(uqeval.UqevalError, match=message):
         open_gallery(report, probs, truth, None, InputOptions(), maps=[name]).pictures(0)
+
+
+def test_images_belong_to_one_item(tmp_path: Path) -> None:
+    for name in ("a/x.png", "b/x.png", "b/y.jpg", "c.1.png", "z.png", "d/z.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (3, 2)).save(tmp_path / name)
+    names = ["a/x", "b/x", "city/y", "c.1", "z", "none"]
+    found = images_of(tmp_path, names)
+    files = {name: str(path.relative_to(tmp_path)) for name, path in found.items()}
+    assert files == {
+        "a/x": "a/x.png", "b/x": "b/x.png", "city/y": "b/y.jpg", "c.1": "c.1.png", "z": "z.png",
+    }  # fmt: skip
+    with pytest.raises(uqeval.UqevalError, match=r"a/x.png, b/x.png may each be the image .* 'x'"):
+        images_of(tmp_path, ["x"])
+    with pytest.raises(uqeval.UqevalError, match=r"'b/y.jpg' .* of the items 'm/y' and 'n/y'"):
+        images_of(tmp_path, ["m/y", "n/y"])
+    with pytest.raises(uqeval.UqevalError, match="none of its 6 images"):
+        images_of(tmp_path, ["../a/q"])
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A PNG whose header alone is right."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(99))), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (png_of(20_000, 20_000), "is too large to be shown"),
+        (png_of(30, 30), "image file is truncated"),
+        (b"not an image", "is no image of PNG, JPEG"),
+        (b"BM" + b"\xff" * 100, "cannot be read as an image"),
+    ],
+)
+def test_images_that_cannot_be_read(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "x.png").write_bytes(data)
+    with pytest.raises(uqeval.UqevalError, match=message):
+        photo({"x": tmp_path / "x.png"}, "x")

@@ -20,7 +20,7 @@ from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 
-_FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
 #: Pillow's modes of 8 bits or less a channel.
 _MODES = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
 
@@ -85,7 +85,7 @@ class ImageFolder:
         from PIL import Image
 
         try:
-            with open_file(self._files[i]) as file, Image.open(file, formats=_FORMATS) as image:
+            with open_file(self._files[i]) as file, Image.open(file, formats=FORMATS) as image:
                 yield image
         except StoreError:
             raise

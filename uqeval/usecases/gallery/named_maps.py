@@ -19,7 +19,9 @@ _PIXELS = ("image", "label", "prediction", "errors")
 _PATCHES = ("patches", "accurate", "uncertain")
 #: Least uncertainty in a logarithm: float32 entropies below it are rounding.
 _LEAST = 1e-6
-_FORM = re.compile(r"(?P<base>[A-Za-z_0-9]+)(:(?P<log>log)|:(?P<class_>class-)?p(?P<p>[\d.]+))?")
+_FORM = re.compile(
+    r"(?P<base>[A-Za-z_0-9]+)(:(?P<log>log)|:(?P<class_>class-)?p(?P<p>\d+(\.\d+)?))?", re.ASCII
+)
 
 
 @dataclass(frozen=True)

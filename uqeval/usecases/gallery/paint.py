@@ -6,12 +6,14 @@ import colorsys
 import io
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
-from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.report.page.gallery import Meanings, Picture
+from uqeval.stores.names import files_below
+from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +33,6 @@ _FEW = (
 VOID, HIDDEN = (30, 30, 34), (150, 156, 163)
 RIGHT, WRONG = (205, 210, 216), (200, 30, 40)
 _WIDEST = 480
-_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 
 def colours(classes: int) -> list[tuple[int, int, int]]:
@@ -96,31 +97,41 @@ def painted(title: str, pixels: NDArray[Any], alt: str, meanings: Meanings = ())
 
 
 def photo(images: dict[str, Path], name: str) -> list[Picture]:
-    """Return the item's own image, if a file has its name."""
-    from PIL import Image
+    """Return the item's own image, if a file has its name. Raises `StoreError` for a bad file."""
+    from PIL import Image, UnidentifiedImageError
 
-    path = photo_of(images, name)
-    if path is None:
+    if name not in images:
         return []
+    path = images[name]
     try:
-        with open_file(path) as file, Image.open(file) as stored:
+        with open_file(path) as file, Image.open(file, formats=FORMATS) as stored:
+            shape = stored.size
+            stored.draft("RGB", (_WIDEST, 4 * _WIDEST))  # a JPEG is decoded at a smaller size
             image = stored.convert("RGB")
-            shape = image.size
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{cut(path)}: cannot be read as an image: {cut(error)}.") from None
+    except UnidentifiedImageError:
+        raise StoreError(
+            f"{cut(path)}: is no image of {', '.join(FORMATS)}, or damaged. Copy it again, or save "
+            "it as PNG."
+        ) from None
+    except Image.DecompressionBombError as error:
+        raise StoreError(
+            f"{cut(path)}: is too large to be shown ({cut(error)}). Save a smaller one."
+        ) from None
+    except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(
+            f"{cut(path)}: cannot be read as an image: {cut(reason)}. Copy it again."
+        ) from None
     image.thumbnail((_WIDEST, 4 * _WIDEST))
     return [Picture("image", _png(image), f"The image {name}.", shape=shape)]
 
 
-def photo_of(images: dict[str, Path], name: str) -> Path | None:
-    """Return the file of an item's image among the files of a folder, by stem."""
-    return images.get(name) or images.get(Path(name).stem)
-
-
 def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path]:
-    """Return the images of a folder by stem.
+    """Return the images below a folder by the names of their items.
 
-    Raises `UsageError` if it is no folder, or has an image of none of the items.
+    The image of `aachen/x` is `aachen/x.png`, else the only file called `x.png`. Raises
+    `UsageError` if it is no folder, has an image of none of the items, several of one item, or one
+    of several items; `StoreError` if it cannot be listed.
     """
     if folder is None:
         return {}
@@ -129,14 +140,35 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
             f"images {cut(folder)}: is no folder of images; expected one with files named as the "
             "items. Correct the path, or leave it out."
         )
-    files = {p.stem: p for p in sorted(Path(folder).iterdir()) if p.suffix.lower() in _IMAGES}
-    if not any(photo_of(files, name) for name in names):
+    files = files_below(folder, IMAGES)
+    by_path: dict[str, list[str]] = {}
+    by_stem: dict[str, list[str]] = {}
+    for file in files:
+        path = PurePath(file)
+        by_path.setdefault(str(path.with_suffix("")), []).append(file)
+        by_stem.setdefault(path.stem, []).append(file)
+    items_of: dict[str, str] = {}
+    for name in names:
+        own = PurePath(name)
+        found = by_path.get(name) or by_stem.get(own.name) or by_stem.get(own.stem) or []
+        if len(found) > 1:
+            raise UsageError(
+                f"images {cut(folder)}: {listed(found)} may each be the image of the item "
+                f"{quoted(name)}. Take the others away."
+            )
+        for file in found:
+            if (other := items_of.setdefault(file, name)) != name:
+                raise UsageError(
+                    f"images {cut(folder)}: {quoted(file)} may be the image of the items "
+                    f"{quoted(other)} and {quoted(name)}. Name the files as the items."
+                )
+    if not items_of:
         raise UsageError(
             f"images {cut(folder)}: none of its {len(files)} images is named as an item; the first "
             f"item is {quoted(names[0] if names else '-')}. Name the files as the items, or leave "
             "it out."
         )
-    return files
+    return {name: Path(folder) / file for file, name in items_of.items()}
 
 
 def _png(image: Any) -> bytes:

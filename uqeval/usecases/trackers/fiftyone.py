@@ -79,13 +79,12 @@ class FiftyOneDataset:
 
 def images_by_item(report: Report, folder: str | None) -> dict[str, Path]:
     """Return the image of each item. Raises `UsageError` if one has none."""
-    from uqeval.usecases.gallery.paint import images_of, photo_of
+    from uqeval.usecases.gallery.paint import images_of
 
     if folder is None:
         raise UsageError("--fiftyone shows images; give --images DIR, with files named as items.")
     names = [str(item["name"]) for item in report.items]
-    files = images_of(folder, names)
-    by_item = {name: path for name in names if (path := photo_of(files, name)) is not None}
+    by_item = images_of(folder, names)
     if lost := [name for name in names if name not in by_item]:
         raise UsageError(
             f"--images {cut(folder)}: {len(lost)} of {len(names)} items have no image: "
