@@ -30,6 +30,7 @@ from uqeval.usecases.gallery.opening import Pictures
 from uqeval.usecases.trackers import Entry, Picture, Tracker, open_trackers
 from uqeval.usecases.trackers.fiftyone import FiftyOneDataset, images_by_item
 from uqeval.usecases.trackers.mlflow import _named
+from uqeval.usecases.trackers.tensorboard import run_name
 
 _FILE = io.BytesIO()
 Image.new("L", (3, 2)).save(_FILE, "PNG")
@@ -106,6 +107,14 @@ def test_tensorboard(tmp_path: Path) -> None:
     (text, _) = run.Tensors("settings")
     assert b"| uqeval |" in text.tensor_proto.string_val[0]
     assert (tmp_path / "runs/model/page.html").read_text() == "<p>page</p>"
+
+
+def test_runs_of_tensorboard_lie_apart_in_its_folder() -> None:
+    names = ("a/report", "b/report", "report", "/tmp/report", "../report", "..", ".", "/")
+    found = [run_name(name) for name in names]
+    assert found == [
+        "a/report", "b/report", "report", "tmp/report", "_/report", "_", "report", "report",
+    ]  # fmt: skip
 
 
 def test_a_folder_that_tensorboard_cannot_have(tmp_path: Path) -> None:

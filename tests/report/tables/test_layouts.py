@@ -75,3 +75,11 @@ def test_models() -> None:
     assert lines[5] == r"deep\_lab & \textbf{0.6860} & 0.2640 & \textbf{0.7660} \\"
     with pytest.raises(UsageError, match="no score of a class is compared"):
         pivot(found, "classes")
+
+
+def test_a_class_called_whole_set_is_a_class() -> None:
+    name = "pavpu.per_class.whole set.pavpu"
+    table = pivot(comparison((name, (0.1, 0.2)), ("pavpu.pavpu", (0.3, 0.4))), "classes").table
+    assert [(row.name, [cell.text for cell in row.cells]) for row in table.rows] == [
+        ("whole set", ["0.1000", "0.2000"]), ("whole set", ["0.3000", "0.4000"]),
+    ]  # fmt: skip

@@ -61,11 +61,11 @@ def _by_model(comparison: Comparison) -> Pivot:
 
 def _by_class(comparison: Comparison) -> Pivot:
     """Return one row a class, one column a model and score; the last row is of the whole set."""
-    by_score: dict[str, dict[str, ScoreRow]] = {}
-    classes: dict[str, None] = {}
+    by_score: dict[str, dict[str | None, ScoreRow]] = {}  # None: of the whole set
+    classes: dict[str | None, None] = {}
     for row in comparison.rows:
         of_class = row.address.fields[0] == "per_class"
-        name = row.address.fields[1] if of_class else _WHOLE
+        name = row.address.fields[1] if of_class else None
         by_score.setdefault(_score_of(row), {})[name] = row
         if of_class:
             classes[name] = None
@@ -75,10 +75,10 @@ def _by_class(comparison: Comparison) -> Pivot:
             "--layout classes: no score of a class is compared. Add --per-class, or name one with "
             "--metric, such as pavpu.per_class.CLASS.pavpu."
         )
-    names = [*classes, *([_WHOLE] if any(_WHOLE in rows for rows in scores.values()) else [])]
+    names = [*classes, *([None] if any(None in rows for rows in scores.values()) else [])]
     columns = [(m, head) for m in range(len(comparison.models)) for head in scores]
     rows = [
-        Row(name, [
+        Row(_WHOLE if name is None else name, [
             score_cell(scores[head][name].cells[m]) if name in scores[head] else Cell("–")
             for m, head in columns
         ])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from uqeval.disk.outputs import refuse_url, write
@@ -35,7 +35,7 @@ class TensorBoard:
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        run = self._folder / Path(entry.name).name
+        run = self._folder / run_name(entry.name)
         try:
             run.mkdir(parents=True, exist_ok=True)
             writer = EventFileWriter(str(run))
@@ -47,6 +47,14 @@ class TensorBoard:
             raise OutputError(f"{cut(run)}: cannot be written: {error.strerror}.") from error
         write(run / "page.html", entry.html)
         return f"logged {entry.name} to TensorBoard: tensorboard --logdir {cut(self._folder)}"
+
+
+def run_name(name: str) -> str:
+    """Return the folder of a run: names of reports, which may be paths, without what leads out of
+    the folder of runs."""
+    parts = PurePath(name).parts
+    steps = ["_" if part == ".." else part for part in parts if part != "/"]
+    return str(PurePath(*steps)) if steps else "report"
 
 
 def _values(entry: Entry) -> Iterator[Any]:
