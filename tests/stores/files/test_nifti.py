@@ -54,7 +54,7 @@ def test_no_scale_however_it_is_said(tmp_path: Path, scale: tuple[float, float])
         ({"magic": b"ni1\0"}, "is not a NIfTI-1 file"),
         ({"code": 16, "bits": 32}, r"holds float32; labels are integers.*s\.sitkUInt8"),
         ({"code": 4242}, "holds NIfTI type 4242"),
-        ({"bits": 16}, "labels are integers"),
+        ({"bits": 16}, "gives 16 bits to values of"),
         ({"scale": (2.0, 0.0)}, "scaled values .slope 2, intercept 0."),
         ({"scale": (1.0, 5.0)}, "scaled values .slope 1, intercept 5."),
         ({"sizes": (4, 3, 2, 2)}, "has the sizes .* of 4 axes"),

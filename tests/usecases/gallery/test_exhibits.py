@@ -84,4 +84,7 @@ def test_film_strips(tmp_path: Path) -> None:
 
 def test_names_of_files() -> None:
     assert file_name("city/a b_01.x") == "item-city-a-b_01.x"
+    assert file_name("../日本/é\x1b") == "item-..-日本-é-"
+    long = [file_name("𝒳" * 300 + end) for end in ("a", "b")]
+    assert long[0] != long[1] and all(len(f"{name}.svg".encode()) < 256 for name in long)
     assert Picture("t", painted("t", np.zeros((5, 7, 3), "u1"), "").png, "").size == (7, 5)

@@ -130,7 +130,12 @@ def _read_header(file: Any, where: str) -> _Header:
             "an image (x, y)."
         )
     dtype = np.dtype(order + _DTYPES.get(code, "V1"))
-    if dtype.kind not in "iu" or bits != 8 * dtype.itemsize:
+    if code in _DTYPES and bits != 8 * dtype.itemsize:
+        raise StoreError(
+            f"{where}: its header gives {bits} bits to values of {dtype.name}, which have "
+            f"{8 * dtype.itemsize}. Copy or save it again."
+        )
+    if dtype.kind not in "iu":
         raise StoreError(
             f"{where}: holds {dtype.name if code in _DTYPES else f'NIfTI type {code}'}; labels are "
             f"integers. {_as_integers(where)}"

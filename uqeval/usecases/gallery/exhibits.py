@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Pictures that all models share; they are shown once.
 _SHARED = ("image", "label", "target")
+#: Most characters of an item's name, of up to 4 bytes, in the name of a file.
+_LONGEST = 60
 
 
 def item_figure(
@@ -98,8 +101,15 @@ def place_of(report: Report, item: str) -> int:
 
 
 def file_name(item: str) -> str:
-    """Return the name of the file of an item's figure, without its ending."""
-    return f"item-{re.sub(r'[^A-Za-z0-9._-]+', '-', item)}"
+    """Return the name of the file of an item's figure, without its ending.
+
+    A long name ends with a hash: file systems take at most 255 bytes.
+    """
+    name = re.sub(r"[^\w.-]+", "-", item)
+    if len(name) > _LONGEST:
+        digest = hashlib.sha256(item.encode(errors="surrogatepass")).hexdigest()
+        name = f"{name[: _LONGEST - 9]}-{digest[:8]}"
+    return f"item-{name}"
 
 
 def _score(report: Report, place: int, field: str) -> float | None:
