@@ -181,7 +181,7 @@ def test_other_settings_are_named(folder: Path) -> None:
         (("mc.json", "--replicates", "ens.json"), ("no standard deviation",)),
         (("mc.json", "--replicates"), ("--replicates",)),
         (("mc.json", "ens.json", "--format", "html"), ("html",)),
-        (("mc.json", "ens.json", "-o", "x.html", "--layout", "models"), ("a page has its own",)),
+        (("mc.json", "ens.json", "-o", "x.html", "--layout", "models"), ("not to a page",)),
         (
             ("mc.json", "--replicates", "seeds/1.json", "seeds/2.json", "-o", "x.html"),
             ("a page has one report of each model", "has 2"),

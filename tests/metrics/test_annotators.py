@@ -147,7 +147,7 @@ def test_other_metrics_take_the_majority() -> None:
     report = uqeval.evaluate(probs, labels, ["segmentation"])
     assert report.results["segmentation"]["pixel_accuracy"] == 1.0
     assert report.results["segmentation"]["pixels"] == 2
-    assert any("the labels are of 4 annotators" in text for text in report.warnings)
+    assert any("the labels are from 4 annotators" in text for text in report.warnings)
     one = uqeval.evaluate(probs, labels[:, 0], "all")
     assert "annotators" not in one.results and "annotators" not in " ".join(one.warnings)
 
@@ -233,7 +233,7 @@ def test_regions_and_slices_come_from_states(tmp_path: Path) -> None:
         (np.zeros((2, 4, 5), "u1"), {}, UsageError, "holds one label a pixel"),
         (np.zeros((2, 3, 5, 4), "u1"), {}, StoreError, "labels are 5×4"),
         (np.full((2, 3, 4, 5), 7, "u1"), {}, DataError, "annotator 0: 20 of 20 pixels have labels"),
-        (np.full((2, 3, 4, 5), VOID, "u1"), {}, DataError, "a label of every annotator"),
+        (np.full((2, 3, 4, 5), VOID, "u1"), {}, DataError, "is labelled by all annotators"),
         (np.zeros((3, 3, 4, 5), "u1"), {}, StoreError, "holds 3 labels"),
         (np.zeros((2, 3, 4, 5), "u1"), {"uncertainty": "labels"}, UsageError, "is no uncertainty"),
         (np.zeros((2, 3, 4, 5), "u1"), {"distance": "hausdorff"}, UsageError, "iou"),

@@ -52,7 +52,7 @@ class CompareOptions(Settings):
     every: bool = shared_option(
         False, "Compare all scores that have a better direction.", flags=("--all",), panel=_WHAT)
     per_class: bool = shared_option(
-        False, "Also compare the scores of each class, with --metric those of that score.",
+        False, "Also compare the scores of each class; with --metric, only the named scores.",
         panel=_WHAT)
     ci: float = same_option(
         CutOptions, "ci", 0.95, help="Level of the intervals.", panel=_HOW)
@@ -62,8 +62,8 @@ class CompareOptions(Settings):
     draws: int = same_option(CutOptions, "draws", panel=_HOW)
     seed: int = same_option(CutOptions, "seed", panel=_HOW)
     layout: str = shared_option(
-        "scores", "Rows of the table of scores: scores, models, or classes with columns for each "
-        "model. models and classes also take a single report.",
+        "scores", "Rows of the table of scores: one for each score, model or class. `models` and "
+        "`classes` also take a single report.",
         choices=("scores", "models", "classes"), panel=_OUT)
     output: str | None = shared_option(
         None, "Write the comparison as CSV, Markdown, LaTeX or a page (.csv, .md, .tex, .html), "
@@ -84,12 +84,12 @@ class CompareOptions(Settings):
             raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
         if self.layout != "scores" and "page" in self.forms:
             raise UsageError(
-                f"--layout {self.layout} is for tables; a page has its own. Leave --layout out, or "
+                f"--layout {self.layout} applies to tables, not to a page. Leave --layout out, or "
                 "give an output that ends in .csv, .md or .tex."
             )
         if self.layout != "scores" and "json" in self.forms:
             raise UsageError(
-                f"--layout {self.layout} is for tables; JSON has the same records in any layout. "
+                f"--layout {self.layout} applies to tables; JSON is the same in any layout. "
                 "Give another --format, or an output that ends in .csv, .md or .tex."
             )
 

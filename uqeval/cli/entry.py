@@ -45,8 +45,7 @@ COMMANDS = {
     "sparsification": "Sparsification: does the error fall when you remove the least certain "
     "pixels?",
     "conformal": "Conformal prediction: sets of classes, or intervals, that contain the truth.",
-    "annotators": "Several annotators: are the samples like their labels, and is disagreement "
-    "foreseen?",
+    "annotators": "Several annotators: do the predictions disagree where people disagree?",
     "sweep": "Show how many samples are enough: each metric over M, mean ± std over drawn subsets.",
     "divergence": "KL(PREDS ‖ REFERENCE): how far are the predictions from a reference "
     "distribution?",
@@ -56,7 +55,7 @@ COMMANDS = {
     "merge": "Join the saved states of several machines or shards into one report.",
     "gate": "Check reports against rules. Status 0: all hold; 1: a rule fails; 2: not judged.",
     "compare": "Compare models: scores, paired differences with intervals, and ranks.",
-    "report": "Write one self-contained HTML page: scores, figures, tables and the worst items.",
+    "report": "Write an HTML page: scores, figures, tables and the worst items.",
     "reduce": "Convert sample stacks to per-pixel maps once, for all later evaluations.",
     "inspect": "Check a store before you evaluate it: arrays, missing chunks, values, memory "
     "and time.",

@@ -31,7 +31,7 @@ def report(
         metavar="REPORT...", show_default=False,
         help="A report, or several to compare. A folder means all reports in it.")],
 ) -> None:  # fmt: skip
-    """Write one self-contained HTML page: scores, figures, tables and the worst items.
+    """Write an HTML page: scores, figures, tables and the worst items.
 
     Give several reports to compare them.
 

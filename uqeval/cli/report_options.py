@@ -32,16 +32,16 @@ class ReportOptions(Settings):
         0, "Show pictures of the N worst items, and of some good ones.", metavar="N", least=0,
         panel=_GALLERY, common=True)
     item: Sequence[str] = shared_option(
-        (), "Also write a figure of the maps of this item to --figures. Repeat for more. With "
-        "several reports, it has the maps of each.", metavar="NAME", list_by="repeat",
-        panel=_ITEMS)
+        (), "Also write a figure with the maps of this item to the folder of --figures. Repeat for "
+        "more. With several reports, the figure has the maps of all.", metavar="NAME",
+        list_by="repeat", panel=_ITEMS)
     maps: str | None = shared_option(
         None, "Maps to show, such as image,prediction,entropy,entropy:log,entropy:p95,"
         "entropy:class-p95,errors,accurate,uncertain, or image,error,sigma.", metavar="A,B,…",
         panel=_ITEMS, shown="all")
     by: Sequence[str] = shared_option(
         (), "Write this score of the item, such as pavpu.pavpu, beside its maps. Repeat for more. "
-        "Several reports are in the order of the first one, the best first.", metavar="FIELD",
+        "With several reports, the first --by sorts them, the best first.", metavar="FIELD",
         list_by="repeat", panel=_ITEMS)
     frames: int | None = shared_option(
         None, "Video: show N frames that end at the item, and the predictions of each model.",
@@ -66,23 +66,23 @@ class ReportOptions(Settings):
         None, "Folder of the input images, with files named as the items.", metavar="DIR",
         panel=_GALLERY)
     single_file: bool = shared_option(
-        False, "Keep all pictures inside the page, also many.", panel=_GALLERY,
+        False, "Embed all pictures in the page.", panel=_GALLERY,
         shown="above 3.5 MB they are files in a folder beside it")
     tensorboard: str | None = shared_option(
         None, "Also log scores, figures, settings and the page to TensorBoard, in this folder.",
         metavar="DIR", panel=_TRACKERS)
     mlflow: str | None = shared_option(
-        None, "Also log them to this experiment of MLflow, on the server of MLFLOW_TRACKING_URI.",
+        None, "Also log them to this MLflow experiment, on the server of MLFLOW_TRACKING_URI.",
         metavar="NAME", panel=_TRACKERS)
     wandb: str | None = shared_option(
-        None, "Also log them to this project of Weights & Biases; WANDB_MODE=offline keeps them "
+        None, "Also log them to this Weights & Biases project; WANDB_MODE=offline keeps them "
         "on this machine.", metavar="NAME", panel=_TRACKERS)
     fiftyone: str | None = shared_option(
         None, "Also write all items, with scores and maps, to this new dataset of FiftyOne; needs "
         "--images and --predictions.", metavar="NAME", panel=_TRACKERS)
     step: int | None = shared_option(
-        None, "Log them at this step, such as the epoch.", metavar="N", least=0, panel=_TRACKERS,
-        shown="0")
+        None, "Step of the logged scores, such as the epoch.", metavar="N", least=0,
+        panel=_TRACKERS, shown="0")
     quiet: bool = shared_option(
         False, "Print no messages.", flags=("-q", "--quiet"), panel="Output")
     names: str | None = same_option(InputOptions, "names")
@@ -101,10 +101,14 @@ class ReportOptions(Settings):
         }  # fmt: skip
         without = [option for option, value in of_items.items() if value]
         if without and not self.item:
-            raise UsageError(f"{', '.join(without)}: for the figure of an item; give --item NAME.")
+            raise UsageError(
+                f"{', '.join(without)}: has an effect only with --item NAME; give that too."
+            )
 
         if self.step is not None and not self.tracks:
-            raise UsageError("--step is of --tensorboard, --mlflow and --wandb; give one of them.")
+            raise UsageError(
+                "--step has an effect only with --tensorboard, --mlflow or --wandb; give one."
+            )
 
     @property
     def tracks(self) -> bool:

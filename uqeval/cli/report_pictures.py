@@ -149,7 +149,7 @@ def _open(
             "The paths that a report holds are not followed."
         )
     if model is not None and video is None:
-        raise UsageError("--model is one of a report of uqeval tc; give its --video VIDEO too.")
+        raise UsageError("--model chooses a model of a `uqeval tc` report; give --video VIDEO too.")
     if video is not None and maps:
         raise UsageError("--maps is for reports of single images; a video shows its frames.")
     from uqeval.usecases.gallery import open_gallery

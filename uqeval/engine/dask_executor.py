@@ -293,7 +293,7 @@ def _killed(source: MapSource, items: range) -> UqevalError:
     if len(items) > 1:
         shown = f"items {cut(names[items[0]])} to {cut(names[items[-1]])}"
     return ClusterError(
-        f"{source.where}: the workers that read {shown} died each time. Most often the "
-        "memory of the worker does not hold it: give a smaller --memory, or workers with more, and "
-        "look at their logs."
+        f"{source.where}: the workers that read {shown} died each time. Most often a "
+        "worker runs out of memory: give a smaller --memory, or start workers with more, and look "
+        "at their logs."
     )

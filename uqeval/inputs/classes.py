@@ -80,8 +80,8 @@ def open_classes(
     warnings += _shared_names(names, where) + _unlike(restricted, kind)
     if annotators:
         warnings.append(
-            f"the labels are of {annotators} annotators: metrics other than those of `annotators` "
-            "take the class of the majority of a pixel, on a tie the lowest id."
+            f"the labels are from {annotators} annotators. Only `annotators` compares with each of "
+            "them; other metrics use the most frequent class of each pixel, on a tie the lowest id."
         )
     mean_probs = [part.array for part in restricted[0].arrays.get("mean_probs", ())]
     warnings += warnings_of(stack.arrays if stack else mean_probs) if kind != "logits" else []

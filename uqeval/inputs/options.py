@@ -99,8 +99,8 @@ class InputOptions(Settings):
     label_map: str | None = shared_option(
         None, "Convert label ids to train ids.", metavar="cityscapes", panel=_IN, data="classes")
     annotator_folders: bool = shared_option(
-        False, "The folders inside LABELS are of several annotators: each has a label PNG of every "
-        "item.", panel=_IN, data="classes")
+        False, "LABELS is a folder with one folder for each annotator, which has a label PNG for "
+        "every item.", panel=_IN, data="classes")
     sum_tolerance: float | None = shared_option(
         None, "Allowed deviation of the sum of class probabilities from 1.", panel=_IN,
         least=0, below=1,

@@ -242,12 +242,13 @@ def _kappas(counts: NDArray[Any], votes: NDArray[Any]) -> NDArray[Any]:
     return over(observed - expected, np.where(votes.max(axis=1) < total, 1 - expected, 0.0))
 
 
-_ABOUT = """Several annotators: are the samples like their labels, and is disagreement foreseen?
+_ABOUT = """Several annotators: do the predictions disagree where people disagree?
 
-Computes the generalized energy distance of samples and annotators (GED), the correlation of the
-uncertainty with their disagreement (NCC), calibration against the shares of their votes, and their
-own agreement as a reference. LABELS: `labels` [item, annotator, y, x], or with --annotator-folders
-a folder with a folder of label PNGs for each annotator.
+Computes the generalized energy distance between samples and annotators (GED), the correlation of
+the uncertainty with the annotators' disagreement (NCC), calibration against the shares of their
+votes, and how well the annotators agree. LABELS is an array `labels` with the axes item,
+annotator, y and x. With --annotator-folders it is a folder with one folder of label PNGs for each
+annotator.
 
 Example: uqeval annotators preds.zarr labels.zarr --uncertainty expected_entropy
 """

@@ -10,7 +10,7 @@ _KOHL, _VALUES = "Kohl et al. 2018, §3", "Kahl et al. 2024"
 _GED_NEEDS = "needs samples, and an item with labels of two annotators or more"
 NO_SAMPLES = "a maps store has no samples: give the stack of samples"
 TWO = "no item has labels of two annotators or more"
-VOID = "no pixel has a label of every annotator of its item"
+VOID = "no pixel is labelled by all annotators of its item"
 CONSTANT = "no item in which both the annotators' disagreement and the uncertainty vary"
 _DIVERSITY = (
     "Compare the diversity of the samples with that of the annotators: train on all labels."
@@ -77,7 +77,8 @@ METRICS = (
     _metric("ncc", "1", "higher", (-1.0, 1.0), _VALUES, CONSTANT, ratio, "NCC",
             "Correlation of the uncertainty with the annotators' disagreement, within an image.",
             interval="linear", headline=2,
-            advice="Compare other uncertainties (--uncertainty); disagreement is aleatoric.",
+            advice="Try --uncertainty expected_entropy: people disagree where the image is "
+            "ambiguous, not where the network lacks data.",
             chance=Chance(0.0, "the uncertainty finds where annotators disagree")),
     _metric("ece", "fraction", "lower", _UNIT, "docs/metrics.md, Several annotators", VOID, ece,
             "ECE against annotators",
@@ -102,7 +103,7 @@ METRICS = (
     _metric("accuracy", "fraction", "higher", _UNIT, "docs/metrics.md, Several annotators", VOID,
             ratio, "accuracy against annotators",
             "Share of annotators, averaged over pixels, who chose the predicted class.",
-            interval="logit", advice="Look at the classes with the lowest GED first.",
+            interval="logit", advice="Look at the classes with the highest GED first.",
             column="accuracy"),
     _metric("distance", "distance", "lower", _UNIT, _KOHL, _GED_NEEDS, ratio,
             "distance to annotators", "Expected distance of a sample to an annotator.",

@@ -43,23 +43,25 @@ class AnnotatorsSettings(Settings):
         "iou", "Distance of two maps of classes: 1 - IoU or 1 - Dice. Repeat for variants.",
         choices=("iou", "dice"), panel=_DISTANCE, common=True)
     distance_classes: str = option(
-        "auto", "Classes of the distance: all, foreground (all but class 0), or auto: foreground "
-        "of two classes, else all.", choices=("auto", "all", "foreground"), panel=_DISTANCE,
-        common=True)
+        "auto", "Classes of the distance: all; foreground (all but class 0); or auto: foreground "
+        "if there are two classes, else all.", choices=("auto", "all", "foreground"),
+        panel=_DISTANCE, common=True)
     absent: str = option(
-        "skip", "A class that is in neither of two maps: skip it in their mean over classes "
-        "(distance 0 without any class), or count it with distance 0 (agree) or 1 (disagree).",
+        "skip", "Treat a class that is in neither of two maps: leave it out of the mean over "
+        "classes (skip; two maps without any class have distance 0), or count it with distance 0 "
+        "(agree) or 1 (disagree).",
         choices=("skip", "agree", "disagree"), panel=_DISTANCE)
     pairs: str = option(
-        "mean", "Average the distances of all pairs, or add up their overlaps and classes before "
-        "the ratio is formed (pooled).", choices=("mean", "pooled"), panel=_DISTANCE)
+        "mean", "Average the distances of all pairs (mean), or compute one distance from the "
+        "overlaps summed over all pairs and classes (pooled).", choices=("mean", "pooled"),
+        panel=_DISTANCE)
     disagreement: str = option(
         "variance", "Disagreement of the annotators at a pixel: 1 - Σ q² of the shares q of their "
         "votes (variance), or their entropy.", choices=("variance", "entropy"),
         panel=_DISAGREEMENT)
     ncc_ddof: int = option(
-        0, "Delta degrees of freedom of the standard deviations in the NCC, which divides by the "
-        "number of pixels: 0 gives Pearson's r.", metavar="N", least=0, most=1,
+        0, "Delta degrees of freedom of the standard deviations in the NCC: 0 gives Pearson's "
+        "r, 1 the NCC of ValUES.", metavar="N", least=0, most=1,
         panel=_DISAGREEMENT)
     bins: int = option(
         15, "Number of confidence bins of equal width.", metavar="B", least=1, most=MOST_BINS,

@@ -61,8 +61,8 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Calibr
         if variant.vector and info.classes > MOST_CLASSES:
             raise UsageError(
                 f"--vector: {info.where} has {info.classes} classes; expected at most "
-                f"{MOST_CLASSES}, for its second derivatives of all pairs. Leave it out, or scale "
-                "with the temperature."
+                f"{MOST_CLASSES}, because it computes a second derivative for each pair of "
+                "classes. Leave --vector out; the temperature has no such limit."
             )
         if variant.temperature_of == "samples" and info.samples is None:
             raise UsageError(

@@ -144,10 +144,10 @@ class Segmentation(Evaluation[SegmentationSettings]):
         if not results[self._counts].total["labelled"].any():
             if self.info.annotators:
                 raise DataError(
-                    f"{self.info.labels}: nothing is left to evaluate: no pixel of "
-                    f"{number_of(len(self.info.names), 'item')} has a label of every annotator of "
-                    f"its item (void: {self.info.ignore_index}). Leave out annotators who labelled "
-                    "only parts of items, or fill their plane of an item with void."
+                    f"{self.info.labels}: nothing is left to evaluate: in "
+                    f"{number_of(len(self.info.names), 'item')}, no pixel is labelled by all "
+                    f"annotators of its item (void: {self.info.ignore_index}). Remove annotators "
+                    "who labelled only parts of items, or fill their whole plane with void."
                 )
             raise DataError(
                 f"{self.info.labels}: nothing is left to evaluate: all labels of "

@@ -77,7 +77,7 @@ class RunSettings(Settings):
         None, "Show pictures of the N worst items on each page.", metavar="N", least=0,
         panel="Output", shown="3 if that is cheap")
     single_file: bool = shared_option(
-        False, "Keep all pictures inside the pages, also many.", panel="Output",
+        False, "Embed all pictures in the pages.", panel="Output",
         shown="above 3.5 MB they are files in a folder beside a page")
     stores: Sequence[str] = shared_option(
         (), "Evaluate only this store of the file. Repeat for more.", flags=("--store",),

@@ -48,7 +48,7 @@ if (table) {
     .filter((limit) => limit.column >= 0);
   if (limits.length) {
     const select = made("select", { name: "verdict" }, made("option", { value: "", textContent: "any" }),
-      ...limits.map((limit, i) => made("option", { value: i, textContent: `misses ${limit.title} alone` })));
+      ...limits.map((limit, i) => made("option", { value: i, textContent: `fails on its own: ${limit.title}` })));
     tools.querySelector("output").before(made("label", {}, "Verdict ", select));
   }
   if (classes.length) {
