@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_tables_gate_page_and_verify(folder: Path) -> None:
     outcome = run_well("annotators", "p.npz", "y.npz", "-o", "r.json", cwd=folder)
-    for text in ("GED of one", "Several annotators by class", "NCC", "labels are from 3 annotators"):
+    for text in ("GED of one", "Several annotators by class", "NCC", "are from 3 annotators"):
         assert text in outcome.stdout + outcome.stderr
     (folder / "rules.yaml").write_text(
         "annotators.ged: {max: 2}\nannotators.per_class.0.ged: {max: 2}\n"
