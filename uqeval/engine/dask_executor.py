@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.maps.contract import MapSource
 
-#: Seconds after which it is looked whether a job waits for a worker that is dead.
+#: Seconds between checks for jobs whose worker is dead.
 _PATIENCE_FOR_HOME = 0.5
 #: Seconds that workers have to send results, and to forget a run; Dask would wait 30 for one that
 #: has just died.
@@ -50,7 +50,7 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """Return how many there are, as of a second ago at most."""
+        """Return the number of workers, at most a second old."""
         now = time.monotonic()
         if now - self._counted_at > 1:
             self._count, self._counted_at = len(self.addresses()), now
@@ -142,7 +142,7 @@ class DaskExecutor:
                 except KilledWorker:
                     if len(items) == 1 or not splits:
                         raise _killed(self._inputs.source, items) from None
-                    # One of them is to blame.
+                    # One of these items killed the worker.
                     apart = [(range(item, item + 1), work) for item in items]
                     waiting.extendleft(reversed(self._sent(apart)))
                     continue
@@ -270,7 +270,7 @@ def _is_finished(future: Any) -> bool:
 
 
 def _on_worker(job: Job) -> tuple[Done | Failed, str]:
-    """Do a job; return what it gives, and the address of this worker."""
+    """Run a job; return its result and the address of this worker."""
     from distributed import get_worker
 
     worker = get_worker()

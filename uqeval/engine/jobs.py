@@ -1,4 +1,4 @@
-"""The jobs of a pass that a cluster does: which items each has, and what comes back."""
+"""Jobs of a pass on a cluster: the items of each, and its results."""
 
 from __future__ import annotations
 

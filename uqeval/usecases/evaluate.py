@@ -82,7 +82,7 @@ def evaluate(
 
 
 def _refuse_metrics(labels: Any) -> None:
-    """Raise `UsageError` if the second argument is what the third one should be."""
+    """Raise `UsageError` if `labels` has the names of metrics."""
     from uqeval.metrics import FAMILIES
 
     if isinstance(labels, Mapping) and labels and labels.keys() <= FAMILIES.keys():
@@ -162,7 +162,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 def _with_temporary_states(
     inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions
 ) -> Report:
-    """Evaluate with intervals or slices, which are computed from states that nobody keeps."""
+    """Evaluate with intervals or slices, from states that are deleted afterwards."""
     if "part" in inputs.record:
         raise UsageError(
             "--part with intervals or slices, which come from saved states: give -o FILE. Those of "

@@ -140,7 +140,7 @@ class RunSettings(Settings):
 
 
 class Failures:
-    """Holds what goes wrong with one store, and tells of it, so that the others go on."""
+    """Record and report the error of one store, so that the others continue."""
 
     def __init__(self, name: str, outcome: Outcome, run_settings: RunSettings) -> None:
         self.name, self.outcome, self.chosen = name, outcome, run_settings

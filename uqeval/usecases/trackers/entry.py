@@ -1,4 +1,4 @@
-"""What a tracker keeps of a report: its scores, settings, findings, figures and page."""
+"""What is logged of a report: its scores, settings, findings, figures and page."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Mlflow:
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient
 
-        logging.getLogger("mlflow").setLevel(logging.WARNING)  # it tells of each new table
+        logging.getLogger("mlflow").setLevel(logging.WARNING)  # hides a line for each new table
         try:
             client = MlflowClient()
             experiment = client.get_experiment_by_name(self._experiment)

@@ -1,4 +1,4 @@
-"""Open the trackers that a user asks for, before anything is written."""
+"""Open the requested trackers before anything is written."""
 
 from __future__ import annotations
 
