@@ -99,7 +99,7 @@ def _cases() -> Iterator[Case]:
     yield _evaluating("sparsification", "in/complete.zarr", "--memory", "1MB")
     yield _evaluating("divergence", "in/preds.zarr", "in/complete.zarr")
     yield _evaluating("ood", "in/complete.zarr", "--ood-mask", "1")
-    yield _evaluating("annotators", "in/complete.zarr")
+    yield _evaluating("annotators", "in/raters.zarr")
     yield _evaluating("regression", "in/numbers.npz")
     yield _evaluating("nmerci", "in/numbers.npz")
     yield _evaluating("conformal", "in/preds.zarr", "in/labels", "--fit-on", "in/fit.txt",
@@ -188,6 +188,8 @@ def make_inputs(folder: Path, parent: forked.Parent, of_evidence: bool) -> None:
     folder.mkdir(parents=True)
     small.save_complete(folder / "complete.zarr")
     small.save_predictions(folder / "preds.zarr")
+    raters = np.stack([small.labels(seed=seed) for seed in range(2)], axis=1)
+    small.save(folder / "raters.zarr", {"probs": small.probs(), "labels": raters})
     small.save_label_folder(folder / "labels")
     np.savez(folder / "numbers.npz", **numbers())
     np.save(folder / "softmax.npy", small.probs())
