@@ -14,11 +14,13 @@ import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics import METRICS
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.intervals import check_level, debiased, intervals, metric_at
+from uqeval.statistics.intervals import check_level, debiased, difference, intervals, metric_at
+from uqeval.statistics.methods import NoBounds
 from uqeval.statistics.options import CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.weighting import Weighting
+from uqeval.stores.states.saved import SavedStates
 
 N = 14
 GROUPS = tuple("aabbccddeeffgg")
@@ -179,3 +181,23 @@ def test_levels(level: float) -> None:
 def test_methods_that_do_not_exist() -> None:
     with pytest.raises(UsageError, match="--interval-method 'bca'; expected one of auto"):
         CutOptions(ci=0.95, interval_method="bca")  # type: ignore[arg-type]
+
+
+def test_bins_that_change_a_score_leave_it_without_an_interval(tmp_path: Path) -> None:
+    """Uncertainties within 2^-10 of each other are ties in states."""
+    rng = np.random.default_rng(0)
+    z = 0.05 * (rng.normal(size=(8, 4, 11, 40, 60)) + rng.normal(size=(8, 1, 11, 1, 1)))
+    probs = np.exp(z) / np.exp(z).sum(axis=2, keepdims=True)
+    labels = rng.integers(0, 11, (8, 40, 60)).astype(np.uint8)
+    states = [tmp_path / f"{k}.states.zip" for k in range(2)]
+    for path, own in zip(states, (probs, probs[:, :3]), strict=True):
+        report = uqeval.evaluate(
+            own.astype(np.float32), labels, "failure", ci=0.9, draws=100, states=path
+        )
+    found = report.intervals["failure.fpr95"]
+    assert found["low"] is None and "2^-10 as tied, which gives" in found["reason"]
+    assert report.intervals["failure.undetected_error_rate"]["low"] is not None
+    runs = [Scoring(SavedStates(path)) for path in states]
+    samples = Samples(runs, [range(8)] * 2, Resampling(runs[0].names, draws=100))
+    change = difference(samples, "failure.fpr95", 0.9)
+    assert isinstance(change, NoBounds) and "too close for an interval" in change.reason

@@ -28,6 +28,8 @@ from uqeval.statistics.options import CutOptions, Method
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
+#: There is no interval where bins change the score by more than this share of it.
+_COARSE = 0.1
 #: There is no interval where more of the draws than this have no value.
 _UNDEFINED = 0.05
 
@@ -72,18 +74,34 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     None, with a `reason`.
     """
     case = _Case.of(samples, text, level)
+    rough = is_approximate(samples.runs[0], text)
     bounds = case.bounds(method)
+    if rough and not isinstance(bounds, NoBounds):
+        bounds = _unless_coarse(bounds, case.value, samples.exact(text))
     record: dict[str, Any] = {"level": level}
     if isinstance(bounds, NoBounds):
         record |= {"low": None, "high": None, "method": None, "reason": bounds.reason}
     else:
         record |= dataclasses.asdict(case.inside(bounds))
     record["units"] = case.units
-    record["approximate"] = is_approximate(samples.runs[0], text)
+    record["approximate"] = rough
     if samples.resampling.effective is not None:
         record["lag1"] = samples.resampling.lag1
         record["effective"] = samples.resampling.effective
     return record
+
+
+def _unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds | NoBounds:
+    """Return the bounds of a score from bins, unless the bins change it too much.
+
+    `value`: the score from bins; `exact`: that of the values, None if it is not known.
+    """
+    if exact is None or abs(value - exact) <= _COARSE * (bounds.high - bounds.low):
+        return bounds
+    return NoBounds(
+        "states count values inside a bin of relative width 2^-10 as tied, which gives "
+        f"{value:.4g} in place of {exact:.4g}: the values are too close for an interval"
+    )
 
 
 def debiased(samples: Samples, text: str) -> float | None:
@@ -270,7 +288,18 @@ def difference(
         finite = draws[np.isfinite(draws)]
         if finite.size < (1 - _UNDEFINED) * draws.size:
             return NoBounds(f"it is undefined in {1 - finite.size / draws.size:.0%} of the draws")
-        return methods.expanded(finite, resampling.least(_in_both(samples, text, runs)), level)
+        least = resampling.least(_in_both(samples, text, runs))
+        drawn = methods.expanded(finite, least, level)
+        if isinstance(drawn, NoBounds) or not is_approximate(samples.runs[0], text):
+            return drawn
+        exact = [samples.exact(text, run) for run in range(len(samples.runs))]
+        if None in exact:
+            return drawn
+        of_values = np.array(exact, np.float64)[:, None]
+        values = (samples.scores("whole", text), of_values)
+        return _unless_coarse(
+            drawn, *(float(_changes(scores, runs, relative)[0]) for scores in values)
+        )
     value = float(_changes(samples.scores("whole", text), runs, relative)[0])
     without = _changes(samples.scores("without", text), runs, relative)
     spread = methods.Spread.of(value, without, resampling.members, defined)

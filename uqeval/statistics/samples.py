@@ -101,6 +101,15 @@ class Samples:
         """Return the score of all items, NaN where it is undefined."""
         return float(self.scores("whole", address)[run, 0])
 
+    def exact(self, address: str, run: int = 0) -> float | None:
+        """Return the score of all items as the run computed it, without bins.
+
+        None if these are not all items of the run, or the score is undefined.
+        """
+        scoring, places = self.runs[run], self.places[run]
+        is_whole = len(places) == scoring.items == len(set(places))
+        return scoring.exact(address) if is_whole else None
+
     def defined(self, address: str) -> NDArray[np.bool_]:
         """Return the units that the score at an address is computed from: [run, unit].
 

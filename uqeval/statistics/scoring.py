@@ -14,7 +14,7 @@ from uqeval.errors import StoreError, cut, quoted
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import put_part
 from uqeval.records.addresses import Address
-from uqeval.statistics.addresses import addresses_of, set_score
+from uqeval.statistics.addresses import addresses_of, number_at, set_score
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
@@ -125,6 +125,11 @@ class Scoring:
     def path_in_results(self, address: str) -> tuple[Any, ...] | None:
         """Return the path of a score in the results, after its key; None if not in the states."""
         return self.addresses_of(Address.parse(address).key).get(address)
+
+    def exact(self, address: str) -> float | None:
+        """Return a score as the run has computed it from all values, not from states."""
+        place = self.path_in_results(address)
+        return None if place is None else number_at(self.index["results"], place)
 
     def key_of(self, address: str) -> str | None:
         """Return the key of the variant or part of a score; None if the states cannot score it."""
