@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,10 @@ def test_models() -> None:
     lines = [line for line in to_latex(found, "models").splitlines() if line[0] != "%"]
     assert lines[2] == r" & PAvPU $\uparrow$ & Surplus $\uparrow$ & mIoU $\uparrow$ \\"
     assert lines[5] == r"deep\_lab & \textbf{0.6860} & 0.2640 & \textbf{0.7660} \\"
-    with pytest.raises(UsageError, match="no score of a class is compared"):
-        pivot(found, "classes")
+    for per_class, advice in ((False, "Add --per-class, or name"), (True, "Name")):
+        own = replace(found, choice=replace(found.choice, per_class=per_class))
+        with pytest.raises(UsageError, match=rf"no score of a class is compared\. {advice} one"):
+            pivot(own, "classes")
 
 
 def test_a_class_called_whole_set_is_a_class() -> None:

@@ -239,3 +239,15 @@ def test_images_that_cannot_be_read(tmp_path: Path, data: bytes, message: str) -
     (tmp_path / "x.png").write_bytes(data)
     with pytest.raises(uqeval.UqevalError, match=message):
         photo({"x": tmp_path / "x.png"}, "x")
+
+
+def test_a_map_of_the_store_can_be_named() -> None:
+    ids, energy = np.zeros((1, 4, 4), "u1"), np.ones((1, 4, 4), "f4")
+    maps = {"predictions": ids, "free-energy": energy, "labels": ids}
+    report = uqeval.evaluate(maps, metrics={"failure": {"uncertainty": "free-energy"}}, classes=2)
+    options = InputOptions(classes=2)
+    own = ["free-energy", "free-energy:p50"]
+    found = open_gallery(report, maps, None, None, options, maps=own).pictures(0)
+    assert [p.title.split(",")[0] for p in found] == ["free-energy", "free-energy ≥ p50"]
+    with pytest.raises(uqeval.UqevalError, match=r"expected one of image, .*free-energy"):
+        open_gallery(report, maps, None, None, options, maps=["other"])

@@ -71,9 +71,10 @@ def _by_class(comparison: Comparison) -> Pivot:
             classes[name] = None
     scores = {head: rows for head, rows in by_score.items() if set(rows) & set(classes)}
     if not scores:
+        add = "Name" if comparison.choice.per_class else "Add --per-class, or name"
         raise UsageError(
-            "--layout classes: no score of a class is compared. Add --per-class, or name one with "
-            "--metric, such as pavpu.per_class.CLASS.pavpu."
+            f"--layout classes: no score of a class is compared. {add} one with --metric, such as "
+            "pavpu.per_class.CLASS.pavpu."
         )
     names = [*classes, *([None] if any(None in rows for rows in scores.values()) else [])]
     columns = [(m, head) for m in range(len(comparison.models)) for head in scores]

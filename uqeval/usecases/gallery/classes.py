@@ -69,7 +69,7 @@ class Classes:
             for settings in report.settings.values()
             if settings.get("uncertainty")  # sets of classes have none
         ]
-        self._named = [map_named(name, bool(self._settings)) for name in maps]
+        self._named = [map_named(name, bool(self._settings), measures) for name in maps]
         if maps:
             measures = [own.base for own in self._named if own.is_uncertainty]
         self._uncertainties = list(dict.fromkeys(measures))

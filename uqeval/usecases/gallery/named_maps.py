@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ _PATCHES = ("patches", "accurate", "uncertain")
 #: Least uncertainty in a logarithm: float32 entropies below it are rounding.
 _LEAST = 1e-6
 _FORM = re.compile(
-    r"(?P<base>[A-Za-z_0-9]+)(:(?P<log>log)|:(?P<class_>class-)?p(?P<p>\d+(\.\d+)?))?", re.ASCII
+    r"(?P<base>[^:]+)(:(?P<log>log)|:(?P<class_>class-)?p(?P<p>\d+(\.\d+)?))?", re.ASCII
 )
 
 
@@ -78,8 +79,12 @@ class NamedMap:
         return np.where(uncertainty >= threshold, uncertainty, 0.0), None
 
 
-def map_named(name: str, has_patches: bool = True) -> NamedMap:
-    """Return the map of a name. Raises `UsageError`."""
+def map_named(name: str, has_patches: bool = True, uncertainties: Sequence[str] = ()) -> NamedMap:
+    """Return the map of a name. Raises `UsageError`.
+
+    `uncertainties`: those of the report, which may be maps of the store.
+    """
+    measures = tuple(dict.fromkeys((*UNCERTAINTIES, *uncertainties)))
     match = _FORM.fullmatch(name)
     base = match["base"] if match else ""
     known = _PIXELS + _PATCHES if has_patches else _PIXELS
@@ -90,11 +95,11 @@ def map_named(name: str, has_patches: bool = True) -> NamedMap:
             f"--maps {quoted(name)} shows patches; the report has none. Run uqeval pavpu, or "
             "leave it out."
         )
-    if match is None or (base not in UNCERTAINTIES and not (is_plain and base in known)) or (
+    if match is None or (base not in measures and not (is_plain and base in known)) or (
         percentile is not None and not 0 <= percentile <= 100
     ):  # fmt: skip
         raise UsageError(
-            f"--maps {quoted(name)}: expected one of {', '.join(known + UNCERTAINTIES)}; after an "
+            f"--maps {quoted(name)}: expected one of {', '.join(known + measures)}; after an "
             "uncertainty also :log, :p95 (from that percentile of the image on) or :class-p95 "
             "(of the pixels with the same predicted class)."
         )
