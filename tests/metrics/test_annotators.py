@@ -301,3 +301,13 @@ def test_one_pixel_of_disagreement_is_not_agreement() -> None:
     report = uqeval.evaluate({"probs": probs, "labels": votes}, None, ["annotators"])
     assert report.numerics["annotators"]["agree_everywhere"] == 1
     assert "uncertainty vary" in report.results["annotators"]["ncc_reason"]
+
+
+def test_overlaps_of_many_maps_count_as_memory() -> None:
+    """200 samples and 300 classes take 0.8 GB an item, however small it is."""
+    probs = np.full((1, 200, 300, 2, 2), 1 / 300, np.float32)
+    labels = np.zeros((1, 4, 2, 2), np.uint16)
+    with pytest.raises(
+        UsageError, match=r"does not hold the counts of .*annotators.*Give --memory"
+    ):
+        uqeval.evaluate(probs, labels, "annotators", memory="512MB")

@@ -271,5 +271,6 @@ class Scheduler:
 
 
 def _state_bytes(tally: Tally) -> int:
-    """Bytes of a state, whose numbers take 8 each."""
-    return sum(8 * math.prod(field.shape) for field in tally.fields.values())
+    """Bytes of a state, whose numbers take 8 each, and of counting it."""
+    fields = sum(8 * math.prod(field.shape) for field in tally.fields.values())
+    return fields + tally.working_bytes

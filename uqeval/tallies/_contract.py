@@ -321,6 +321,11 @@ class Tally(ABC):
         """Return the maximum number of bytes that `pack` returns."""
         return self.packing.most_bytes
 
+    @property
+    def working_bytes(self) -> int:
+        """Return the bytes that counting an item takes beside its maps and states."""
+        return 0
+
     @cached_property
     def packing(self) -> Packing:
         """Return what packs and unpacks states of these fields."""

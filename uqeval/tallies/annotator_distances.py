@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Counts, Maps, State
 
 
+#: Arrays [map, map, class] of 8 bytes that are there at once: measured.
+_ARRAYS = 8
+
+
 @dataclass(frozen=True)
 class Distance:
     """The distance of two maps of classes: 1 - IoU or 1 - Dice, over classes.
@@ -70,6 +74,11 @@ class AnnotatorDistances(Tally):
             "class_items": Field((self.classes,), "int64"),
             "class_sums": Field((self.classes, 4), "float64"),
         }
+
+    @property
+    def working_bytes(self) -> int:
+        # Overlaps of all pairs of maps by class, and what is computed from them.
+        return 8 * _ARRAYS * (self.samples + self.annotators) ** 2 * self.classes
 
     def pixels(self, state: State) -> Counts:
         return state["pixels"][..., 0]
