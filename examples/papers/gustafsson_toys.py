@@ -352,7 +352,7 @@ def main(folder: Path, quick: bool) -> None:
     mpl.use("Agg")
     from matplotlib.figure import Figure
 
-    factor, steps = (50, 400) if quick else (1, 20_000)
+    factor, steps = (150, 200) if quick else (1, 20_000)
     methods = [Methods(toy, folder, factor) for toy in (Sinusoid(), Circle())]
     chains = [own.chains(steps) for own in methods]
     figures = {}

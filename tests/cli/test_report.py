@@ -98,7 +98,7 @@ def test_figures_of_an_item(made: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--item", "a"], "give --figures DIR"),
-        (["--maps", "label"], "give --item NAME"),
+        (["--maps", "label"], "has an effect only with --item NAME"),
         (["--item", "a", "--figures", "f"], "give --predictions"),
         (["--item", "a", "--figures", "f", "--box", "0:2,0:1"], "fractions of height and width"),
         (["--item", "a/b", "--item", "a b", "--figures", "f"], "to the same file, item-a-b"),
