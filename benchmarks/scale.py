@@ -238,7 +238,7 @@ class Machine:
 
     bytes_a_second: float = 0.4e9
     client_seconds_an_item: float = 0.0004
-    job_seconds: float = 0.005
+    job_seconds: float = 0.003
     start_seconds: float = 5.0
     client_bytes: float = 200e6
     client_bytes_an_item: float = 3200.0
