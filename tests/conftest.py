@@ -23,6 +23,11 @@ settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: tests wait for browsers, processes and locks."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else 3
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _begun(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give all processes of the tests one folder to note what the executable has run."""
