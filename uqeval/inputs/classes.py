@@ -78,11 +78,7 @@ def open_classes(
     names = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     warnings += _shared_names(names, where) + _unlike(restricted, kind)
-    if annotators:
-        warnings.append(
-            f"the labels are from {annotators} annotators. Only `annotators` compares with each of "
-            "them; other metrics use the most frequent class of each pixel, on a tie the lowest id."
-        )
+    warnings += _told_of_annotators(annotators)
     mean_probs = [part.array for part in restricted[0].arrays.get("mean_probs", ())]
     warnings += warnings_of(stack.arrays if stack else mean_probs) if kind != "logits" else []
     record = {
@@ -106,6 +102,16 @@ def open_classes(
         annotators=annotators,
         all_names=opened.shown_names(count) if "part" in evaluated else None,
     )  # fmt: skip
+
+
+def _told_of_annotators(annotators: int) -> list[str]:
+    """Return the warning about labels of several annotators; none for one label a pixel."""
+    if not annotators:
+        return []
+    return [
+        f"the labels are from {annotators} annotators. Only `annotators` compares with each of "
+        "them; other metrics use the most frequent class of each pixel, on a tie the lowest id."
+    ]
 
 
 def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:

@@ -58,25 +58,7 @@ def to_html(
     """
     environment = _environment()
     if len(reports) > 1:
-        pictured = Pictured()
-        if isinstance(gallery, SideBySide) and exhibits:
-            first, *_ = reports.values()
-            pictured = compared_exhibits(first, gallery, exhibits, files)
-        plotted = forest.figure(comparison) if comparison else None
-        return environment.get_template("compare.html").render(
-            **_common(environment, reports, {}, set(), judgement),
-            forest=(plotted, _svg(plotted, set(), {})) if plotted else None,
-            different=_different(reports),
-            differences=differences(comparison) if comparison else None,
-            differences_note=differences(comparison).note if comparison else "",
-            finished_of=finish_time,
-            several=True,
-            exhibits=pictured.exhibits,
-            picture_data=pictured.data,
-            outside=files is not None and bool(files.files),
-            gallery=gallery,
-            title=f"Comparison of {', '.join(reports)}",
-        )
+        return _of_several(environment, reports, gallery, exhibits, judgement, comparison, files)
     (report,) = reports.values()
     behind_cells = cell_items(report, behind or {})
     targets = {cell.anchor for own in behind_cells.values() for cell in own}
@@ -108,6 +90,37 @@ def to_html(
         picture_data=pictured.data,
         outside=files is not None and bool(files.files),
         gallery=gallery,
+    )
+
+
+def _of_several(
+    environment: Environment,
+    reports: Mapping[str, Report],
+    gallery: Gallery | None,
+    exhibits: int,
+    judgement: Judgement | None,
+    comparison: Comparison | None,
+    files: PictureFiles | None,
+) -> str:
+    """Return the page of a comparison; the arguments are those of `to_html`."""
+    pictured = Pictured()
+    if isinstance(gallery, SideBySide) and exhibits:
+        first, *_ = reports.values()
+        pictured = compared_exhibits(first, gallery, exhibits, files)
+    plotted = forest.figure(comparison) if comparison else None
+    return environment.get_template("compare.html").render(
+        **_common(environment, reports, {}, set(), judgement),
+        forest=(plotted, _svg(plotted, set(), {})) if plotted else None,
+        different=_different(reports),
+        differences=differences(comparison) if comparison else None,
+        differences_note=differences(comparison).note if comparison else "",
+        finished_of=finish_time,
+        several=True,
+        exhibits=pictured.exhibits,
+        picture_data=pictured.data,
+        outside=files is not None and bool(files.files),
+        gallery=gallery,
+        title=f"Comparison of {', '.join(reports)}",
     )
 
 

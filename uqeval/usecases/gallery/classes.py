@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UqevalError, UsageError
 from uqeval.keys import Key, family_of
 from uqeval.report.page.gallery import Meanings, Picture
-from uqeval.usecases.gallery.named_maps import NamedMap, image_of, map_named
+from uqeval.usecases.gallery.named_maps import NamedMap, image_of, map_named, uncertainties_of
 from uqeval.usecases.gallery.paint import (
     HIDDEN,
     RIGHT,
@@ -64,15 +64,11 @@ class Classes:
             for key, settings in report.settings.items()
             if family_of(key) == "pavpu" and Key.parse(key).region is None
         }
-        measures = [
-            settings["uncertainty"]
-            for settings in report.settings.values()
-            if settings.get("uncertainty")  # sets of classes have none
-        ]
+        measures = uncertainties_of(report)
         self._named = [map_named(name, bool(self._settings), measures) for name in maps]
         if maps:
-            measures = [own.base for own in self._named if own.is_uncertainty]
-        self._uncertainties = list(dict.fromkeys(measures))
+            measures = list(dict.fromkeys(own.base for own in self._named if own.is_uncertainty))
+        self._uncertainties = measures
         needed = [own["uncertainty"] for own in self._settings.values()]
         of_patches = needed if any(own.is_of_patches for own in self._named) else []
         inputs.source.want(

@@ -16,6 +16,8 @@ from uqeval.usecases.gallery.paint import photo
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.records.report import Report
+
 _PIXELS = ("image", "label", "prediction", "errors")
 _PATCHES = ("patches", "accurate", "uncertain")
 #: Least uncertainty in a logarithm: float32 entropies below it are rounding.
@@ -23,6 +25,13 @@ _LEAST = 1e-6
 _FORM = re.compile(
     r"(?P<base>[^:]+)(:(?P<log>log)|:(?P<class_>class-)?p(?P<p>\d+(\.\d+)?))?", re.ASCII
 )
+
+
+def uncertainties_of(report: Report) -> list[str]:
+    """Return the uncertainties that a report evaluates, each once."""
+    settings = report.settings.values()
+    # Sets of classes have none.
+    return list(dict.fromkeys(own["uncertainty"] for own in settings if own.get("uncertainty")))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import UsageError, quoted
 from uqeval.report.page.gallery import Picture
-from uqeval.usecases.gallery.named_maps import image_of
+from uqeval.usecases.gallery.named_maps import image_of, uncertainties_of
 from uqeval.usecases.gallery.paint import HIDDEN, css, heat, photo
 
 if TYPE_CHECKING:
@@ -31,12 +31,7 @@ class Numbers:
         maps: Sequence[str] = (),
     ) -> None:
         self._inputs, self._images = inputs, images
-        measures = [
-            settings["uncertainty"]
-            for settings in report.settings.values()
-            if settings.get("uncertainty")  # sets of classes have none
-        ]
-        self._sigmas = list(dict.fromkeys(measures)) or ["sigma"]
+        self._sigmas = uncertainties_of(report) or ["sigma"]
         self._maps = list(maps)
         names = ["image", "target", "mean", "error", *self._sigmas]
         for name in maps:
