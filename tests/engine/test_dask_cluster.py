@@ -400,6 +400,35 @@ def test_a_worker_may_have_later_sequences_first(folder: Path) -> None:
     assert not source._shared._frames, "frames are kept for the job at hand only"
 
 
+class Slow(Deadly):
+    """A client whose results take longer than a run is ready to wait at first."""
+
+    sent = 0
+
+    def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
+        self.sent += len(jobs)
+        assert self.sent < 50, "jobs are sent again and again"
+        return [Future(job, -1) for job in jobs]
+
+    async def gather(self, futures: list[Any], asynchronous: bool) -> list[Any]:
+        await asyncio.sleep(0.05)
+        return [future.result() for future in futures]
+
+
+def test_a_slow_network_does_not_repeat_jobs_for_ever(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from uqeval.engine.options import RunOptions
+    from uqeval.usecases.evaluate import run as evaluate
+
+    monkeypatch.setattr(dask_executor, "_PATIENCE", 0.01)
+    cluster = DaskCluster("tcp://here")
+    cluster._workers = Workers(Slow())
+    inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
+    report = evaluate(inputs, {"segmentation": {}}, RunOptions(cluster=cluster))
+    assert report.inputs["items"] == 7
+
+
 def test_a_full_disk_of_a_worker_is_no_dead_scheduler(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 #: Seconds between checks for jobs whose worker is dead.
 _PATIENCE_FOR_HOME = 0.5
-#: Seconds that workers have to send results, and to forget a run; Dask would wait 30 for one that
-#: has just died.
-_PATIENCE = 5.0
+#: Seconds that workers have to send results, at first, and to forget a run; Dask would wait 30 for
+#: one that has just died.
+_PATIENCE = 10.0
 #: Seconds without any worker after which a run ends.
 _ALONE = 120.0
 #: Jobs of each worker that are under way at most, so that none is idle while results travel. They
@@ -77,6 +77,7 @@ class DaskExecutor:
         self._workers, self._run, self._inputs = workers, run, inputs
         #: The worker that has the maps of some items.
         self._homes: dict[range, str] = {}
+        self._patience = _PATIENCE
 
     def count(self, turn: Turn) -> Generator[Items, None, None]:
         """Yield the states of the items of a turn, in order.
@@ -216,14 +217,18 @@ class DaskExecutor:
             (future,) = self._submit([(items, work)], None)
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
-        """Return the results of jobs that have ended. Raises `TimeoutError`, and what Dask does."""
+        """Return the results of jobs that have ended. Raises what Dask does, and `TimeoutError`.
+
+        Each of these doubles the patience: the network may be slow, and no worker dead.
+        """
         client = self._workers.client
 
         async def gathered() -> Any:
             task = asyncio.ensure_future(client.gather(futures, asynchronous=True))
             # Not `wait_for`: Dask shares requests, so that one that is cancelled ends others.
-            done, _ = await asyncio.wait({task}, timeout=_PATIENCE)
+            done, _ = await asyncio.wait({task}, timeout=self._patience)
             if not done:
+                self._patience *= 2
                 task.add_done_callback(lambda task: task.cancelled() or task.exception())
                 raise TimeoutError
             return task.result()
