@@ -23,6 +23,7 @@ import uqeval
 from uqeval.engine import dask_cluster, dask_executor, remote
 from uqeval.engine.dask_cluster import DaskCluster
 from uqeval.engine.dask_executor import Workers
+from uqeval.engine.options import RunOptions
 from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics import COMPANIONS, FAMILIES
@@ -179,7 +180,6 @@ def test_maps_that_the_cache_of_a_worker_refuses(
 
 @pytest.mark.parametrize("is_dense", [True, False])
 def test_workers_write_the_maps_of_their_items(tmp_path: Path, client: Any, is_dense: bool) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.reduce import reduce
 
     path = tmp_path / "p.zarr"
@@ -213,7 +213,6 @@ def test_maps_are_written_where_all_workers_see_them(folder: Path) -> None:
 
 
 def test_workers_check_all_values(tmp_path: Path, client: Any) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.inspect import inspect
 
     probs = np.full((6, 2, 2, 4, 4), 0.5, np.float32)
@@ -331,7 +330,6 @@ class Deadly:
 
 
 def test_the_item_that_kills_workers_is_named(folder: Path) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.evaluate import run as evaluate
 
     cluster = DaskCluster("tcp://here")
@@ -343,7 +341,6 @@ def test_the_item_that_kills_workers_is_named(folder: Path) -> None:
 
 
 def test_a_sequence_whose_tracks_kill_workers_is_never_split(folder: Path) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.evaluate import run as evaluate
 
     cluster = DaskCluster("tcp://here")
@@ -383,8 +380,29 @@ class Ended(Future):
         return self.value
 
 
+def test_few_results_are_fetched_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All jobs have ended, on many workers; the client never holds more results than it says."""
+    monkeypatch.setattr(dask_executor, "_AT_ONCE", 3)
+    sizes: list[int] = []
+
+    class Fast(Deadly):
+        async def gather(self, futures: list[Any], asynchronous: bool) -> list[Any]:
+            sizes.append(len(futures))
+            return [future.result() for future in futures]
+
+        def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
+            return [Ended((remote.Done(job.items, 0), "tcp://here")) for job in jobs]
+
+    cluster = DaskCluster("tcp://here")
+    cluster._workers = Workers(Fast())
+    inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
+    executor = cluster.executor(inputs, RunOptions(), ("label",))
+    jobs = [range(n, n + 1) for n in range(40)]
+    assert [items for items, *_ in executor.each(len, jobs)] == jobs
+    assert max(sizes) == 3 and sum(sizes) == 40
+
+
 def test_a_worker_may_have_later_sequences_first(folder: Path) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.evaluate import run as evaluate
 
     cluster = DaskCluster("tcp://here")
@@ -418,7 +436,6 @@ class Slow(Deadly):
 def test_a_slow_network_does_not_repeat_jobs_for_ever(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.evaluate import run as evaluate
 
     monkeypatch.setattr(dask_executor, "_PATIENCE", 0.01)
@@ -490,7 +507,6 @@ class Empty(Deadly):
 def test_a_run_ends_when_all_workers_are_gone(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.evaluate import run as evaluate
 
     monkeypatch.setattr(dask_executor, "_ALONE", 0.02)
@@ -503,7 +519,6 @@ def test_a_run_ends_when_all_workers_are_gone(
 
 
 def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> None:
-    from uqeval.engine.options import RunOptions
     from uqeval.usecases.evaluate import run as evaluate
 
     cluster = DaskCluster("tcp://here")

@@ -39,6 +39,8 @@ _ALONE = 120.0
 #: Jobs of each worker that are under way at most, so that none is idle while results travel. They
 #: are sent when half of them have ended: Dask takes longer for each message than for a job in it.
 _QUEUED = 8
+#: Results that are fetched at once, at most: they are in memory together.
+_AT_ONCE = 16
 
 
 class Workers:
@@ -173,12 +175,14 @@ class DaskExecutor:
                 job.future = future
         return sent
 
-    def _fetch(self, waiting: Iterable[_Sent]) -> None:
-        """Fetch the results of the first jobs that have ended, in one message."""
-        is_new = (sent for sent in waiting if sent.result is None)
-        ended = list(
-            takewhile(lambda sent: sent.future is not None and _is_finished(sent.future), is_new)
-        )
+    def _fetch(self, waiting: deque[_Sent]) -> None:
+        """Fetch some results of the first jobs that have ended, in one message.
+
+        Waits until those that were fetched before are used.
+        """
+        if not waiting or waiting[0].result is not None:
+            return
+        ended = list(islice(takewhile(_has_ended, waiting), _AT_ONCE))
         if len(ended) > 1:
             # A worker with some of them may have died: `_result` deals with each.
             with suppress(Exception):
@@ -269,9 +273,9 @@ class _Sent:
     result: tuple[Done | Failed, str] | None = None
 
 
-def _is_finished(future: Any) -> bool:
+def _has_ended(sent: _Sent) -> bool:
     """Return whether a job has given a result; one whose worker was killed has not."""
-    return bool(future.status == "finished")
+    return sent.future is not None and bool(sent.future.status == "finished")
 
 
 def _on_worker(job: Job) -> tuple[Done | Failed, str]:
