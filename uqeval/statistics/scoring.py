@@ -309,10 +309,10 @@ class Scoring:
         """Return a score of fields of the items' records [set], for some sets at a time."""
         values = [self._column(key, field) for field in of_fields.fields]
         step = max(_WEIGHTS // max(self.items, 1), 1)
-        scores = [
-            of_fields.score(sets.part(slice(first, first + step)).dense(self.items), *values)
-            for first in range(0, sets.sets, step)
-        ]
+        scores = []
+        for first in range(0, sets.sets, step):
+            items, weights = sets.part(slice(first, first + step)).weights_of_items(self.items)
+            scores.append(of_fields.score(weights, *(column[items] for column in values)))
         return np.concatenate(scores) if scores else np.zeros(0)
 
     def _of_states(self, key: str, name: str) -> NDArray[np.float64]:

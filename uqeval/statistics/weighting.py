@@ -67,6 +67,10 @@ class ItemSets(ABC):
         """Return the weights [set, item]."""
         return self.sums(np.eye(items, dtype=np.int64))
 
+    def weights_of_items(self, items: int) -> tuple[slice | NDArray[np.int64], Array]:
+        """Return items, among them all that any set has, and their weights [set, item]."""
+        return slice(None), self.dense(items)
+
     def only(self, is_kept: NDArray[np.bool_]) -> ItemSets:
         """Return the same sets without some items."""
         return _Kept(self, is_kept)
@@ -178,6 +182,9 @@ class Each(ItemSets):
         weights = np.zeros((self.sets, items), np.int64)
         weights[np.arange(self.sets), self.chosen] = 1
         return weights
+
+    def weights_of_items(self, items: int) -> tuple[NDArray[np.int64], Array]:
+        return self.chosen, np.eye(self.sets, dtype=np.int64)
 
 
 class AllBut(ItemSets):
@@ -301,6 +308,10 @@ class _Kept(ItemSets):
 
     def dense(self, items: int) -> Array:
         return self._inner.dense(items) * self._is_kept.astype(np.int64)
+
+    def weights_of_items(self, items: int) -> tuple[slice | NDArray[np.int64], Array]:
+        chosen, weights = self._inner.weights_of_items(items)
+        return chosen, weights * self._is_kept[chosen].astype(np.int64)
 
     def part(self, rows: slice) -> _Kept:
         return _Kept(self._inner.part(rows), self._is_kept)

@@ -9,9 +9,11 @@ samples or classes of a box lie in several chunks they come as several tiles in 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -218,27 +220,26 @@ class Stack:
 
     def batches(self) -> list[range]:
         """Return items that have to be read together because chunks hold several of them."""
-        batches, start = [], 0
-        while start < self.items:
-            batches.append(range(start, self._batch_stop(start)))
-            start = batches[-1].stop
-        return batches
+        return [range(start, stop) for start, stop in pairwise(self._batch_ends)]
 
     @cached_property
-    def _batch_steps(self) -> tuple[int, int]:
-        """Return items of a batch, and how many of the first batch come before the first item."""
-        first = (self.members[0][0].source.index or 0) if self.items else 0
-        step = 1
+    def _batch_ends(self) -> list[int]:
+        """Return the first item of each batch, and the number of items."""
+        may_end = np.ones(self.items + 1, bool)
         for member in self.members:
-            step = math.lcm(step, max(member[0].chunk("item"), 1))
-            if step >= first + self.items:
-                break
-        return step, first % step
+            part_of = {id(part.source.array): part for part in member}
+            of_array = {array: max(part.chunk("item"), 1) for array, part in part_of.items()}
+            arrays = [id(part.source.array) for part in member]
+            places = np.array([part.source.index or 0 for part in member])
+            chunks = places // np.array([of_array[array] for array in arrays])
+            is_next = (np.diff(arrays) == 0) & (np.diff(places) == 1)
+            may_end[1:-1] &= ~(is_next & (np.diff(chunks) == 0))
+        ends: list[int] = np.flatnonzero(may_end).tolist()
+        return ends
 
     def _batch_stop(self, item: int) -> int:
         """Return where the batch that has an item ends."""
-        step, before = self._batch_steps
-        return min((item + before) // step * step + step - before, self.items)
+        return self._batch_ends[bisect_right(self._batch_ends, item)]
 
     def tiling(self, item: int) -> Tiling:
         """Return how an item lies in tiles; items that lie alike share it."""

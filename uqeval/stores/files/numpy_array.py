@@ -313,13 +313,14 @@ def _data_offset(path: str, info: zipfile.ZipInfo, where: str) -> int:
 def _chunks_for(axes: tuple[str, ...], shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return bands of rows of one item with all its samples and classes, wherever these axes are.
 
-    Items without rows (image classification) come many at a time.
+    Small items come many at a time.
     """
-    along, most = ("y", _TILE_BYTES) if "y" in axes else ("item", _ROWS_BYTES)
     sizes = dict(zip(axes, shape, strict=True))
-    values_per_row = math.prod(size for axis, size in sizes.items() if axis not in ("item", along))
     chunks = {axis: max(1, size) for axis, size in sizes.items()} | {"item": 1}
-    chunks[along] = max(1, min(sizes.get(along, 1), most // max(1, values_per_row * itemsize)))
+    item_bytes = math.prod(chunks.values()) * itemsize
+    if "y" in axes:
+        chunks["y"] = max(1, min(chunks["y"], _TILE_BYTES * chunks["y"] // item_bytes))
+    chunks["item"] = max(1, min(sizes.get("item", 1), _ROWS_BYTES // item_bytes))
     return tuple(chunks[axis] for axis in axes)
 
 
