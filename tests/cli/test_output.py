@@ -264,6 +264,7 @@ def test_the_short_help_leads_to_all_options() -> None:
     assert "more options: uqeval pavpu --help-all" in " ".join(short.split())
     everything = run_well("pavpu", "--help-all").stdout
     assert "--top-k" in everything and "--help-all" not in everything
+    assert not re.findall(r"<(bool|str|int|float|list)\b", everything)
     assert run_well("gate", "--help-all").stdout == run_well("gate", "--help").stdout
 
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from uqeval.cli.streams import tell
 from uqeval.disk.files import content_of
@@ -43,6 +43,8 @@ class Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help; without --help-all, leave out rare options."""
         self.help = unwrap(self.help or "")
+        for parameter in self.get_params(ctx):
+            _show_type(parameter)
         rare = [] if self._shows_all else self._rare_options()
         for parameter in rare:
             parameter.hidden = True
@@ -107,6 +109,22 @@ class Command(TyperCommand):
         except typer.BadParameter as error:
             error.message = _plain(error)
             raise
+
+
+def _show_type(parameter: Any) -> None:
+    """Show what an option takes, and no type of Python: flags and arguments show none."""
+    display = parameter.display_type_rich
+
+    def shown(ctx: Any) -> str | None:
+        text: str | None = display(ctx)
+        if not text or text == "<bool>" or isinstance(parameter, TyperArgument):
+            return None
+        if not text.startswith("<"):
+            return text
+        plain = text.replace("<list[", "<").replace("]>", ">")
+        return {"<int>": "N", "<float>": "NUMBER"}.get(plain, plain)
+
+    parameter.display_type_rich = shown
 
 
 def _tell_unsaved() -> None:

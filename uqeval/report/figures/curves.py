@@ -63,7 +63,7 @@ def hover(axes: Axes, x: Sequence[float], y: Sequence[float], name: str, words: 
     """
     from uqeval.report.tables.table import format_number as rounded
 
-    if not getattr(axes.get_figure(), "on_page", False) or not len(x):
+    if not style.is_on_page(axes) or not len(x):
         return
     width = (x[-1] - x[0]) / HOVERED
     last = -math.inf

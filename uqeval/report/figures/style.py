@@ -6,7 +6,7 @@ import html
 import io
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -73,26 +73,33 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-#: Begins the address of a mark that is no link but has a text to show under the pointer; of one
-#: that is invisible besides.
-_TITLE, _HOVER = "title:", "hover:"
+#: Begins the address of a mark that is no link but has a text to show under the pointer.
+_TITLE = "title:"
 
 
 def titled(mark: Artist, text: str) -> None:
     """Show a text under the pointer at this mark, on a page; files have no such texts."""
-    if getattr(mark.get_figure(), "on_page", False):
+    if is_on_page(mark):
         mark.set_url(_TITLE + quote(printable(text)))
+
+
+def is_on_page(artist: Artist) -> bool:
+    """Return whether a part of a figure is drawn on a page, and not in a file."""
+    return getattr(artist.get_figure(), "hover_marks", None) is not None
 
 
 def hovered(axes: Axes, x: float, y: float, text: str, item: int | None = None) -> None:
     """Show a text under the pointer at a place, on a page; `item`: the place of the item there."""
-    if getattr(axes.get_figure(), "on_page", False):
-        (mark,) = axes.plot([x], [y], "o", markersize=7, alpha=0.0, label="_")
-        mark.set_url(f"{_HOVER}{'' if item is None else item}:{quote(printable(text))}")
+    if is_on_page(axes):
+        axes.get_figure().hover_marks.append((axes, x, y, text, item))  # type: ignore[union-attr]
 
 
-def render(figure: Figure, form: str, on_page: bool = False) -> bytes:
+def render(figure: Figure, form: str) -> bytes:
     """Return the figure as a file: `svg`, `png` or `pdf`, on white; the same bits each time."""
+    return _drawn(figure, form, on_page=False)[0]
+
+
+def _drawn(figure: Figure, form: str, on_page: bool) -> tuple[bytes, Canvas]:
     import matplotlib as mpl
     from matplotlib.backend_bases import get_registered_canvas_class
     from matplotlib.figure import Figure as Canvas
@@ -109,13 +116,14 @@ def render(figure: Figure, form: str, on_page: bool = False) -> bytes:
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         canvas = Canvas(figsize=figure.size, dpi=200 if form == "png" else 72)
         get_registered_canvas_class(form)(canvas)
-        canvas.on_page = on_page  # type: ignore[attr-defined]
+        # What `hovered` adds: drawn as artists, hundreds of marks would take most of the time.
+        canvas.hover_marks = [] if on_page else None  # type: ignore[attr-defined]
         figure.draw(canvas)
         # Of its own accord, a canvas with a layout would be drawn a second time to find it.
         if any(axes.get_subplotspec() for axes in canvas.axes):
             ConstrainedLayoutEngine().execute(canvas)
         canvas.savefig(buffer, format=form, dpi=200, facecolor="white", metadata=metadata[form])
-    return buffer.getvalue()
+    return buffer.getvalue(), canvas
 
 
 def inline_svg(
@@ -126,7 +134,8 @@ def inline_svg(
     Its links lead to those of the page's `targets` that they name, or else to "worst", or are left
     out. They are for a mouse: beside the figure, the page has the same for the keyboard.
     """
-    text = render(figure, "svg", on_page=True).decode("utf-8")
+    drawn, canvas = _drawn(figure, "svg", on_page=True)
+    text = drawn.decode("utf-8")
     text = text[text.index("<svg") :]
     for part in (r"<metadata>.*?</metadata>", r"<style .*?</style>", r"<title>.*?</title>"):
         text = re.sub(part, "", text, flags=re.DOTALL)
@@ -150,24 +159,22 @@ def inline_svg(
         text,
         flags=re.DOTALL,
     )
-    text = re.sub(
-        r"(?:<defs>\s*<path [^>]*/>\s*</defs>\s*)?<g clip-path=[^>]*>\s*"
-        rf'<a xlink:href="{_HOVER}(\d*):([^"]*)"[^>]*>.*?<use [^>]*x="([^"]*)" y="([^"]*)".*?</a>'
-        r"\s*</g>",
-        lambda found: _hover_mark(*found.groups()),
-        text,
-        flags=re.DOTALL,
-    )
-    return text.replace("xlink:href", "href").strip()
+    text = text.replace("xlink:href", "href").strip()
+    return text.removesuffix("</svg>") + "".join(_hover_circles(canvas)) + "</svg>"
 
 
-def _hover_mark(item: str, text: str, x: str, y: str) -> str:
-    of_item = f' data-item="{item}"' if item else ""
-    title = html.escape(unquote(text))
-    return (
-        f'<circle class="hover"{of_item} cx="{float(x):.1f}" cy="{float(y):.1f}" r="4">'
-        f"<title>{title}</title></circle>"
-    )
+def _hover_circles(canvas: Canvas) -> Iterator[str]:
+    """Yield a transparent circle with its text for each mark that lies inside its axes."""
+    for axes, x, y, text, item in canvas.hover_marks:  # type: ignore[attr-defined]
+        right, up = axes.transData.transform((x, y))
+        if not axes.bbox.padded(1).contains(right, up):
+            continue
+        of_item = "" if item is None else f' data-item="{item}"'
+        title = html.escape(printable(text))
+        yield (
+            f'<circle class="hover"{of_item} cx="{right:.1f}" cy="{canvas.bbox.height - up:.1f}" '
+            f'r="4"><title>{title}</title></circle>'
+        )
 
 
 def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str, str]) -> str:
