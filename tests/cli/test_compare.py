@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Outcome, refused, run_uqeval, run_well
+from command import Outcome, refused, run_forked, run_uqeval, run_well
 from small_stores import probs, save_complete, save_predictions
 
 from uqeval.cli.compare import gathered
@@ -204,10 +204,10 @@ def test_damaged_states_are_an_error(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -> None:
-    run_well("report", "mc.json", "ens.json", "-o", tmp_path / "page.html", cwd=folder)
+    run_forked("report", "mc.json", "ens.json", "-o", tmp_path / "page.html", cwd=folder)
     page = (tmp_path / "page.html").read_text("utf-8")
     target = tmp_path / "compared.html"
-    run_well("compare", "mc.json", "ens.json", "-o", target, "-q", cwd=folder)
+    run_forked("compare", "mc.json", "ens.json", "-o", target, "-q", cwd=folder)
     assert (tmp_path / "compared.html").read_text("utf-8") == page
     assert "Difference from mc" in page
     assert "no difference seen" in page or "differs" in page

@@ -206,6 +206,14 @@ def test_reports_of_different_items_are_compared_with_a_warning() -> None:
     assert said in to_html({"a": one, "b": other}) and said not in to_html({"a": one, "b": one})
 
 
+def test_what_several_reports_warn_of_is_said_once() -> None:
+    one = of_classes(family="calibration").model_copy(update={"warnings": ["few items"]})
+    other = one.model_copy(update={"warnings": ["few items", "no labels"], "partial": True})
+    html = to_html({"a": one, "b": other})
+    assert html.count("few items") == 1 and "<li>a, b: few items</li>" in html
+    assert "<li>b: no labels</li>" in html and "<li>b: partial, not all items" in html
+
+
 def test_huge_reports_are_cut_with_a_note() -> None:
     small = report()
     items = [{"name": f"i{i}", "pavpu": {"surplus": i / 10_000}} for i in range(10_000)]

@@ -7,25 +7,16 @@ number of scores that the sentence was chosen from (Bonferroni).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uqeval.records.report import Report
 from uqeval.report.findings.advice import advice
+from uqeval.report.findings.finding import Finding
 from uqeval.report.findings.strongest import strongest
 from uqeval.report.findings.weakest import weakest
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence, its heading, and the family of the page that has the score; empty for none."""
-
-    title: str
-    text: str
-    family: str = ""
 
 
 def findings_of(report: Report, judgement: Judgement | None = None) -> list[Finding]:

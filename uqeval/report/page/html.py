@@ -12,6 +12,7 @@ from uqeval.keys import family_of
 from uqeval.records.report import ItemClasses, ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
+from uqeval.report.findings.compared import findings_of_comparison
 from uqeval.report.page.cards import Card, cards, finish_time
 from uqeval.report.page.exhibits import Pictured, PictureFiles, compared_exhibits, exhibits_of
 from uqeval.report.page.first_screen import first_screen, key_numbers, replaced
@@ -111,7 +112,8 @@ def _of_several(
     return environment.get_template("compare.html").render(
         **_common(environment, reports, {}, set(), judgement),
         forest=(plotted, _svg(plotted, set(), {})) if plotted else None,
-        different=_different(reports),
+        findings=findings_of_comparison(comparison) if comparison else [],
+        warnings=_warnings(reports),
         differences=differences(comparison) if comparison else None,
         differences_note=differences(comparison).note if comparison else "",
         finished_of=finish_time,
@@ -165,9 +167,17 @@ def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
     return {k: round(v, 3) if isinstance(v, float) else v for k, v in timing.items()}
 
 
-def _different(reports: Mapping[str, Report]) -> bool:
-    """Return whether the reports are of different items."""
-    return len({tuple(str(item["name"]) for item in r.items) for r in reports.values()}) > 1
+def _warnings(reports: Mapping[str, Report]) -> list[str]:
+    """Return what to know about the reports of a comparison, a text of several of them once."""
+    names: dict[str, list[str]] = {}
+    for name, report in reports.items():
+        partial = ["partial, not all items were evaluated."] if report.partial else []
+        for text in [*partial, *report.warnings]:
+            names.setdefault(text, []).append(name)
+    items = {tuple(str(item["name"]) for item in r.items) for r in reports.values()}
+    different = ["The reports are of different items: their scores are not of the same thing."]
+    warnings = [f"{', '.join(own)}: {text}" for text, own in names.items()]
+    return (different if len(items) > 1 else []) + warnings
 
 
 def _svg(figure: Figure, targets: Collection[str], titles: Mapping[str, str]) -> Markup:

@@ -32,8 +32,14 @@ def tables_of(comparison: Comparison, first: Table | None = None) -> list[Table]
 
 
 def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
-    """Return tables and warnings as GitHub-flavoured Markdown; `first` as in `tables_of`."""
+    """Return findings, tables and warnings as GitHub-flavoured Markdown; `first` as in
+    `tables_of`.
+    """
+    from uqeval.report.findings.compared import findings_of_comparison
+
     lines = [f"## uqeval compare: {escaped(', '.join(comparison.names))}", ""]
+    for found in findings_of_comparison(comparison):
+        lines += [f"**{escaped(found.title)}:** {escaped(found.text)}", ""]
     for table in tables_of(comparison, first):
         lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
         lines += [f"<sub>{escaped(table.note)}</sub>", ""] if table.note else []

@@ -1,0 +1,55 @@
+"""The sentences of a comparison claim what the verdicts say, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from uqeval.compare import Cell, Choice, Comparison, Difference, Row
+from uqeval.compare.models import Model
+from uqeval.records.addresses import Address
+from uqeval.report.findings.compared import findings_of_comparison
+from uqeval.report.tables.comparison import to_markdown
+
+SCORES = ("segmentation.miou", "failure.auroc", "calibration.ece", "calibration.nll", "pavpu.pavpu")
+
+
+def compared(*differences: Difference | None, level: float | None = 0.95) -> Comparison:
+    """Return a comparison of two models, of as many scores as there are differences."""
+    rows = tuple(
+        Row(Address.parse(at), "fraction", "higher", 9, (Cell(0.5), Cell(0.4, difference=own)))
+        for at, own in zip(SCORES, differences, strict=False)
+    )
+    return Comparison((Model("a", ()), Model("b", ())), 0, Choice(level=level), rows, (), 9, 0)
+
+
+def change(p: float | None, better: bool | None) -> Difference:
+    """Return a difference with an adjusted p-value."""
+    return Difference(0.1, better, None if p is None else 0.95, None, p, p)
+
+
+WORSE, BETTER, OTHER, SAME = (
+    change(0.01, False), change(0.05, True), change(0.02, None), change(0.051, True)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("differences", "text"), [
+    ((WORSE, SAME, SAME), "b is worse than a in 1 of 3 scores (segmentation.miou). No "
+     "difference is seen in the other 2."),
+    ((WORSE, BETTER, OTHER), "b is better than a in 1 of 3 scores (failure.auroc), worse in 1 "
+     "(segmentation.miou), different in 1 (calibration.ece)."),
+    ((BETTER,) * 5, "b is better than a in 5 of 5 scores (segmentation.miou, "
+     "failure.auroc, calibration.ece, calibration.nll and 1 more)."),
+    ((OTHER,), "b is different from a in 1 of 1 score (segmentation.miou)."),
+    ((SAME, SAME), "No difference between b and a is seen in any of the 2 scores."),
+    ((SAME, None), "No difference between b and a is seen in the score."),
+])  # fmt: skip
+def test_a_sentence_for_each_other_model(
+    differences: tuple[Difference | None, ...], text: str
+) -> None:
+    (found,) = findings_of_comparison(compared(*differences))
+    assert (found.title, found.text) == ("b", text)
+    assert f"**b:** {text}" in to_markdown(compared(*differences))
+
+
+def test_without_tests_there_is_no_sentence() -> None:
+    assert findings_of_comparison(compared(change(None, True), level=None)) == []
