@@ -193,7 +193,8 @@ def findings(judgement: Judgement) -> list[tuple[str, str]]:
     """Return title and message of all that is no plain pass, waived first; then notes on those that
     pass.
 
-    A note that several passing verdicts share is listed once, with their titles.
+    A note that several passing verdicts share is listed once, with their titles, and so is the
+    reason why several rules were not evaluated.
     """
     listed_verdicts = [
         own for own in judgement.verdicts if own.status != "pass" or own.reason or own.waiver
@@ -202,7 +203,10 @@ def findings(judgement: Judgement) -> list[tuple[str, str]]:
         (_status_text(verdict), message(verdict)) for verdict in sorted(listed_verdicts, key=_order)
     ]
     waived = sum(verdict.status == "waived" for verdict in listed_verdicts)
-    lost = [(f"{unjudged_title(own)}: not evaluated:", own.why) for own in judgement.not_evaluated]
+    titles_of: dict[str, list[str]] = {}
+    for own in judgement.not_evaluated:
+        titles_of.setdefault(own.why, []).append(unjudged_title(own))
+    lost = [(f"{listed(titles)}: not evaluated:", why) for why, titles in titles_of.items()]
     return [*named[:waived], *lost, *named[waived:], *_shared_notes(judgement, listed_verdicts)]
 
 
