@@ -33,15 +33,15 @@ WORSE, BETTER, OTHER, SAME = (
 
 
 @pytest.mark.parametrize(("differences", "text"), [
-    ((WORSE, SAME, SAME), "b is worse than a in 1 of 3 scores (segmentation.miou). No "
+    ((WORSE, SAME, SAME), "Worse than a in 1 of 3 scores (segmentation.miou). No "
      "difference is seen in the other 2."),
-    ((WORSE, BETTER, OTHER), "b is better than a in 1 of 3 scores (failure.auroc), worse in 1 "
+    ((WORSE, BETTER, OTHER), "Better than a in 1 of 3 scores (failure.auroc), worse in 1 "
      "(segmentation.miou), different in 1 (calibration.ece)."),
-    ((BETTER,) * 5, "b is better than a in 5 of 5 scores (segmentation.miou, "
+    ((BETTER,) * 5, "Better than a in 5 of 5 scores (segmentation.miou, "
      "failure.auroc, calibration.ece, calibration.nll and 1 more)."),
-    ((OTHER,), "b is different from a in 1 of 1 score (segmentation.miou)."),
-    ((SAME, SAME), "No difference between b and a is seen in any of the 2 scores."),
-    ((SAME, None), "No difference between b and a is seen in the score."),
+    ((OTHER,), "Different from a in 1 of 1 score (segmentation.miou)."),
+    ((SAME, SAME), "No difference from a is seen in any of the 2 scores."),
+    ((SAME, None), "No difference from a is seen in the score."),
 ])  # fmt: skip
 def test_a_sentence_for_each_other_model(
     differences: tuple[Difference | None, ...], text: str

@@ -33,21 +33,21 @@ def findings_of_comparison(comparison: Comparison) -> list[Finding]:
             word: [at for at, better in differing if better is way]
             for word, way in (("better", True), ("worse", False), ("different", None))
         }
-        findings.append(Finding(name, _sentence(name, base, ways, len(tested))))
+        findings.append(Finding(name, _sentence(base, ways, len(tested))))
     return findings
 
 
-def _sentence(name: str, base: str, ways: dict[str, list[str]], scores: int) -> str:
+def _sentence(base: str, ways: dict[str, list[str]], scores: int) -> str:
     """Return the sentence; `ways`: the addresses of the scores that are better, worse, …"""
     claims = [
         (word, f"in {len(own)}", f"({_listed(own)})") for word, own in ways.items() if own
     ]  # fmt: skip
     if not claims:
         seen = f"any of the {scores} scores" if scores > 1 else "the score"
-        return f"No difference between {name} and {base} is seen in {seen}."
+        return f"No difference from {base} is seen in {seen}."
     (word, count, named), *others = claims
     than = "from" if word == "different" else "than"
-    text = f"{name} is {word} {than} {base} {count} of {number_of(scores, 'score')} {named}"
+    text = f"{word.capitalize()} {than} {base} {count} of {number_of(scores, 'score')} {named}"
     text += "".join(f", {' '.join(claim)}" for claim in others)
     rest = scores - sum(map(len, ways.values()))
     return f"{text}." + (f" No difference is seen in the other {rest}." if rest else "")
