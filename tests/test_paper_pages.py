@@ -50,6 +50,7 @@ def test_every_figure_and_table_is_in_the_first_table(page: str) -> None:
     assert found["Table"] == set(range(1, tables + 1))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On small data, in this process, without drawing; scripts of examples have their own tests."""
     runpy.run_path(str(PAPERS / "make_data.py"))["main"](tmp_path / "data", small=True)
