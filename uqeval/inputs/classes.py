@@ -47,7 +47,7 @@ def open_classes(
 
     stores, where = opened.stores, opened.where
     kind = kind_of(stores)
-    label_store, label_parts = _labels(stores[0], labels, opened.names, options)
+    label_store, all_labels = _labels(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
     item_range, evaluated = chosen_items(options, count)
     item_range = item_range if chosen is None else chosen
@@ -56,31 +56,29 @@ def open_classes(
     classes = _classes(stores[0], stack, options, where)
     stored = stored_maps(restricted[0])
     ignore = _ignore_index(options, label_store, stores[0])
+    names = opened.shown_names(count)
     target: Labels | None = None
     annotators = 0
-    if label_parts is not None:
-        annotators = annotators_of(label_parts, opened.shown_names(count))
-        planes = Planes(
-            label_parts[item_range.start : item_range.stop], bool(annotators), "annotator"
-        )
-        target = Labels(planes, ignore, annotators)
+    label_parts: Sequence[ItemArray] = ()
+    if all_labels is not None:
+        annotators = annotators_of(all_labels, names)
+        label_parts = all_labels[item_range.start : item_range.stop]
+        target = Labels(Planes(label_parts, bool(annotators), "annotator"), ignore, annotators)
     source = Source(
-        opened.shown_names(count)[item_range.start : item_range.stop], classes, stack=stack,
+        names[item_range.start : item_range.stop], classes, stack=stack,
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
         content=stores[0].holds(),
     )  # fmt: skip
     _check_label_sizes(source, volume=restricted[0].groups is not None)
-    watched_parts = [own_part for store in restricted for own_part in store.arrays.items()
-            if own_part[0] in (kind, *stored)]  # fmt: skip
-    if label_parts is not None:
-        watched_parts.append(("labels", label_parts[item_range.start : item_range.stop]))
+    watched_parts = [named_array for store in restricted for named_array in store.arrays.items()
+            if named_array[0] in (kind, *stored)]  # fmt: skip
+    if all_labels is not None:
+        watched_parts.append(("labels", tuple(label_parts)))
     watch = watched(source.names, watched_parts, options)
-    names = tuple(options.class_names or class_names(stores[0], label_store, classes))
+    labels_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
-    warnings += _shared_names(names, where) + _unlike(restricted, kind)
-    warnings += _told_of_annotators(annotators)
-    mean_probs = [part.array for part in restricted[0].arrays.get("mean_probs", ())]
-    warnings += warnings_of(stack.arrays if stack else mean_probs) if kind != "logits" else []
+    warnings += _shared_names(labels_of_classes, where) + _warn_of_sample_axes(restricted, kind)
+    warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
     record = {
         "predictions": [
             record_of(store, [kind] if kind else sorted(stored), given_as)
@@ -90,21 +88,29 @@ def open_classes(
         if label_store else None,
         **evaluated,
         "classes": classes,
-        "samples": stack.samples if stack else _ours(stores[0]).get("samples"),
+        "samples": stack.samples if stack else _uqeval_metadata(stores[0]).get("samples"),
         "ignore_index": ignore,
     }  # fmt: skip
-    parts = [p for s in stores for name, all_ in s.arrays.items() if kind in (None, name)
-             for p in all_]  # fmt: skip
-    refuse_missing([*parts, *(label_parts or ())], options.fill)
+    parts = [part for store in stores for name, of_items in store.arrays.items()
+             if kind in (None, name) for part in of_items]  # fmt: skip
+    refuse_missing([*parts, *(all_labels or ())], options.fill)
     return Inputs(
-        source, names, ignore, record, warnings,
+        source, labels_of_classes, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
         annotators=annotators,
-        all_names=opened.shown_names(count) if "part" in evaluated else None,
+        all_names=names if "part" in evaluated else None,
     )  # fmt: skip
 
 
-def _told_of_annotators(annotators: int) -> list[str]:
+def _warn_of_probabilities(store: Store, stack: Stack | None, kind: str | None) -> list[str]:
+    """Return warnings about the precision of probabilities; none for logits."""
+    if kind == "logits":
+        return []
+    mean_probs = [part.array for part in store.arrays.get("mean_probs", ())]
+    return warnings_of(stack.arrays if stack else mean_probs)
+
+
+def _warn_of_annotators(annotators: int) -> list[str]:
     """Return the warning about labels of several annotators; none for one label a pixel."""
     if not annotators:
         return []
@@ -155,7 +161,7 @@ def stored_maps(store: Store) -> dict[str, Planes]:
 def _ignore_index(options: InputOptions, labels: Store | None, predictions: Store) -> int:
     """Return the void id: the given one, else that of the labels or the predictions, else 255."""
     declared = [store.attributes.get("ignore_index") for store in (labels, predictions) if store]
-    return next((own for own in (options.ignore_index, *declared) if own is not None), 255)
+    return next((void for void in (options.ignore_index, *declared) if void is not None), 255)
 
 
 def _check_label_sizes(source: Source, *, volume: bool) -> None:
@@ -240,8 +246,8 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
     elif "mean_probs" in store.arrays:
         first_part = store.arrays["mean_probs"][0]
         classes = first_part.array.shape[first_part.array.axes.index("class")]
-    elif isinstance(_ours(store).get("classes"), int):
-        classes = int(_ours(store)["classes"])
+    elif isinstance(_uqeval_metadata(store).get("classes"), int):
+        classes = int(_uqeval_metadata(store)["classes"])
     elif names:
         classes = len(names)
     elif options.classes or options.class_names:
@@ -271,12 +277,12 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
     return classes
 
 
-def _ours(store: Store) -> dict[str, Any]:
+def _uqeval_metadata(store: Store) -> dict[str, Any]:
     metadata = store.attributes.get("uqeval")
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _unlike(members: Sequence[Store], kind: str | None) -> list[str]:
+def _warn_of_sample_axes(members: Sequence[Store], kind: str | None) -> list[str]:
     """Return a warning if only some stores of an ensemble have a sample axis."""
     from uqeval.stores.stack import Stack
 

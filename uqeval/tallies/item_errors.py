@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
-#: Of an item's pixels, how many may lie where a percentile is guessed to be: one in so many.
-_ROOM = 8
+#: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
+_BUFFER_SHARE = 8
+
+
+@dataclass(frozen=True)
+class _Collected:
+    """Values (λ, ε) of one item inside an interval around each percentile, and sums."""
+
+    pixels: int
+    zeros: int
+    infinite: int
+    ranks: tuple[int, int, float] | None
+    below: list[int]
+    values: list[NDArray[Any]]
+    pixels_of_values: NDArray[Any]
+    totals: NDArray[Any]
+    most: float
 
 
 @dataclass(frozen=True)
 class ItemErrors(OfErrors):
-    """Evaluated pixels of an item: sums of errors, its own percentiles of λ = ε/σ and ε, and sums
-    below.
+    """Sums of errors of an item, its percentiles of λ = ε/σ and ε, and sums up to a percentile.
 
-    `pixels`, `totals` of (ε, σ), `zero` [1, (σ = 0, of them ε > 0)] and `invalid`, pixels that are
-    not evaluated. `own` [(λ, ε)]: the item's percentiles by `rule` (-∞ without pixels), of many
-    items the largest; `count`, `sums` of (ε, σ) and `most`, the largest ε, of the item's pixels
-    with ε up to its percentile (Σσ of these is 0: nothing needs it), or, `trimmed_by_ratio`, with λ
-    up to its own.
+    - `pixels`: evaluated pixels; `invalid`: the others
+    - `totals` [(ε, σ)]: sums over the evaluated pixels
+    - `zero` [1, (σ = 0, σ = 0 and ε > 0)]: counts of pixels
+    - `own` [(λ, ε)]: the percentiles by `rule`, -∞ without pixels; merged by maximum
+    - `count`, `sums` [(ε, σ)], `most` (largest ε): of the retained pixels. These have ε up to its
+      percentile, or with `trimmed_by_ratio` λ up to its percentile. Without it Σσ is 0: no metric
+      reads it.
     """
 
     id: ClassVar[str] = "item_errors"
@@ -62,18 +80,51 @@ class ItemErrors(OfErrors):
         return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        """Add one item: collect the values in an interval around the percentiles.
+        """Add one item."""
+        import numpy as np
 
-        A sample gives the interval. If it misses a percentile, a second pass collects all
-        values."""
+        from uqeval.tallies._select import statistics
+        from uqeval.tallies.percentiles import between
+
+        error, sigma, label = self.flat(maps)
+        item = self._collect(error, sigma, label)
+        state["pixels"] += item.pixels
+        state["totals"] += item.totals[:2]
+        state["zero"] += (item.zeros, item.infinite)
+        state["invalid"] += label.size - item.pixels
+        if item.ranks is None:
+            return
+        lower, upper, weight = item.ranks
+        keys = [values.astype(np.float32, copy=False) for values in item.values]
+        percentiles = [
+            between(*statistics(values, lower - n, upper - n), weight)
+            for values, n in zip(keys, item.below, strict=True)
+        ]
+        k = 0 if self.trimmed_by_ratio else 1
+        is_below = keys[k].astype(np.float64) <= percentiles[k]
+        retained = [item.values[k][is_below]]
+        if self.trimmed_by_ratio:
+            retained_pixels = item.pixels_of_values[: keys[0].size][is_below]
+            retained = [error[retained_pixels], sigma[retained_pixels]]
+        state["own"][...] = np.maximum(state["own"], percentiles)
+        state["count"] += item.below[k] + retained[0].size
+        state["sums"] += item.totals[2:]
+        state["sums"][: len(retained)] += [of.sum(dtype=np.float64) for of in retained]
+        state["most"][...] = max(state["most"][0], item.most, retained[0].max())
+
+    def _collect(self, error: NDArray[Any], sigma: NDArray[Any], label: NDArray[Any]) -> _Collected:
+        """Return the values in an interval around the percentiles, and sums; arrays are [pixel].
+
+        A sample of the pixels gives the interval. If the interval misses a percentile, another
+        pass collects all values.
+        """
         import numpy as np
 
         from uqeval.kernels.error_sums import BLOCK
         from uqeval.kernels.ratios import look_at_item, take_sample
-        from uqeval.tallies._select import FEW, STEP, guess, statistics
-        from uqeval.tallies.percentiles import between, ranks_of
+        from uqeval.tallies._select import FEW, STEP, guess
+        from uqeval.tallies.percentiles import ranks_of
 
-        error, sigma, label = self.flat(maps)
         all_values = (np.float32(-np.inf), np.float32(np.inf))
         limits = [all_values, all_values]
         if label.size >= FEW:
@@ -84,7 +135,7 @@ class ItemErrors(OfErrors):
             lanes, most = np.zeros((4, BLOCK)), np.full(BLOCK, -np.inf)
             counts = np.zeros(7, np.int64)
             collected = [
-                np.empty(label.size // (1 if ends == all_values else _ROOM), dtype)
+                np.empty(label.size // (1 if ends == all_values else _BUFFER_SHARE), dtype)
                 for ends, dtype in zip(limits, ("f4", "f8"), strict=True)
             ]
             pixels_of_values = np.empty(collected[0].size if self.trimmed_by_ratio else 0, np.int32)
@@ -98,7 +149,7 @@ class ItemErrors(OfErrors):
             ranks = ranks_of(pixels, self.percentile, self.rule)
             if ranks is None:
                 break
-            lower, upper, weight = ranks
+            lower, upper, _ = ranks
             wrong = [
                 k
                 for k in (0, 1)
@@ -111,27 +162,8 @@ class ItemErrors(OfErrors):
             for k in wrong:
                 limits[k] = all_values
 
-        totals = lanes.sum(axis=1)
-        state["pixels"] += pixels
-        state["totals"] += totals[:2]
-        state["zero"] += (zeros, infinite)
-        state["invalid"] += label.size - pixels
-        if ranks is None:
-            return
-        collected = [values[:n] for values, n in zip(collected, inside_counts, strict=True)]
-        keys = [values.astype(np.float32, copy=False) for values in collected]
-        percentiles = [
-            between(*statistics(values, lower - n, upper - n), weight)
-            for values, n in zip(keys, below, strict=True)
-        ]
-        k = 0 if self.trimmed_by_ratio else 1
-        is_below = keys[k].astype(np.float64) <= percentiles[k]
-        retained = [collected[k][is_below]]
-        if self.trimmed_by_ratio:
-            retained_pixels = pixels_of_values[: inside_counts[0]][is_below]
-            retained = [error[retained_pixels], sigma[retained_pixels]]
-        state["own"][...] = np.maximum(state["own"], percentiles)
-        state["count"] += below[k] + retained[0].size
-        state["sums"] += totals[2:]
-        state["sums"][: len(retained)] += [of.sum(dtype=np.float64) for of in retained]
-        state["most"][...] = max(state["most"][0], most.max(), retained[0].max())
+        values = [collected[k][: inside_counts[k]] for k in (0, 1)]
+        return _Collected(
+            pixels, zeros, infinite, ranks, below, values, pixels_of_values,
+            lanes.sum(axis=1), float(most.max()),
+        )  # fmt: skip
