@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
 
+from uqeval.errors import printable
 from uqeval.keys import Key
 from uqeval.records.report import Report
 from uqeval.report.page.gallery import Gallery, Meanings, Picture
@@ -19,6 +20,8 @@ from uqeval.report.tables.items import columns_of, worst_first
 
 #: Bytes of pictures that a page may hold itself; more are files beside it.
 MOST_BYTES = 3_500_000
+#: Exhibits in HTML. The page's script makes further ones on demand: pictures delay a page.
+MOST_IN_HTML = 24
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,24 @@ class Pictured:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Return what the page's script needs to read values from colours."""
+        """Return what the page's script needs: meanings of colours and further exhibits."""
         from uqeval.report.figures.style import ramp
 
         used = any(p.scale for e in self.exhibits for _, own in e.groups for p in own)
         return {
             "meanings": [dict(own) for own in self.meanings],
             "ramp": [f"{r:02x}{g:02x}{b:02x}" for r, g, b in ramp()] if used else [],
+            "more": [_plain(asdict(exhibit)) for exhibit in self.exhibits[MOST_IN_HTML:]],
         }
+
+
+def _plain(value: Any) -> Any:
+    """Return the content of a record for JSON, its texts without control characters."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    return {name: _plain(own) for name, own in value.items()} if isinstance(value, dict) else value
 
 
 def exhibits_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,13 @@ from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
 from uqeval.report.findings.compared import findings_of_comparison
 from uqeval.report.page.cards import Card, cards, finish_time
-from uqeval.report.page.exhibits import Pictured, PictureFiles, compared_exhibits, exhibits_of
+from uqeval.report.page.exhibits import (
+    MOST_IN_HTML,
+    Pictured,
+    PictureFiles,
+    compared_exhibits,
+    exhibits_of,
+)
 from uqeval.report.page.first_screen import first_screen, key_numbers, replaced
 from uqeval.report.page.gallery import Gallery
 from uqeval.report.page.item_table import table_of_items
@@ -158,6 +165,7 @@ def _common(
         "scores": {family: scores(reports, family) for family in families(reports)},
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "most_rows": MOST_ROWS,
+        "most_exhibits": MOST_IN_HTML,
         "finished": finish_time(reports.values()),
     }
 
@@ -175,9 +183,17 @@ def _warnings(reports: Mapping[str, Report]) -> list[str]:
         for text in [*partial, *report.warnings]:
             names.setdefault(text, []).append(name)
     items = {tuple(str(item["name"]) for item in r.items) for r in reports.values()}
-    different = ["The reports are of different items: their scores are not of the same thing."]
+    different = ["The reports are of different items, so their scores cannot be compared."]
     warnings = [f"{', '.join(own)}: {text}" for text, own in names.items()]
     return (different if len(items) > 1 else []) + warnings
+
+
+def _with_options(text: str) -> Markup:
+    """Return a text whose command-line options do not break across lines."""
+    from markupsafe import Markup, escape
+
+    escaped = str(escape(printable(text)))
+    return Markup(re.sub(r"(?<!\S)--[a-z][a-z-]*", r'<span class="option">\g<0></span>', escaped))
 
 
 def _svg(figure: Figure, targets: Collection[str], titles: Mapping[str, str]) -> Markup:
@@ -203,10 +219,12 @@ def _environment() -> Environment:
         # Names come from data: what they may not do to a page, beside what escaping prevents.
         return printable(value) if type(value) is str else value
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("uqeval.report.page", "templates"), autoescape=True, finalize=shown,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    environment.filters["with_options"] = _with_options
+    return environment
 
 
 def with_first_screen(

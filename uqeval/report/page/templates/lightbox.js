@@ -1,16 +1,17 @@
-const articles = [...document.querySelectorAll(".exhibit")];
-if (articles.length) {
+if (exhibits.length) {
   const known = data("picture-data");
   const ramp = new Map(known.ramp.map((colour, i) => [`#${colour}`, i / (known.ramp.length - 1)]));
-  const items = articles.map((article) => ({
-    id: article.id.replace("gallery-", ""),
-    title: `${article.querySelector("h3").textContent}, ${article.querySelector(".why").textContent}`,
-    pictures: [...article.querySelectorAll("img")].map((image) => ({
-      image,
-      name: image.dataset.group ? `${image.dataset.group}: ${image.dataset.title}` : image.dataset.title,
-      meanings: known.meanings[image.dataset.meanings] ?? null,
-      scale: image.dataset.scale ? image.dataset.scale.split(" ").map(Number) : null,
-      shape: image.dataset.shape ? image.dataset.shape.split(" ").map(Number) : null,
+  const numbers = (text) => (text ? text.split(" ").map(Number) : null);
+  const items = exhibits.map(({ id, title, pictures }) => ({
+    id,
+    title,
+    pictures: pictures.map((own) => ({
+      ...own,
+      name: own.group ? `${own.group}: ${own.title}` : own.title,
+      meanings: known.meanings[own.meanings] ?? null,
+      scale: numbers(own.scale),
+      shape: numbers(own.shape),
+      image: null,
       pixels: null,
     })),
   }));
@@ -42,21 +43,26 @@ if (articles.length) {
   let overlay = 0;
   let cursor = null;
   const errorsOf = (own) => Math.max(0, own.pictures.findIndex((one) =>
-    /^(errors|error|changed)\b/.test(one.image.dataset.title)));
+    /^(errors|error|changed)\b/.test(one.title)));
   const turn = (n, count) => (n + count) % count;
   const options = (select, names, chosen) => {
     select.replaceChildren(...names.map((name, i) => made("option", { value: i, textContent: name })));
     select.value = chosen;
+  };
+  const load = (own) => {
+    if (own.image) return;
+    own.image = made("img", { src: own.source });
+    own.image.addEventListener("load", () => { if (box.open) point(); });
   };
   const show = () => {
     const { id, title, pictures } = items[item];
     picture = Math.min(picture, pictures.length - 1);
     overlay = Math.min(overlay, pictures.length - 1);
     const own = pictures[picture];
-    for (const { image } of pictures) image.loading = "eager";
-    base.src = own.image.src;
-    base.alt = own.image.alt;
-    over.src = pictures[overlay].image.src;
+    pictures.forEach(load);
+    base.src = own.source;
+    base.alt = own.alt;
+    over.src = pictures[overlay].source;
     over.style.opacity = slider.value / 100;
     text.textContent = `${title}: ${own.name}`;
     options(below, pictures.map((one) => one.name), picture);
@@ -150,20 +156,11 @@ if (articles.length) {
     show();
   });
 
+  openPicture = open;
   items.forEach((own, i) => {
-    own.pictures.forEach(({ image }, k) => {
-      image.addEventListener("load", () => { if (box.open && i === item) point(); });
-      image.tabIndex = 0;
-      image.setAttribute("role", "button");
-      image.setAttribute("aria-label", `Enlarge: ${image.alt}`);
-      image.addEventListener("click", () => open(i, k));
-      image.addEventListener("keydown", (event) => {
-        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(i, k); }
-      });
-    });
     const best = errorsOf(own);
     thumbnails.set(own.id, (name) => {
-      const image = made("img", { src: own.pictures[best].image.src, alt: "", loading: "lazy" });
+      const image = made("img", { loading: "lazy", src: own.pictures[best].source, alt: "" });
       const button = made("button", { type: "button", className: "thumbnail" }, image);
       button.setAttribute("aria-label", `Pictures of ${name}`);
       button.addEventListener("click", () => open(i, best));

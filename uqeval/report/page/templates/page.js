@@ -36,6 +36,7 @@ for (const limit of JSON.parse(document.getElementById("verdicts")?.dataset.limi
     .append(made("a", { href: "#verdicts", className: "gated", textContent: ` gate: ${limit.outcome}` }));
 }
 {% include "items.js" %}
+{% include "gallery.js" %}
 {% include "lightbox.js" %}
 {% include "timeline.js" %}
 const follow = () => {

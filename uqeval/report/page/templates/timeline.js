@@ -27,13 +27,12 @@ if (moments.size > 1) {
     text.textContent = marks.map((mark) => mark.textContent).join("; ");
     range.setAttribute("aria-valuetext", text.textContent);
     scores.href = `#item-${place}`;
-    const article = document.getElementById(`gallery-item-${place}`);
-    pictures.hidden = !article;
+    const own = exhibits.find(({ id }) => id === `item-${place}`);
+    pictures.hidden = !own;
     pictures.href = `#view-${place}`;
-    strip.replaceChildren(...[...article?.querySelectorAll("img") ?? []].map((image) =>
-      made("figure", {}, made("img", { src: image.src, alt: image.alt }),
-        made("figcaption", { textContent: image.dataset.group
-          ? `${image.dataset.group}: ${image.dataset.title}` : image.dataset.title }))));
+    strip.replaceChildren(...(own?.pictures ?? []).map(({ source, alt, group, title }) =>
+      made("figure", {}, made("img", { src: source, alt }),
+        made("figcaption", { textContent: group ? `${group}: ${title}` : title }))));
   };
   range.addEventListener("input", show);
   show();
