@@ -39,7 +39,7 @@ def open_descriptor(path: str | Path) -> int:
     try:
         descriptor = os.open(path, flags | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
-        if error.errno == errno.ENXIO:  # what a socket answers
+        if error.errno == errno.ENXIO:  # opening a socket gives this error
             raise _refusal(path, "a socket") from None
         raise
     except ValueError as error:  # a name with a zero byte
@@ -64,8 +64,8 @@ def open_file(path: str | Path) -> io.BufferedReader:
 def read_into(descriptor: int, buffer: memoryview, begin: int) -> memoryview:
     """Fill `buffer` with the bytes of a file from `begin` on; return the filled part.
 
-    It is shorter where the file ends early, also when it is cut while it is read: reading a mapped
-    file that shrinks would end the process with SIGBUS.
+    It is shorter if the file ends early, even if another process truncates the file meanwhile.
+    Memory-mapped files are not used because reading a truncated one ends the process with SIGBUS.
     """
     at = 0
     while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], begin + at)):
@@ -86,11 +86,11 @@ def is_file(path: str | Path) -> bool:
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 
-    Raises `OSError`: also for a larger file, before it is read, and for one that grows beyond.
+    Raises `OSError`, also for a larger file: before reading it, or as soon as it grows beyond.
     """
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
-        # A file in /proc says 0 and has content, and a file may grow.
+        # Files in /proc have size 0 but content, and files may grow.
         data = file.read(size + 1) if size <= most else b""
         if len(data) > size:
             data += file.read(most + 1 - len(data))
@@ -124,7 +124,7 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 
 
 def stream_of(path: str | Path) -> int | None:
-    """Return the descriptor that a path such as /dev/stdout names; None for an ordinary path."""
+    """Return the file descriptor of a path such as /dev/stdout; None for an ordinary path."""
     text = str(path)
     descriptors = {"/dev/stdout": 1, "/dev/stderr": 2}
     for folder in ("/dev/fd/", "/proc/self/fd/"):
@@ -137,7 +137,7 @@ def stream_of(path: str | Path) -> int | None:
 def write_stream(descriptor: int, data: bytes) -> None:
     """Write all of `data` to a descriptor of this process, from its position on. Raises `OSError`.
 
-    Opening /dev/stdout anew would begin at the start of the file that it is redirected to.
+    Opening /dev/stdout again would overwrite the start of the file that it is redirected to.
     """
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
@@ -147,11 +147,11 @@ def write_stream(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-#: What the comment of a states file begins with, and its bytes with the digest.
+#: Start of the comment of a states file, and the size of the comment with its digest.
 DIGEST_MARK = b"sha256:"
 DIGEST_BYTES = len(DIGEST_MARK) + 64
 
-#: Raised by code that meets values of other types, shapes and sizes than uqeval writes.
+#: Errors caused by types, shapes and sizes that uqeval does not write.
 _UNEXPECTED = (
     ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
     ValueError,
@@ -178,8 +178,11 @@ def content_of(where: object) -> Iterator[None]:
 
 
 def read_json(path: str | Path, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """Return the JSON of a file. Raise `ValueError` for what is none, is nested too deeply or too
-    large, and `OSError` for a file that cannot be read."""
+    """Return the JSON of a file.
+
+    Raises `ValueError` if it is not JSON, nested too deeply or too large, and `OSError` if the file
+    cannot be read.
+    """
     return parse_json(read_text(path, most=MOST_REPORT), parse_constant)
 
 
@@ -195,7 +198,7 @@ def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = 
 
 
 def noted_digest(path: Path) -> str | None:
-    """Return the digest that a states file says it has, unchecked; None if it says none."""
+    """Return the digest in the comment of a states file, unchecked; None without one."""
     try:
         with open_file(path) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - DIGEST_BYTES, 0))

@@ -28,7 +28,7 @@ from uqeval.errors import OutputError
 _NAME_BYTES = 200
 #: Seconds by which the clocks of processes and files may differ.
 _SLACK = 2.0
-#: The file in a temporary folder that its process holds locked.
+#: The file in a temporary folder that its process keeps locked.
 OWNER = "owner"
 
 
@@ -44,7 +44,7 @@ def own_name(path: Path) -> Path:
 
 
 def hidden(path: Path, ending: str) -> Path:
-    """Return a hidden name beside `path`: its own, as far as names may be long, and an ending."""
+    """Return a hidden path in the same folder: the name, shortened if too long, and an ending."""
     name = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
     return path.with_name(f".{name}.{ending}")
 
@@ -71,7 +71,7 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
     for folder in home.glob("uqeval-*-*"):
         match = re.match("uqeval-([0-9]{1,19})-", folder.name)
         owner_file = folder / OWNER
-        place = owner_file if owner_file.exists() else folder  # its removal failed half-way
+        place = owner_file if owner_file.exists() else folder  # its removal stopped half-way
         if match and _is_left(place, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
     folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
@@ -92,7 +92,7 @@ def temporary(home: str | Path | None = None) -> Iterator[Path]:
 
 
 def started(process: int) -> float | None:
-    """Return when a process began, in seconds since 1970; None where that is not known."""
+    """Return the start time of a process in seconds since 1970; None if unknown."""
     try:
         ticks = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[19]
         boot = re.search(rb"^btime ([0-9]+)", Path("/proc/stat").read_bytes(), re.MULTILINE)
@@ -104,7 +104,7 @@ def started(process: int) -> float | None:
 def is_gone(process: int, since: float) -> bool:
     """Return whether a process that lived at the time `since` has ended.
 
-    One of the same id that began later is another.
+    A process with the same id that started later is another process.
     """
     try:
         os.kill(process, 0)
@@ -220,7 +220,7 @@ def _take(file: Path, output: str | Path) -> bool:
                 raise _refusal(output, os.pread(descriptor, 200, 0))
             if _is_there(file, descriptor):
                 owner = f"{os.getpid()} {started(os.getpid()) or 0:.0f} {os.uname().nodename}\n"
-                with suppress(OSError):  # on a full disk the lock holds without a name
+                with suppress(OSError):  # a full disk: a lock without process id
                     os.ftruncate(descriptor, 0)
                     os.pwrite(descriptor, owner.encode(), 0)
                 _held[file] = os.getpid(), descriptor
@@ -238,7 +238,7 @@ def _is_free(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
+    except OSError:  # this file system has no locks
         return not _lives(os.pread(descriptor, 200, 0))
     return True
 

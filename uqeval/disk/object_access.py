@@ -1,4 +1,4 @@
-"""Access to object stores: settings from the environment, and the words for what goes wrong."""
+"""Access to object stores: settings from the environment, and error messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PREFIXES = {
     "s3": "AWS", "s3a": "AWS", "gs": "GOOGLE", "az": "AZURE", "adl": "AZURE", "azure": "AZURE",
     "abfs": "AZURE", "abfss": "AZURE",
 }  # fmt: skip
-#: Where a client finds credentials, and how it reads without any; by prefix.
+#: Advice about credentials and anonymous access, by prefix.
 _CREDENTIALS = {
     "AWS": "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN if they are "
     "temporary), or AWS_SKIP_SIGNATURE=true for a public bucket.",
@@ -27,14 +27,15 @@ _CREDENTIALS = {
 }
 _CHECK = "Check the URL, the network and the credentials in the environment."
 
-#: Time limits: of a connection, of a silence amid an answer, of a whole answer. `AWS_TIMEOUT`,
+#: Time limits of connecting, of a pause within an answer, and of a whole answer. `AWS_TIMEOUT`,
 #: `GOOGLE_READ_TIMEOUT` and so on in the environment set others.
 _LIMITS = {"connect_timeout": "4s", "read_timeout": "20s", "timeout": "300s"}
 _FROM_ENVIRONMENT = (*_LIMITS, "allow_http", "allow_invalid_certificates", "proxy_url")
 
 #: Retries of the first request: a wrong address should be reported in seconds.
 FIRST: dict[str, Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=8)}
-#: Retries of all others: the server has answered before, and a run is worth waiting for.
+#: Retries of later requests: the server has answered before, so waiting is better than losing a
+#: run.
 LATER: dict[str, Any] = {
     "max_retries": 40,
     "retry_timeout": timedelta(seconds=90),
@@ -48,9 +49,9 @@ def prefix_of(url: str) -> str:
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """Return the settings of the HTTP client: time limits, and what the environment says.
+    """Return the settings of the HTTP client: time limits, and those of the environment.
 
-    obstore ignores the environment's if it is given any.
+    obstore ignores the environment if it receives any settings.
     """
     prefix = prefix_of(url)
     names = {key: os.environ.get(f"{prefix}_{key.upper()}") for key in _FROM_ENVIRONMENT}
@@ -68,7 +69,7 @@ _ENDPOINTS = ("ENDPOINT", "ENDPOINT_URL", "ENDPOINT_URL_S3", "STORAGE_ENDPOINT")
 
 
 def refuse_secrets(url: str) -> None:
-    """Raise `UsageError` for a URL with a password or a query: it would stand in the report."""
+    """Raise `UsageError` for a URL with a password or a query: reports contain their URLs."""
     try:
         parts = urlsplit(url)
         secret = parts.password is not None
@@ -97,7 +98,7 @@ _TRIES = re.compile(r" in ([\d.]+m?s), after (\d+) retries")
 
 
 def is_no_bucket(error: Exception) -> bool:
-    """Return whether an answer says that there is no such bucket."""
+    """Return whether the server answered that the bucket does not exist."""
     return _NO_BUCKET.search(str(error)) is not None
 
 

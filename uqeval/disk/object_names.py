@@ -1,4 +1,4 @@
-"""Texts for users: URLs in the place of the local files that stand for objects (`staging`)."""
+"""Messages for users: replace paths of staged local files by their URLs (see `staging`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FOLDERS: list[Path] = []
 
 
 def as_given(text: str) -> str:
-    """Return a text in which local files that stand for objects have their URLs."""
+    """Return a text with the paths of staged local files replaced by their URLs."""
     for folder in FOLDERS:
         if f"{folder}/" in text:
             for place in folder.iterdir():

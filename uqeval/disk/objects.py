@@ -24,7 +24,7 @@ from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 Answer = TypeVar("Answer")
 
 _SCHEMES = re.compile(r"(s3a?|gs|az|adl|azure|abfss?)://", re.IGNORECASE)
-#: More bytes than any object has.
+#: A size above that of any object.
 _ANY = 1 << 60
 #: ETag and version of an object.
 Version = dict[str, str]
@@ -81,7 +81,7 @@ class ObjectFile:
             raise self._failure("be opened", error) from error
 
     def sibling(self, key: str) -> ObjectFile:
-        """Return another object below the same folder; it shares the connections."""
+        """Return another object in the same folder. It shares the connections."""
         other = copy.copy(self)
         other.key, other.url = key, f"{self._folder}/{key}"
         return other
@@ -92,7 +92,7 @@ class ObjectFile:
     def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer | None:
         """Return the answer to a request, or None if there is no such object.
 
-        The server's first answer is waited for less long than others.
+        The first request has a shorter time limit than later ones.
         """
         try:
             answer = ask(self._store)
@@ -117,7 +117,7 @@ class ObjectFile:
         return self._ask("be listed", ask) in (True, None)
 
     def version(self) -> Version | None:
-        """Return what identifies the object as it is now; None if there is none."""
+        """Return the ETag and version of the object; None if it does not exist."""
         meta: Any = self._ask("be found", lambda store: self._obstore.head(store, self.key))
         if meta is None:  # the answer does not say whether the bucket is there; that of `get` does
             self._ask("be written", lambda store: self._obstore.get(store, self.key))
@@ -142,10 +142,10 @@ class ObjectFile:
         return self._ask("be read", fetch)
 
     def replace(self, source: Path, before: Version | None) -> None:
-        """Replace the object by a local file, if it is as it was: `before` is its `version`.
+        """Replace the object by a local file if its `version` still equals `before`.
 
-        Stores without conditional writes are compared just before. Raises `OutputError` if the
-        object has changed.
+        On stores without conditional writes, compare versions just before writing. Raises
+        `OutputError` if the object has changed.
         """
         from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
@@ -154,7 +154,8 @@ class ObjectFile:
         try:
             self._obstore.put(self._later, self.key, data, mode=mode, use_multipart=False)
         except (AlreadyExistsError, PreconditionError) as error:
-            # A repeated request meets the object that the first one wrote, if its answer was lost.
+            # If the answer to the first request was lost, its retry finds the object already
+            # written.
             there = self.read(_ANY)
             if there is None or bytes(there) != data:
                 raise self._changed() from error
@@ -166,7 +167,7 @@ class ObjectFile:
             raise self._failure("be written", error) from error
 
     def write(self, data: Buffer) -> None:
-        """Write the object, whatever is there."""
+        """Write the object; overwrite an existing one."""
 
         def put(store: Any) -> bool:
             self._obstore.put(store, self.key, data, mode="overwrite", use_multipart=False)

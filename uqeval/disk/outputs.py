@@ -1,4 +1,4 @@
-"""Output files: they overlap no input, can be written, and are written whole or not at all.
+"""Check output files: not an input, and writable. Write them completely or not at all.
 
 An output is refused where it is an input, lies in one, or contains one. Links are resolved, also
 those inside an input's folder, and a file is compared by its inode, so that hard links count too.
@@ -34,8 +34,8 @@ def refuse_overlap(
     """Raise `UsageError` for an output that is, contains or lies in an input.
 
     `advice` says what to do. `may_contain`: folders in which only files of known names are written
-    may hold inputs. Outputs and inputs are paths. What is no path (arrays, None, URLs, "-" for a
-    stream) is passed over, and so are devices and pipes.
+    may hold inputs. Outputs and inputs are paths. Other values (arrays, None, URLs, "-" for a
+    stream), devices and pipes are not checked.
     """
     outputs_on_disk = [path for path in map(local_path, outputs) if path is not None]
     inputs_on_disk = [path for path in map(local_path, inputs) if path is not None]
@@ -62,7 +62,7 @@ def local_path(value: Any) -> Path | None:
 
 
 def paths_in(values: Iterable[Any]) -> list[Any]:
-    """Return single values and the members of lists side by side."""
+    """Return single values and the members of lists as one flat list."""
     return [
         path for value in values for path in (value if isinstance(value, list | tuple) else [value])
     ]
@@ -76,13 +76,13 @@ class _PathIndex:
         self.inputs: dict[_Key, Path] = {}
         self.files: dict[_Key, Path] = {}
         self.above: dict[_Key, Path] = {}
-        #: By real path: what is given as an input may not be there yet, as a cache.
+        #: By real path, for inputs that may not exist yet, such as a cache.
         self.names = {os.path.realpath(path): path for path in inputs}
         for path in inputs:
             self._add(path, path)
 
     def relation(self, output: Path, may_contain: bool) -> str | None:
-        """Return how an output touches an input, in words; None if it does not."""
+        """Return a description of how an output overlaps an input; None if it does not."""
         status = _stat(output)
         if status is not None:
             if not (S_ISDIR(status.st_mode) or S_ISREG(status.st_mode)):
@@ -100,7 +100,7 @@ class _PathIndex:
         return None
 
     def _add(self, path: Path, source: Path) -> None:
-        """Add a file or folder that is read for the sake of an input."""
+        """Add a file or folder that reading an input also reads."""
         status = _stat(path)
         if status is None or _key(status) in self.inputs:
             return

@@ -22,9 +22,9 @@ from uqeval.disk.files import noted_digest, resolved
 from uqeval.disk.locks import hidden, hold
 from uqeval.errors import OutputError, cut
 
-#: What a file system answers that cannot sync folders.
+#: Error codes of file systems that cannot sync folders.
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES})
-#: What a system answers that cannot exchange two names.
+#: Error codes of systems that cannot exchange two names.
 _NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV})
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 #: Syncs wait for the disk; several at once share one commit of its journal.
@@ -104,9 +104,10 @@ def put_file(
 
 
 def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
-    """Give the file at `path` a second name; return whether it has it.
+    """Give the file at `path` a second name; return whether that worked.
 
-    Where the file system has no hard links it has none, or with `rename` that name alone. Raises
+    If the file system has no
+    hard links, do nothing, or with `rename` rename the file. Raises
     `OSError`.
     """
     try:
@@ -148,7 +149,7 @@ def restore_older(path: Path) -> None:
 
 
 def settle_states(states: Path, report: Path) -> None:
-    """Keep the new states if the file `report` is of them; else put the older ones back.
+    """Keep the new states if `report` belongs to them; otherwise restore the older ones.
 
     An interrupt may come before the report is replaced, or after. Raises `OSError`.
     """

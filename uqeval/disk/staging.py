@@ -1,9 +1,9 @@
-"""Local files that stand for objects of a store while a command runs.
+"""Local copies of single objects of object stores while a command runs.
 
-Code that reads and writes files needs to know nothing of object stores. Inputs are fetched into a
+Code that reads and writes files needs no code for object stores. Inputs are fetched into a
 temporary folder before the command, outputs are written there and put to their URLs at the end:
 states before their report, as on a disk. An object that another process has replaced meanwhile is
-not touched. A command that fails puts nothing.
+not overwritten. A command that fails uploads nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STATES, _PAGE = ".states.zip", "index.html"
 
 @dataclass
 class Staging:
-    """Files of a folder by the URLs that they stand for."""
+    """Local files in a folder, by the URL of their object."""
 
     folder: Path
     _outputs: dict[Path, tuple[ObjectFile, Any]] = field(default_factory=dict)
@@ -72,8 +72,7 @@ class Staging:
     def output_folder(self, url: str) -> str:
         """Return the local folder to write instead of a URL.
 
-        Raises `OutputError` if there are objects already: those that this run does not replace
-        would lie among the new ones.
+        Raises `OutputError` if the folder already has objects: old and new ones would be mixed.
         """
         url = url.rstrip("/")
         path, file = self._local(url), ObjectFile(f"{url}/{_PAGE}", OutputError)
@@ -98,7 +97,7 @@ class Staging:
         return path
 
     def put(self) -> None:
-        """Put the outputs that were written to their URLs. Raises `OutputError`.
+        """Upload the outputs that were written to their URLs. Raises `OutputError`.
 
         States come first, the page of a folder last.
         """

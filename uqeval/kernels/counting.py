@@ -10,9 +10,9 @@ from uqeval.kernels._jit import bits_of_float32, kernel
 FINE_BITS = 13
 COARSE = 1 << (32 - FINE_BITS)
 FINE = 1 << FINE_BITS
-#: Numbers of a block, which are looked at together.
+#: Numbers in a block, which is processed at once.
 BLOCK = 4096
-#: Counts that are passed over together on the way to a rank.
+#: Counts in a block that `find_ranks` skips at once.
 _STRIDE = 64
 
 
@@ -64,8 +64,8 @@ def high_bits(values, labels, void, shift, high):
     """Write the rank keys of a block of numbers [i] without their low `shift` bits, into `high`
     int32.
 
-    Of void ones 2^(32 - `shift`), which no key has. A loop without a branch or a look into memory:
-    the compiler takes many numbers at a time.
+    Of void ones 2^(32 - `shift`), which no key has. The loop has no branch and no table lookup, so
+    that the compiler vectorizes it.
     """
     void_code = 1 << (32 - shift)
     for i in range(values.shape[0]):
@@ -78,8 +78,8 @@ def high_bits(values, labels, void, shift, high):
 def gather(values, labels, void, shift, is_wanted, high, pixels):
     """Collect the `pixels` of a block of numbers [i] whose high bits are wanted; return how many.
 
-    `is_wanted` uint8 [high bits, and one more for void numbers]; `high` as of `high_bits`. Without
-    a branch: no processor guesses when one comes.
+    `is_wanted` uint8 [high bits, and one more for void numbers]; `high` as of `high_bits`. The loop
+    has no branch: processors cannot predict which pixels are wanted.
     """
     high_bits(values, labels, void, shift, high)
     n = np.uint64(0)

@@ -9,7 +9,7 @@ import numpy as np
 from uqeval.kernels._jit import kernel
 from uqeval.kernels.logarithm import log_64
 
-#: Below it float64 has fewer bits, which `log_64` does not know; a clip may lie there.
+#: Smaller float64 numbers are subnormal, which `log_64` does not support. A clip may be subnormal.
 _NORMAL = 2.0**-1022
 _RAISED = 2.0**54
 _OF_RAISED = 54 * math.log(2.0)
@@ -73,8 +73,8 @@ def kl_gaussian(
 ):  # fmt: skip
     """Sum ln(σ₂/σ₁) + (σ₁² + (μ₁ - μ₂)²)/(2σ₂²) - ½ over pixels [y, x], into float64 and int64 [1].
 
-    Pixels whose labels are `void` in either are left out. Infinite where just one of the deviations
-    is 0, or both are and the means differ; 0 where both are 0 and the means agree.
+    Pixels whose labels are `void` in either are left out. Infinite if exactly one deviation is 0,
+    or if both are 0 and the means differ. 0 if both are 0 and the means are equal.
     """
     height, width = mean.shape
     for y in range(height):

@@ -162,7 +162,7 @@ def sum_errors(
     for y in range(height):
         x = 0
         while x < width:
-            # A run of one group is added up in registers: several times as fast as in memory.
+            # Sum a run of one group in registers, which is several times as fast as in memory.
             g = group[y, x]
             n, zeros = 0, 0
             infinite: Any = 0
@@ -221,7 +221,7 @@ def _limits_below(limits, g, value):
     `value`.
     """
     low, high = 0, limits.shape[1]
-    while high > 1:  # without a branch that depends on the value: it would be guessed wrong
+    while high > 1:  # no branch on the value: it would be mispredicted
         half = high // 2
         low = low + half if limits[g, low + half - 1] < value else low
         high -= half
@@ -240,7 +240,7 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
     for y in range(height):
         x = 0
         while x < width:
-            # Runs are added up in registers, as in `sum_errors`.
+            # Sum runs in registers, as `sum_errors` does.
             g = group[y, x]
             if label[y, x] == void or g < 0:
                 x += 1

@@ -12,9 +12,9 @@ import numpy as np
 
 from uqeval.kernels._jit import bits_of_float64, float64_of, kernel
 
-#: Below this, exp is taken to be 0: 1e-261 is nothing beside 1, and no product becomes subnormal.
+#: Below this, exp is 0: 1e-261 does not change sums near 1, and no product becomes subnormal.
 LOWEST = -600.0
-#: Adding it rounds a float64 to an integer, which then stands in the low bits.
+#: Adding it rounds a float64 to an integer, in the low bits of the sum.
 _ROUND = 1.5 * 2.0**52
 _ROUND_BITS = np.int64(0x4338000000000000)
 
@@ -30,7 +30,7 @@ def exp_64(x):
     rounded = bounded * 1.4426950408889634 + _ROUND
     k = rounded - _ROUND
     r = (bounded - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10
-    # In three parts that do not wait for each other.
+    # Three independent parts, which the CPU computes in parallel.
     r2 = r * r
     r4 = r2 * r2
     low = (0.5 + r * (1.0 / 6.0)) + r2 * (1.0 / 24.0 + r * (1.0 / 120.0))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel
 from uqeval.kernels.exponential import exp_64
 
-#: Low bits of ε/σ that do not say where a level is looked for: 10 bits of the mantissa are left.
+#: Low bits of ε/σ that the search for a level ignores; 10 bits of the mantissa remain.
 RATIO_BITS = 13
 #: Pixels of a block, and lanes that sums are added up in: pixel i in lane i modulo `BLOCK`.
 BLOCK = 256
@@ -20,7 +20,7 @@ _SQRT2 = math.sqrt(2.0)
 _INV_SQRT_PI = 1.0 / math.sqrt(math.pi)
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _HALF_LOG_2 = 0.5 * math.log(2.0)
-#: Nodes of `_crps` in a unit of z, and the z from which it is a line to the last bit.
+#: Nodes of `_crps` per unit of z, and the z from which `_crps` is exactly linear in float64.
 _NODES, _LINE = 64, 9.0
 #: A float64 in [1, 2) has the bits of 1 above its mantissa; so many of them multiply to a float64.
 _MANTISSA, _ONE = np.int64((1 << 52) - 1), np.int64(1023 << 52)
@@ -152,7 +152,7 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
     """
     e, s, z = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     erf, density, node = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int32)
-    # ln σ is summed as the logarithm of a product, which is many times as fast.
+    # Σ ln σ is the logarithm of a product: computing fewer logarithms is many times as fast.
     mantissas, exponents, exponential = np.ones(BLOCK), np.zeros(BLOCK, np.int64), np.zeros(BLOCK)
     positive, logarithms, remaining = 0, 0.0, _FACTORS
     for start in range(0, label.shape[0], BLOCK):
@@ -230,7 +230,7 @@ def count_levels(
             e, s = np.float64(errors[at]), np.float64(sigmas[at])
             k = np.int64(first[code[at]])
             for _ in range(steps):
-                k += np.int64(not e <= factors[k] * s)  # a branch would be guessed wrong
+                k += np.int64(not e <= factors[k] * s)  # a branch would be mispredicted
             k = min(k, count)
             levels[k] += 1
             ties[0] += k < count and s > 0.0 and e == factors[k] * s

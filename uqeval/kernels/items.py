@@ -15,9 +15,9 @@ from uqeval.kernels.ranked import count_undetected
 from uqeval.kernels.sorting import DIGITS, RADIX, radix_sort, sum_ties
 from uqeval.kernels.tempering import BLOCK, add_slopes
 
-#: Numbers that NumPy adds up in a loop of eight sums.
+#: Largest block that NumPy sums in a loop with eight accumulators.
 _PAIRWISE_BLOCK = 128
-#: So many keys are sorted by insertion; the histograms of a radix sort cost more.
+#: Up to this many keys, insertion sort is faster than radix sort.
 _FEW = 32
 
 
@@ -181,7 +181,7 @@ def count_ranks_of_items(
 
 @kernel
 def pairwise_sum(values):
-    """Return the sum of float64 [i] as NumPy adds them up: the same bits."""
+    """Return the sum of float64 [i] with the same bits as `numpy.sum`."""
     n = values.shape[0]
     if n < 8:
         total = 0.0

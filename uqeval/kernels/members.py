@@ -10,7 +10,7 @@ import numpy as np
 from uqeval.kernels._jit import kernel
 from uqeval.kernels.ratios import ratio_of
 
-#: The least number that float32, the type of rank keys, rounds to infinity.
+#: The smallest number that rounds to infinity in float32, the type of rank keys.
 _BEYOND = float(np.finfo(np.float32).max) * (1.0 + 2.0**-25)
 
 
@@ -111,8 +111,8 @@ def join_members(
 
     σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several_members`).
     Pixels without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`.
-    With `several_members`, |μ - y| is taken about `shift`: the sum of large numbers would lose its
-    digits.
+    With `several_members`, |μ - y| is computed relative to `shift`, to avoid cancellation of large
+    numbers.
     """
     height, width = label.shape
     for y in range(height):
@@ -152,7 +152,7 @@ def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
     """
     n = tile.shape[1]
     for i in range(tile.shape[0]):
-        # Rows without a branch and from 0 on: the compiler takes several pixels at a time.
+        # The loop has no branch and starts at 0, so that the compiler vectorizes it.
         y = y0 + i
         true, labels, errors = target[y, x0 : x0 + n], label[y, x0 : x0 + n], error[y, x0 : x0 + n]
         good: Any = True

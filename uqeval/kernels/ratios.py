@@ -1,4 +1,4 @@
-"""Errors ε and their ratios to σ, λ, which are made a block at a time: no map need hold them."""
+"""Errors ε and ratios λ = ε/σ, computed block by block so that no map of λ is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uqeval.kernels.error_sums import (
     raise_flagged,
 )
 
-#: Values that are looked at together, most of which hold nothing of what is collected.
+#: Flags that are tested at once: in most such groups, no value is collected.
 _FEW = 8
 
 
@@ -121,8 +121,10 @@ def _flag(value, label, void, low, high, flag):
 
 @kernel
 def _collect(flag, is_flagged, value, start, collected, values, pixels):
-    """Append the values inside the interval and their places after the `collected` ones, as far
-    as there is room. Reset `flag`; `is_flagged` is the same bytes, eight at a time.
+    """Append the values inside the interval, and their indices, until the buffers are full.
+
+    `collected` is the number of values before. Reset `flag`; `is_flagged` is the same bytes, eight
+    at a time.
     """
     for j in range(is_flagged.shape[0]):
         if is_flagged[j] & np.uint64(0x1010101010101010):
@@ -154,11 +156,11 @@ def take_sample(error, sigma, label, void, step, sample):
 def look_at_item(
     error, sigma, label, void, limits, by_ratio, lanes, most, counts, own_ratios, own_errors, pixels
 ):  # fmt: skip
-    """Compute all that n-MeRCI needs of one item's pixels [i], except values within `limits`.
+    """Count and sum one item's pixels [i] for n-MeRCI; collect the values within `limits`.
 
     `limits` float32 [(λ, ε), (low, high)]. `lanes` [(Σε, Σσ, and both below), LANES]: "below" are
     evaluated pixels with ε, or `by_ratio` λ, under its low limit; `most` [LANES] is their largest
-    ε. Their Σσ and `most` are needed, and found, `by_ratio` alone. `counts` [7]: evaluated, σ = 0,
+    ε. Their Σσ and `most` are computed only with `by_ratio`. `counts` [7]: evaluated, σ = 0,
     λ infinite, λ below, ε below, and then how many λ and ε were found from the low limit up to the
     high one. λ float32 are put into `own_ratios`, with their `pixels`, and ε into `own_errors`, of
     each as many as there is room for. ε is compared as float32.

@@ -17,9 +17,9 @@ from uqeval.kernels._jit import kernel
 from uqeval.kernels.exponential import exp_64
 from uqeval.kernels.logarithm import log_64
 
-#: Pixels that are worked on at a time.
+#: Pixels in a block.
 BLOCK = 256
-#: Smaller powers are dropped before they are squared: subnormal numbers are slow.
+#: Smaller powers count as 0 before they are squared: subnormal numbers are slow.
 _SMALL = 1e-140
 #: ℓ where p̄ = 0: e^(βℓ) is 0 at every β >= 1/32. The least of a float32 p̄ > 0 is above -104.
 _NEVER = -1e6

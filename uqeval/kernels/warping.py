@@ -13,7 +13,7 @@ import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, kernel
 
-#: Bits of a non-negative float32 that tell its coarse bin; the others tell it inside the bin.
+#: A non-negative float32 has `COARSE_BITS` high bits (its coarse bin) and `FINE_BITS` low bits.
 COARSE_BITS, FINE_BITS = 16, 15
 _FARTHEST = 1e18
 
@@ -99,13 +99,13 @@ def count_pair(
                 empty += 1
                 continue
             pair_count += 1
-            # The taps around p + w, which is moved into the frame; one tap where it hits a pixel.
+            # Bilinear neighbours of p + w, clipped to the frame; only one if p + w is a pixel.
             qx, qy = min(max(px, 0.0), right), min(max(py, 0.0), bottom)
-            # Unsigned: Numba need not look for indices that count from the end.
+            # Unsigned, so that Numba does not test for negative indices.
             x0, y0 = np.uint64(np.int64(qx)), np.uint64(np.int64(qy))
             fx, fy = qx - np.int64(x0), qy - np.int64(y0)
             x1, y1 = x0 + np.uint64(fx > 0.0), y0 + np.uint64(fy > 0.0)
-            # Differences to the pixel itself, which are whole numbers.
+            # Differences to the pixel are integers, which are exact.
             g = np.int64(grey[y, x])
             top, low = np.int64(grey_before[y0, x0]), np.int64(grey_before[y1, x0])
             error = (top - g) + fx * (np.int64(grey_before[y0, x1]) - top)
@@ -146,7 +146,7 @@ def count_pair(
 def fold_rows(sums, squares, length):
     """Add the `sums` [y, 3] of rows, row after row, to float64 `squares` [2] and `length` [1].
 
-    The squares as of grey in [0, 1]. The order of the rows makes the bits.
+    Squares are scaled to grey in [0, 1]. Rows are added in a fixed order, for identical bits.
     """
     for y in range(sums.shape[0]):
         squares[0] += sums[y, 0] / 65025.0
@@ -156,7 +156,7 @@ def fold_rows(sums, squares, length):
 
 @kernel
 def _length(u, v):
-    """Return the float32 |w|, or -1, whose bits are a negative number, where w is unknown."""
+    """Return the float32 |w|; -1 if w is unknown (its bits are a negative integer)."""
     a, b = np.float64(u), np.float64(v)
     moved = a * a + b * b
     return np.float32(math.sqrt(moved) if moved <= _FARTHEST else -1.0)

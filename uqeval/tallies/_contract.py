@@ -30,24 +30,23 @@ if TYPE_CHECKING:
 class Tally(ABC):
     """Base of all tallies; see the module's docstring."""
 
-    #: Which data are counted.
+    #: The data that are counted.
     view: View = dataclasses.field(default=WHOLE, kw_only=True)
 
     id: ClassVar[str]
-    #: Raised on purpose where the same maps give another state: states of another version are
-    #: counted again, and are not added to those of this one.
+    #: Raise it if the same maps give another state. Saved states of other versions are not used.
     version: ClassVar[int] = 1
-    #: Fields, the last ones, that states of earlier versions lack: they are as in the empty state.
+    #: The last fields, which states of earlier versions lack; they load as empty.
     added: ClassVar[tuple[str, ...]] = ()
-    #: Whether plans want each item's state after a pass, or the total alone (large states).
+    #: Whether a pass returns the state of each item, or only the total (large states).
     keeps_items: ClassVar[bool] = True
-    #: Whether the maps of an item depend on the items before it, so that none can be passed over.
+    #: Whether the maps of an item depend on earlier items, so that no item can be skipped.
     carries_on: ClassVar[bool] = False
-    #: Whether `pixels` are all of an item, void ones too.
+    #: Whether `pixels` includes void pixels.
     counts_void: ClassVar[bool] = False
-    #: Whether scores read its large fields by those columns (of the last axis) that hold anything.
+    #: Whether scores read only the occupied columns (of the last axis) of large fields.
     by_column: ClassVar[bool] = False
-    #: Whether `flaw`, `pixels` and `evaluated` hold for the occupied columns of large fields alone.
+    #: Whether `flaw`, `pixels` and `evaluated` accept large fields with occupied columns only.
     checks_columns: ClassVar[bool] = False
 
     @property
@@ -135,7 +134,7 @@ class Tally(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return id, version (if above 1) and parameters as JSON values.
 
-        They are the name of the tally's states in a file.
+        They identify the tally's states in a file.
         """
         version = {} if self.version == 1 else {"version": self.version}
         record = {"id": self.id, **version, **dataclasses.asdict(self)}
@@ -164,8 +163,8 @@ class Tally(ABC):
     def centred(self, states: State) -> State:
         """Return the states [item, …] of items with sums taken about a common value.
 
-        Use it before summing subsets: large numbers would cost digits, and scores do not depend on
-        the value. The default returns the states unchanged.
+        Use it before summing subsets, to avoid cancellation of large numbers. Scores do not depend
+        on the value. The default returns the states unchanged.
         """
         return states
 
@@ -214,8 +213,10 @@ class Tally(ABC):
             counted.fold(self.packing.fields, target)
 
     def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
-        """Return the state of one item. `states_of_item`: states of other tallies of the same item,
-        which may be read, and among which this one is put.
+        """Return the state of one item.
+
+        `states_of_item`: states of other tallies of the same item.
+        It may read them, and adds its own.
         """
         if states_of_item is not None and self in states_of_item:
             return states_of_item[self]
@@ -252,7 +253,7 @@ class Tally(ABC):
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         """Add several items to their states, in place: `count_items` with the items as the first
-        axis of the fields. A tally that does not have it is counted item by item."""
+        axis of the fields. Tallies without it are counted item by item."""
         raise NotImplementedError
 
     def pack(self, state: State) -> bytes:
@@ -323,12 +324,12 @@ class Tally(ABC):
 
     @property
     def working_bytes(self) -> int:
-        """Return the bytes that counting an item takes beside its maps and states."""
+        """Return the bytes of memory for counting an item, without its maps and states."""
         return 0
 
     @cached_property
     def packing(self) -> Packing:
-        """Return what packs and unpacks states of these fields."""
+        """Return the `Packing` of these fields."""
         from uqeval.tallies._packing import Packing
 
         return Packing(self.id, self.fields, self.added)

@@ -1,4 +1,4 @@
-"""The states of several items of one tally, side by side."""
+"""The states of several items of one tally, as one array for each field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import State, Thin
 
 
-#: Entries of an item from which on it is quicker to add it by itself.
+#: Items with at least this many entries are faster to add one by one.
 _MANY = 64
 
 
@@ -48,7 +48,7 @@ class CountedItems:
 
     @classmethod
     def of(cls, states: Sequence[Thin]) -> CountedItems:
-        """Return states that are given item by item, as `Tally.thin` has them."""
+        """Return the states of items given in sparse form (see `Tally.thin`)."""
         return cls(len(states), tuple(_joined(entries) for entries in zip(*states, strict=True)))
 
     @classmethod
@@ -76,7 +76,7 @@ class CountedItems:
             elif entries.places is not None:
                 join.at(flat, entries.places, entries.values)
             elif field.dtype.startswith("float") and field.merge == "sum":
-                # In the order of items; `sum` would add in pairs.
+                # In item order, for identical bits: `sum` adds in pairs.
                 rows = np.concatenate([flat[None], entries.values])
                 flat[...] = np.add.accumulate(rows, axis=0, out=rows)[-1]
             else:

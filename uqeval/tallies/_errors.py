@@ -1,4 +1,4 @@
-"""The error of a pixel: which maps it is read from, and how it is summed."""
+"""Kinds of pixel errors: their maps, and how they are summed."""
 
 from __future__ import annotations
 
@@ -67,8 +67,7 @@ class Error:
         return "int64" if self.name == "zero-one" else "float64"
 
     def values(self, maps: Maps) -> NDArray[Any]:
-        """Return the errors as float32 [y, x], which are rank keys too; squares are left to who
-        sums them."""
+        """Return the errors as float32 [y, x], for rank keys too; squared by the caller."""
         import numpy as np
 
         if self.name == "zero-one":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Fields with more numbers than this are saved as the places and values of those that differ from
 #: the empty state: rank counts of one item are mostly zeros.
 _DENSE = 4096
-#: Fields of as many bytes or more are mapped on their own.
+#: Fields of at least this many bytes get a memory mapping of their own.
 _LARGE = 1 << 21
 
 
@@ -32,12 +32,12 @@ class Field:
     shape: tuple[int, ...]
     dtype: str
     merge: Literal["sum", "min", "max"] = "sum"
-    #: Whether a sum may be negative. Not part of the mark of saved states.
+    #: Whether a sum may be negative. It does not change the four bytes that identify saved fields.
     signed: bool = dataclasses.field(default=False, repr=False)
 
 
 def is_large(field: Field) -> bool:
-    """Return whether a field is saved by the places and values of what differs from empty."""
+    """Return whether a field is saved in sparse form."""
     return math.prod(field.shape) > _DENSE
 
 

@@ -1,4 +1,4 @@
-"""Unpack and check the saved states of several items at once, with the results of one by one."""
+"""Unpack and check the saved states of several items at once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PackedRows:
         return FieldOfItems(self._take(self.at, size * dtype.itemsize, advance=True).view(dtype))
 
     def large(self, field: Field, dtype: np.dtype[Any]) -> FieldOfItems:
-        """Return a field by the places and values of what is not as in the empty state."""
+        """Return a field in sparse form: places and values of entries that differ from empty."""
         import numpy as np
 
         size = math.prod(field.shape)
@@ -87,7 +87,7 @@ class PackedRows:
 
 
 def check_values(id_: str, fields: Mapping[str, Field], values: Mapping[str, NDArray[Any]]) -> None:
-    """Raise `ValueError` for numbers of fields that no items can have given."""
+    """Raise `ValueError` for values that no data can produce."""
     import numpy as np
 
     for name, field in fields.items():

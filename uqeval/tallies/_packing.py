@@ -1,7 +1,8 @@
-"""The bytes of a tally's state, as a states file keeps them before compression.
+"""The binary format of a tally's state, before compression.
 
-Four bytes identify the fields. Each field follows: a small one with all its values, a large one
-with the number, the places (as differences) and the values of what is not as in the empty state.
+Four bytes identify the fields. Then each field follows. A small field has all its values. A large
+field has the entries that differ from the empty state: their number, places (as differences) and
+values.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Packing:
         self._mark = _mark(id_, fields)
         self._earlier = {name: field for name, field in fields.items() if name not in added}
         self._dtypes = [np.dtype(field.dtype).newbyteorder("<") for field in fields.values()]
-        #: Bytes that a state takes at most.
+        #: Maximum size of a packed state in bytes.
         self.most_bytes = _MARK_BYTES + sum(map(most_bytes, fields.values()))
 
     def pack(self, thin: Thin) -> bytes:

@@ -1,4 +1,4 @@
-"""Shared by tallies of errors and their predicted standard deviations."""
+"""Base of the tallies of errors and their predicted standard deviations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class OfErrors(Tally):
-    """Reads ε, and σ from the map of this name, where pixels are evaluated."""
+    """Base of tallies of the error ε and the σ in the map `sigma`."""
 
     sigma: str
 

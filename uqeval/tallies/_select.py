@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 #: One pixel in so many is looked at to guess between which values a rank lies: a prime, so that it
 #: runs through the columns of most images. Fewer pixels than `FEW` are not worth a guess.
 STEP, FEW = 127, 1 << 16
-#: Half the width of the guess, in standard deviations of the rank that a sample puts it at.
+#: Half the width of the interval, in standard deviations of the rank in the sample.
 _WIDTH = 4.0
 
 
@@ -34,7 +34,8 @@ def statistics(values: NDArray[Any], lower: int, upper: int) -> tuple[float, flo
     """Return the values of rank `lower` and of the same or the next, `upper`, from 0 on."""
     import numpy as np
 
-    # The next rank is the least of those above: to partition at both takes twice as long.
+    # The next rank is the minimum of the values above. Partitioning at both ranks takes twice as
+    # long.
     ordered = np.partition(values, lower)
     above = ordered[upper:].min() if upper > lower else ordered[lower]
     return float(ordered[lower]), float(above)

@@ -1,4 +1,4 @@
-"""What the tallies at tempered probabilities share."""
+"""Functions that the tallies of tempered probabilities share."""
 
 from __future__ import annotations
 

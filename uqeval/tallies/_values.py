@@ -1,4 +1,4 @@
-"""The uncertainty that a tally counts: which map it is read from, and in which unit."""
+"""Uncertainties that tallies count: their maps and units."""
 
 from __future__ import annotations
 

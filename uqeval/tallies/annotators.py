@@ -1,4 +1,4 @@
-"""Several annotators: their votes at each pixel, and where they disagree."""
+"""Several annotators: votes and disagreement at each pixel."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Latest(NamedTuple):
-    """Tempered maps, and what they were computed from."""
+    """The last tempered maps, and the arrays that they were computed from."""
 
     probs: Any
     label: Any
@@ -37,7 +37,7 @@ class _Latest(NamedTuple):
         return self.probs() is probs and self.label() is label and self.beta == beta
 
 
-#: What a thread has computed last.
+#: The last result of each thread.
 _latest = threading.local()
 
 

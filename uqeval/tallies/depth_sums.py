@@ -85,7 +85,7 @@ class DepthSums(Tally):
 
 @dataclass(frozen=True)
 class ScaledErrors(Tally):
-    """What the scale of σ is fitted on: of the evaluated pixels with σ > 0, Σ (ε/σ)² and Σ ln σ.
+    """Sums for fitting the scale of σ: Σ (ε/σ)² and Σ ln σ over evaluated pixels with σ > 0.
 
     `count` [all, σ = 0], `sums` [Σ (ε/σ)², Σ ln σ].
     """

@@ -65,7 +65,7 @@ class Digits(Tally):
 
 
 class GroupRanks:
-    """The order statistics that one percentile of every group needs, found digit by digit."""
+    """Find the order statistics for one percentile of every group, digit by digit."""
 
     def __init__(self, counts: NDArray[Any], percentile: float, rule: str) -> None:
         """Take `counts` [group], the number of values of each."""
@@ -81,7 +81,7 @@ class GroupRanks:
         return tuple(sorted({(g, bits) for (g, _), (bits, _) in self._so_far.items()}))
 
     def refine(self, tally: Digits, counts: NDArray[Any]) -> None:
-        """Take in what was counted of `wanted`."""
+        """Add the counts of the keys in `wanted`."""
         import numpy as np
 
         entry = {prefix: i for i, prefix in enumerate(tally.wanted)}

@@ -1,4 +1,4 @@
-"""Ranks of errors ε and of their ratios λ = ε/σ, as in `ranks`, of both in one look."""
+"""Ranks of errors ε and of ratios λ = ε/σ, both in one pass (see `ranks`)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
-#: How far below an edge a target may lie and still belong above it, in steps.
+#: Targets this close below an edge belong to the interval above, in steps.
 _EDGE = 1e-9
 
 
@@ -52,7 +52,7 @@ def place_of(target: NDArray[Any] | float, step: float) -> NDArray[np.float64]:
 
 
 def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
-    """Return the interval of each pixel, or 0 where there are none."""
+    """Return the interval of each pixel; 0 without intervals."""
     import numpy as np
 
     if intervals is not None:

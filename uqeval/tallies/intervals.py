@@ -1,4 +1,4 @@
-"""Predictive distributions: proper scores, and how many targets their intervals hold."""
+"""Predictive distributions: proper scores, and coverage of their intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
-#: More than what rounding can change of a ratio, relative.
+#: Upper bound of the relative rounding error of a ratio.
 _ROUNDING = 1e-6
 
 
@@ -60,9 +60,9 @@ class PredictiveScores(OfErrors):
 
 @dataclass(frozen=True)
 class IntervalCounts(OfErrors):
-    """Evaluated pixels by the first of the ascending intervals μ ± factor·σ that holds the target.
-
-    Closed: ε <= factor·σ, in float64. `counts` [interval, and none last]; `ties` [1], pixels whose
+    """Evaluated pixels by the first of the ascending intervals μ ± factor·σ that contains the
+    target. Intervals are closed: ε <= factor·σ, in float64. `counts` [interval, and none last];
+    `ties` [1], pixels whose
     target is the end of that interval (σ > 0).
     """
 
