@@ -19,7 +19,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import of_clusters, of_commands, of_maps, of_numbers, of_reports, of_stores
+from benchmarks import (
+    of_clusters,
+    of_commands,
+    of_maps,
+    of_numbers,
+    of_regions,
+    of_reports,
+    of_stores,
+)
 from benchmarks.common import Case, Setup, measure, measure_here
 from uqeval.engine.options import usable_cpus
 from uqeval.version import VERSION
@@ -28,9 +36,9 @@ GROUPS: dict[str, Callable[[Setup], Iterator[Case]]] = {
     group.__name__: group
     for group in (
         of_maps.maps, of_maps.subnormal, of_maps.patches, of_stores.reading, of_stores.workers,
-        of_stores.peers, of_stores.small, of_stores.pixels, of_numbers.ranks, of_reports.reports,
-        of_clusters.cluster, of_commands.tc, of_commands.observer, of_commands.start,
-        of_commands.first,
+        of_stores.peers, of_stores.small, of_stores.pixels, of_numbers.ranks, of_regions.regions,
+        of_reports.reports, of_clusters.cluster, of_commands.tc, of_commands.observer,
+        of_commands.start, of_commands.first,
     )
 }  # fmt: skip
 #: A ratio that is larger than before by more than this share is a regression.

@@ -71,7 +71,7 @@ def _beside_reading(store: Path, families: tuple[str, ...], workers: int) -> Ite
         yield Case(f"{store.stem}: {family}", evaluate, way)
 
 
-def _large_stores(setup: Setup) -> tuple[Path, Path]:
+def large_stores(setup: Setup) -> tuple[Path, Path]:
     """Return folders of stores of classes and of numbers, made where they are missing."""
     large = (setup.size(512, 32), setup.size(1024, 32))
     classes = setup.make("classes", _make_classes, setup.size(6, 2), *large)
@@ -81,7 +81,7 @@ def _large_stores(setup: Setup) -> tuple[Path, Path]:
 
 def reading(setup: Setup) -> Iterator[Case]:
     """A family beside reading its maps: 6 items 10×19×512×1024 float16, 12 of 1024×2048 numbers."""
-    classes, numbers = _large_stores(setup)
+    classes, numbers = large_stores(setup)
     yield from _beside_reading(classes / "zstd.zarr", CLASSES, setup.workers)
     yield from _beside_reading(numbers / "numbers.zarr", NUMBERS, setup.workers)
     for store in setup.predictions:
@@ -95,7 +95,7 @@ def reading(setup: Setup) -> Iterator[Case]:
 
 def workers(setup: Setup) -> Iterator[Case]:
     """Two workers over one, start-up not included."""
-    classes, numbers = _large_stores(setup)
+    classes, numbers = large_stores(setup)
     stores = [(classes / f"{name}.zarr", ("pavpu",)) for name in ("zstd", "raw")]
     stores += [(classes / "zstd.zarr", (name,)) for name in ("failure", "sparsification")]
     stores += [(numbers / "numbers.zarr", ("nmerci",))]
