@@ -56,6 +56,16 @@ def test_sums_are_those_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(sets.sums(sparse), found, rtol=1e-12, atol=1e-12, err_msg=kind)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_weights_of_the_items_that_sets_have(name: str) -> None:
+    sets = KINDS[name]()
+    items, weights = sets.weights_of_items(12)
+    dense = np.zeros((sets.sets, 12), np.int64)
+    dense[:, items] = weights
+    np.testing.assert_array_equal(dense, sets.dense(12))
+    assert "each" not in name or weights.shape == (sets.sets, sets.sets)
+
+
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "signs"])
 def test_extremes_and_means_are_those_of_the_weights(name: str) -> None:
     sets = KINDS[name]()

@@ -255,3 +255,23 @@ def test_chunks_are_bands_of_rows(
 ) -> None:
     lazy = np.broadcast_to(np.zeros((), dtype), shape)
     assert in_memory(lazy).chunks == chunks
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape", "chunks"),
+    [
+        (("item", "class", "y", "x"), (9999, 10, 1, 1), (1638, 10, 1, 1)),
+        (("item", "class"), (9999, 10), (1638, 10)),
+        (("item", "y", "x"), (99, 32, 64), (8, 32, 64)),
+        (("item", "y", "x"), (5, 32, 64), (5, 32, 64)),
+        (("item", "class", "y", "x"), (9, 19, 64, 64), (1, 19, 64, 64)),
+        (("class", "item", "y", "x"), (19, 9, 1024, 2048), (19, 1, 53, 2048)),
+        (("class", "y", "x"), (19, 8, 8), (19, 8, 8)),
+    ],
+)
+def test_small_items_are_read_many_at_a_time(
+    axes: tuple[str, ...], shape: tuple[int, ...], chunks: tuple[int, ...]
+) -> None:
+    array = in_memory(np.broadcast_to(np.zeros((), "f4"), shape))
+    array.suit(axes)
+    assert array.chunks == chunks
