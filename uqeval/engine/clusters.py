@@ -1,4 +1,4 @@
-"""Which cluster works on the items of a run, if any."""
+"""Find the cluster that works on the items of a run."""
 
 from __future__ import annotations
 

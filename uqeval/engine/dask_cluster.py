@@ -1,4 +1,4 @@
-"""The Dask cluster of a run: how it is reached, and that its workers fit this process."""
+"""Connect to the Dask cluster of a run, and check the versions of its workers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class DaskCluster:
 
     @property
     def workers(self) -> int:
-        """Return the number of workers, as of a second ago at most."""
+        """Return the number of workers, at most one second old."""
         return self._workers.count
 
     def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> DaskExecutor:

@@ -39,7 +39,7 @@ _ALONE = 120.0
 #: Jobs of each worker that are under way at most, so that none is idle while results travel. They
 #: are sent when half of them have ended: Dask takes longer for each message than for a job in it.
 _QUEUED = 8
-#: Results that are fetched at once, at most: they are in memory together.
+#: Maximum number of results fetched at once, because all are in memory.
 _AT_ONCE = 16
 
 
@@ -59,7 +59,7 @@ class Workers:
         return self._count
 
     def addresses(self) -> Mapping[str, Any]:
-        """Return what the scheduler knows of its workers, by address."""
+        """Return the scheduler's information about its workers, by address."""
         known: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)
         if "workers" not in known:
             raise _gone("no answer")
@@ -67,7 +67,7 @@ class Workers:
         return workers
 
     def named(self, address: str) -> str:
-        """Return a worker as messages call it: its address, and the name of its host."""
+        """Return the address and host name of a worker, for messages."""
         host = self.addresses().get(address, {}).get("host", "")
         return f"worker {address}" + (f" on {host}" if host and host not in address else "")
 
@@ -145,7 +145,7 @@ class DaskExecutor:
                 except KilledWorker:
                     if len(items) == 1 or not splits:
                         raise _killed(self._inputs.source, items) from None
-                    # One of these items killed the worker.
+                    # One of these items may have killed the worker.
                     apart = [(range(item, item + 1), work) for item in items]
                     waiting.extendleft(reversed(self._sent(apart)))
                     continue
@@ -221,9 +221,8 @@ class DaskExecutor:
             (future,) = self._submit([(items, work)], None)
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
-        """Return the results of jobs that have ended. Raises what Dask does, and `TimeoutError`.
-
-        Each of these doubles the patience: the network may be slow, and no worker dead.
+        """Return the results of jobs that have ended. Raises Dask's errors and `TimeoutError`. Each
+        timeout doubles the next one, because the network may be slow.
         """
         client = self._workers.client
 
@@ -247,11 +246,11 @@ class DaskExecutor:
             client = self._workers.client
             await asyncio.wait_for(client.run(forget, self._run.id, on_error="ignore"), _PATIENCE)
 
-        with suppress(Exception):  # the scheduler is gone, and its workers with it
+        with suppress(Exception):  # the scheduler and its workers have ended
             self._workers.client.sync(all_forget)
 
     def _cancel(self, futures: list[Any]) -> None:
-        with suppress(Exception):  # the client is closed, and its futures with it
+        with suppress(Exception):  # the client is closed, and so are its futures
             self._workers.client.cancel(futures)
 
     def _submit(self, jobs: Sequence[tuple[range, Any]], home: str | None) -> list[Any]:

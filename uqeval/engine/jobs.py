@@ -19,7 +19,7 @@ _JOBS_A_WORKER, _MOST_BYTES, _MANY_JOBS = 8, 256 * 10**6, 10_000
 
 @dataclass(frozen=True)
 class Known:
-    """States of an earlier run, which no worker has to count."""
+    """States of an earlier run, which need no job."""
 
     states: list[Items]
 

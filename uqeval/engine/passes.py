@@ -45,7 +45,7 @@ class Resources:
     memory: int
 
 
-#: Told what has happened: bytes read, and items done.
+#: Called with the bytes read and items done since the last call.
 Progress = Callable[[int, int], None]
 
 
@@ -227,7 +227,7 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
 
 
 class _Waiting:
-    """Items of one block that are read and wait to be counted together."""
+    """Queue of items of one block, which are counted together."""
 
     def __init__(self, counting: Counting, blocks: ItemBlocks, results: list[Items]) -> None:
         self._counting, self._blocks, self._results = counting, blocks, results
@@ -236,7 +236,7 @@ class _Waiting:
         self._maps: list[Maps] = []
 
     def add(self, item: int, maps: Maps) -> None:
-        """Let an item wait; count those that wait with the last item of a block."""
+        """Queue an item; count all queued items after the last item of a block."""
         if not self._maps:
             self._first, self._block = item, self._blocks.of(item)
         self._maps.append(maps)
@@ -244,7 +244,7 @@ class _Waiting:
             self.count()
 
     def count(self) -> None:
-        """Count the items that wait."""
+        """Count the queued items."""
         if self._maps:
             self._results.append((self._first, self._counting.states_of(self._maps)))
         self._maps = []

@@ -1,7 +1,7 @@
-"""Work on some items in another process: what one worker of a cluster does, whatever it is.
+"""Work on some items in another process: the code of one worker, for any kind of cluster.
 
-A worker opens the stores itself. The maps of the items that it has read stay with it, for later
-passes; a worker that does not have them reads the items again. It sends packed states, never maps.
+A worker opens the stores itself. It keeps the maps of items that it has read for later passes; a
+worker that does not have them reads the items again. It sends packed states, never maps.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Run:
-    """What all jobs of a run share.
+    """Settings that all jobs of a run share.
 
     `maps`: names of all maps of the run. `workers`: threads of one worker, `memory` its bytes for
     tiles and maps. `fingerprint`: of the stores as the client sees them.
@@ -82,7 +82,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """Some items of a run, and what to do with them."""
+    """Some items of a run, and the work to do."""
 
     run: Run
     items: range
@@ -141,7 +141,7 @@ class Failed:
 
 
 class _Kept:
-    """What a worker keeps of one run: opened inputs, their maps, and how they are read."""
+    """The state of one run in a worker: opened inputs and their maps."""
 
     def __init__(self, inputs: Inputs, scratch: Scratch) -> None:
         self.inputs, self.scratch = inputs, scratch

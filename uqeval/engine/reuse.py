@@ -1,4 +1,4 @@
-"""What a later run can reuse of an earlier one: stamps of items, and the cache of their maps."""
+"""Reuse results of an earlier run: stamps of items, and the cache of their maps."""
 
 from __future__ import annotations
 

@@ -87,8 +87,10 @@ class Scheduler:
         return {key: running.results[key] for key in passes}
 
     def run_next(self, running: Running[str]) -> dict[str, dict[Tally, TallyResult]]:
-        """Count the tallies that generators request now, and return them by generator, which does
-        not go on. Raises as `run` does."""
+        """Count the tallies that the generators request now; return them by generator.
+
+        Do not resume the generators. Raises as `run` does.
+        """
         results: dict[str, dict[Tally, TallyResult]] = {}
         requests = dict(running.requests)
         with self._scratch() as scratch:
@@ -195,7 +197,7 @@ class Scheduler:
         workers_within(largest[0], resources, largest[1])
         worker_counts = [workers_within(source, resources, scratch) for source, scratch in turns]
         cluster = self.options.cluster
-        if not self.workers:  # of the first pass, which reads the store
+        if not self.workers:  # from the first pass, which reads the store
             self.workers = worker_counts[0] if cluster is None else cluster.workers
         return worker_counts
 

@@ -129,7 +129,7 @@ class Listed:
             with read_whole(Frame(frames, number), f"the frame {name}"):
                 return frames.read(number)
         except StoreError:
-            self._frames = None  # to be looked at again
+            self._frames = None  # checked again later
             raise
 
 

@@ -53,7 +53,7 @@ class Predictions:
                 return self._from_file(shot, size)
             return self._from_store(shot, size)
         except StoreError:
-            self._files = self._store = None  # to be looked at again
+            self._files = self._store = None  # checked again later
             raise
 
     def _refuse_tolerance_of(self, path: str) -> None:
@@ -120,7 +120,7 @@ class Predictions:
         found = self._file(shot)
         if found is None:
             assert self._files is not None
-            self._list(self._files[0])  # files that came since
+            self._list(self._files[0])  # files added since the last listing
             found = self._file(shot)
         assert self._files is not None
         folder, files, _ = self._files

@@ -38,7 +38,7 @@ _PATHS = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """The arguments that inputs were opened with.
+    """The arguments with which inputs were opened.
 
     `subsets`: those of the samples that a sweep draws.
     """
@@ -50,7 +50,7 @@ class Recipe:
     subsets: tuple[tuple[int, ...], ...] | None = None
 
     def with_absolute_paths(self) -> Recipe:
-        """Return the same with absolute paths.
+        """Return a copy with absolute paths.
 
         Raises `UsageError` for arrays in memory, which another process cannot open.
         """
@@ -142,7 +142,7 @@ class Inputs:
     invalid: bool = False
     #: The names of the items of all shards; None if these are all items.
     all_names: tuple[str, ...] | None = None
-    #: How to open them again in another process.
+    #: Arguments for opening them again in another process.
     recipe: Recipe | None = None
     #: Of several sets of items: the set of each item.
     sets: tuple[int, ...] = ()

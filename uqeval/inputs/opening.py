@@ -21,7 +21,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     from uqeval.inputs.common import open_once, open_predictions
     from uqeval.maps.reference import WithReference
 
-    # What is said of labels, or of samples, need not hold for the reference.
+    # Options of labels and samples may not apply to the reference.
     class_options = options
     options = dataclasses.replace(options, label_map=None, annotator_folders=False)
     reference = open_once(reference)
@@ -32,7 +32,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
         options = dataclasses.replace(options, invalid=None)
     reference_inputs = _open(
         reference, None, options
-    )  # options of the predictions may be none of its own
+    )  # it may not have all options of the predictions
     record = inputs.record | {"reference": reference_inputs.record["predictions"][0]}
     combined = dataclasses.replace(
         inputs, source=WithReference(inputs.source, reference_inputs.source),
@@ -46,7 +46,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 
 
 def open_again(recipe: Recipe) -> Inputs:
-    """Open what a recipe with absolute paths says. Raises `UqevalError`."""
+    """Open inputs from a recipe with absolute paths. Raises `UqevalError`."""
     from uqeval.maps.subsets import subsets_of
 
     inputs = open_inputs(
