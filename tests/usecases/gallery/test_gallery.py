@@ -215,6 +215,15 @@ def test_images_belong_to_one_item(tmp_path: Path) -> None:
         images_of(tmp_path, ["../a/q"])
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "float32"])
+def test_images_of_more_than_8_bits_show_their_range(tmp_path: Path, dtype: str) -> None:
+    values = np.array([[1000, 2000], [3000, 4000]], dtype)
+    Image.fromarray(values).save(tmp_path / "x.tif")
+    (picture,) = photo({"x": tmp_path / "x.tif"}, "x")
+    shown = np.asarray(Image.open(io.BytesIO(picture.png)).convert("RGB"))
+    assert shown[..., 0].tolist() == [[0, 85], [170, 255]]
+
+
 def png_of(width: int, height: int) -> bytes:
     """A PNG whose header alone is right."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

@@ -17,6 +17,7 @@ from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from PIL.Image import Image
 
 #: Cityscapes' colours of its 19 classes; more classes continue around the colour wheel.
 _CITYSCAPES = (
@@ -107,7 +108,7 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
         with open_file(path) as file, Image.open(file, formats=FORMATS) as stored:
             shape = stored.size
             stored.draft("RGB", (_WIDEST, 4 * _WIDEST))  # a JPEG is decoded at a smaller size
-            image = stored.convert("RGB")
+            image = _eight_bits(stored).convert("RGB")
     except UnidentifiedImageError:
         raise StoreError(
             f"{cut(path)}: is no image of {', '.join(FORMATS)}, or damaged. Copy it again, or save "
@@ -124,6 +125,22 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
         ) from None
     image.thumbnail((_WIDEST, 4 * _WIDEST))
     return [Picture("image", _png(image), f"The image {name}.", shape=shape)]
+
+
+def _eight_bits(image: Image) -> Image:
+    """Return an image of 16 or 32 bits from its darkest (0) to its brightest value (255), others
+    unchanged.
+    """
+    if not image.mode.startswith(("I", "F")):
+        return image
+    import numpy as np
+    from PIL import Image
+
+    values = np.asarray(image).astype(np.float64)
+    known = values[np.isfinite(values)]
+    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    scaled = np.nan_to_num((values - low) / ((high - low) or 1) * 255, nan=0, posinf=255, neginf=0)
+    return Image.fromarray(scaled.round().astype(np.uint8))
 
 
 def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path]:
