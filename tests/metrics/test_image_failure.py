@@ -19,7 +19,8 @@ import uqeval
 from uqeval.errors import UqevalError
 from uqeval.metrics import _ranked_items as ranked
 from uqeval.metrics._aggregation import Aggregation
-from uqeval.statistics.weighting import AllBut, Each, InUnits, Weighting
+from uqeval.statistics.sets_of_units import InUnits
+from uqeval.statistics.weighting import AllBut, Each, Weighting
 from uqeval.usecases.merge import merge
 from uqeval.usecases.select import select
 

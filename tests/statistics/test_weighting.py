@@ -10,7 +10,8 @@ import pytest
 
 from uqeval.statistics import weighting as module
 from uqeval.statistics.item_values import SparseValues
-from uqeval.statistics.weighting import AllBut, Each, InUnits, ItemSets, Subset, Weighting
+from uqeval.statistics.sets_of_units import InUnits
+from uqeval.statistics.weighting import AllBut, Each, ItemSets, Subset, Weighting
 
 RNG = np.random.default_rng(4)
 MANY = RNG.random((12, 5)) < 0.3

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from uqeval.settings import check_value, default_of
 from uqeval.statistics.options import CutOptions
-from uqeval.statistics.weighting import AllBut, Each, InUnits, ItemSets, Subset, Weighting
+from uqeval.statistics.sets_of_units import InUnits
+from uqeval.statistics.weighting import AllBut, Each, ItemSets, Subset, Weighting
 
 DRAWS: int = default_of(CutOptions, "draws")
 GENERATOR = "PCG64"

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.statistics.item_values import SparseValues
+from uqeval.statistics.sets_of_units import by_unit
 from uqeval.statistics.swapping import Halves, Swaps
-from uqeval.statistics.weighting import LIGHT_WEIGHT, ItemSets, Values, by_unit
+from uqeval.statistics.weighting import LIGHT_WEIGHT, ItemSets, Values
 from uqeval.tallies._fields import identity
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from uqeval.statistics.checked_states import checked_items
 from uqeval.statistics.item_columns import Columns, Gathered
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.ranked_items import RankedItems, weighted_by
+from uqeval.statistics.sets_of_units import best_by_unit
 from uqeval.statistics.swapping import Swaps
-from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, Values, best_by_unit
+from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, Values
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import is_large
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from uqeval.maps.views import WHOLE, View
-from uqeval.tallies._fields import Field, identity, is_large, zeros
+from uqeval.tallies._fields import Field, identity, is_large, record_of, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,7 +137,7 @@ class Tally(ABC):
         They identify the tally's states in a file.
         """
         version = {} if self.version == 1 else {"version": self.version}
-        record = {"id": self.id, **version, **dataclasses.asdict(self)}
+        record = {"id": self.id, **version, **record_of(self)}
         del record["view"]
         if self.view.name:
             record["view"] = self.view.name
@@ -202,7 +202,7 @@ class Tally(ABC):
             if indices is None:
                 join[field.merge](flat, values, out=flat)
             else:
-                flat[indices] = join[field.merge](flat[indices], values)
+                join[field.merge].at(flat, indices, values)
 
     def fold_items(self, target: State, counted: CountedItems) -> None:
         """Add the states of several items to `target`, one after another: the same bits as `fold`

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import State, Thin
 
 
-#: Items with at least this many entries are faster to add one by one.
-_MANY = 64
-
-
 @dataclass(frozen=True)
 class FieldOfItems:
     """One field of several items.
@@ -69,11 +65,7 @@ class CountedItems:
         for (name, field), entries in zip(fields.items(), self.fields, strict=True):
             join = {"sum": np.add, "min": np.minimum, "max": np.maximum}[field.merge]
             flat = total[name].reshape(-1)
-            if entries.places is not None and entries.places.size > _MANY * self.items:
-                for item in range(self.items):  # the places of one item differ
-                    places, values = entries.of_item(item)
-                    flat[places] = join(flat[places], values)
-            elif entries.places is not None:
+            if entries.places is not None:
                 join.at(flat, entries.places, entries.values)
             elif field.dtype.startswith("float") and field.merge == "sum":
                 # In item order, for identical bits: `sum` adds in pairs.

@@ -1,4 +1,4 @@
-"""The fields of a tally's state: shape, type, how two merge, and the empty array of each."""
+"""The fields of a tally: its parameters as records; of its state shape, type and merging."""
 
 from __future__ import annotations
 
@@ -70,3 +70,21 @@ def zeros(field: Field) -> NDArray[Any]:
 
 def identity(field: Field) -> float:
     return {"sum": 0.0, "min": float("inf"), "max": float("-inf")}[field.merge]
+
+
+def record_of(parameters: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, those of dataclasses among them as records.
+
+    `dataclasses.asdict` copies each number of a tuple, and `bins` may have thousands.
+    """
+    return {
+        own.name: _plain(getattr(parameters, own.name)) for own in dataclasses.fields(parameters)
+    }
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return record_of(value)
+    if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+        return tuple(map(record_of, value))
+    return value
