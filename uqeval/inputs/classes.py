@@ -75,9 +75,9 @@ def open_classes(
     if all_labels is not None:
         watched_parts.append(("labels", tuple(label_parts)))
     watch = watched(source.names, watched_parts, options)
-    labels_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
+    names_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
-    warnings += _shared_names(labels_of_classes, where) + _warn_of_sample_axes(restricted, kind)
+    warnings += _shared_names(names_of_classes, where) + _warn_of_sample_axes(restricted, kind)
     warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
     record = {
         "predictions": [
@@ -95,7 +95,7 @@ def open_classes(
              if kind in (None, name) for part in of_items]  # fmt: skip
     refuse_missing([*parts, *(all_labels or ())], options.fill)
     return Inputs(
-        source, labels_of_classes, ignore, record, warnings,
+        source, names_of_classes, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
         annotators=annotators,
         all_names=names if "part" in evaluated else None,
