@@ -69,5 +69,22 @@ def test_without_an_interval(family: str, results: dict[str, Any], word: str) ->
 def test_an_interval_decides() -> None:
     wide = {"low": 0.3, "high": 0.6, "level": 0.95}
     assert sign_warnings("failure", {"auroc": 0.45}, wide) == []
-    (told,) = sign_warnings("failure", {"auroc": 0.45}, wide | {"high": 0.49})
-    assert "0.3000 to 0.4900" in told
+    (told,) = sign_warnings("failure", {"auroc": 0.4}, wide | {"high": 0.49})
+    assert "0.3000 to 0.4900" in told and "more certain than right ones" in told
+
+
+@pytest.mark.parametrize(("family", "results", "is_chance"), [
+    ("failure", {"auroc": 0.46}, True),
+    ("failure", {"auroc": 0.44}, False),
+    ("sparsification", {"aurg": -0.04, "curve": [1.0, 0.9]}, True),
+    ("sparsification", {"aurg": -0.04, "curve": [0.5, 0.4]}, False),
+    ("nmerci", {"nmerci": -0.01}, False),
+])  # fmt: skip
+def test_little_below_chance_is_close_to_it(
+    family: str, results: dict[str, Any], is_chance: bool
+) -> None:
+    """As in the findings, also if a narrow interval excludes chance: random noise has such."""
+    (value,) = (own for own in results.values() if isinstance(own, float))
+    ends = {"low": value - 0.001, "high": value + 0.001, "level": 0.95}
+    (told,) = sign_warnings(family, results, ends)
+    assert ("close to chance" in told) == is_chance

@@ -33,6 +33,10 @@ class Sign:
     of_curve: bool = False
 
 
+#: Below chance by no more than this, a score is close to chance, whatever its interval: a tenth of
+#: the way from 0.5 to 1, as in the findings of a page.
+_CLOSE = 0.05
+
 SIGNS = {
     "failure": Sign(
         "auroc", "AUROC", 0.5, 0.01, "wrong pixels are more certain than right ones"
@@ -58,30 +62,33 @@ def sign_warnings(
 ) -> list[str]:
     """Return the warning of a family's score: at most one.
 
-    With an `interval` (`low`, `high`, `level`): where it lies below the neutral value. Without one:
-    where the value is close to the neutral one, or below it by more than the tolerance.
+    With an `interval` (`low`, `high`, `level`): where it lies below the neutral value; a value that
+    is little below is called close to chance. Without one: where the value is close to the neutral
+    one, or below it by more than the tolerance.
     """
     sign = SIGNS.get(family)
     value = results.get(sign.field) if sign else None
     if sign is None or value is None:
         return []
     message = f"the {sign.name} is {value:.4f}"
+    scale = (results.get("curve") or [1.0])[0] if sign.of_curve else 1.0
+    is_chance = f", close to chance ({sign.neutral:g})."
     if interval is not None:
         low, high = interval.get("low"), interval.get("high")
         if low is None or high is None or high >= sign.neutral:
             return []
-        level = f"{100 * interval['level']:g} % interval {low:.4f} to {high:.4f}"
-        return [f"{message} ({level}), below {sign.neutral:g}: {sign.below}."]
-    tolerance = sign.tolerance
-    if sign.of_curve:
-        tolerance *= (results.get("curve") or [1.0])[0]
+        message += f" ({100 * interval['level']:g} % interval {low:.4f} to {high:.4f})"
+        if sign.chance and sign.neutral - value <= _CLOSE * scale:
+            return [message + is_chance]
+        return [f"{message}, below {sign.neutral:g}: {sign.below}."]
+    tolerance = sign.tolerance * scale
     if value < sign.neutral - tolerance:
         return [
             f"{message}, below {sign.neutral:g}: {sign.below}. There is no interval: "
             "--ci 0.95 shows whether this is chance."
         ]
     if sign.chance and abs(value - sign.neutral) <= tolerance:
-        return [f"{message}, close to chance ({sign.neutral:g})."]
+        return [message + is_chance]
     return []
 
 
