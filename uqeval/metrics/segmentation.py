@@ -99,6 +99,10 @@ METRICS = (
 )  # fmt: skip
 
 
+#: Below this share of the accuracy of guessing, something else is wrong than the network.
+_FAR_BELOW = 0.5
+
+
 def scores(state: State) -> dict[str, Any]:
     """Return pooled scores and pixels of a `class_counts` state."""
     counts = [state[name].tolist() for name in ("labelled", "predicted", "correct")]
@@ -138,6 +142,20 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}
+
+    def warnings(self, run: Run) -> list[str]:
+        """Return a warning of an accuracy far below that of guessing, of data with several classes:
+        predictions and labels may not have the same order of classes."""
+        accuracy, classes = run.results["pixel_accuracy"], self.info.classes
+        labelled = sum(row["pixels"] > 0 for row in run.results["per_class"])
+        if accuracy is None or labelled < 2 or accuracy >= _FAR_BELOW / classes:
+            return []
+        return [
+            f"the pixel accuracy is {accuracy:.4f}, far below that of guessing one of {classes} "
+            f"classes ({1 / classes:.4f}). The classes of predictions and labels may be in another "
+            "order, or labels may begin at 1. To see both: uqeval report REPORT --gallery 3 "
+            "--predictions PREDS --labels LABELS."
+        ]
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` where every label is void."""
