@@ -45,8 +45,10 @@ def advice(
     drawn = report.settings.get("intervals") or {}
     units = drawn.get("units")
     if isinstance(units, int) and units < _FEW:
-        count = f"{units} {plural(str(drawn.get('unit', 'item')), units)}"
-        return f"Evaluate more items: intervals from {count} may be too narrow.", ""
+        unit = str(drawn.get("unit", "item"))
+        more, of_pairs = ("a longer video", " of pairs") if unit == "batch" else ("more items", "")
+        count = f"{units} {plural(unit, units)}{of_pairs}"
+        return f"Evaluate {more}: intervals from {count} may be too narrow.", ""
     return "Keep this report as a baseline, and set limits: uqeval gate REPORT RULES.", ""
 
 
