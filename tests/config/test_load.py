@@ -202,6 +202,8 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("memory: 512", "memory: "),
         ("gate: {pavpu.pavpu: {minn: 1}}", "minn: unknown key; did you mean 'min'?"),
         ("gate: {pavpu: {min: 1}}", "is no address of a value, it names no field"),
+        ("gate: {rules: [{a.b: {min: 1}}]}", ":1: 'rules' is no address of a value"),
+        ("gate: {rules: {a.b: {min: 1}}}", ":1: 'rules' is no address of a value"),
         ("gate: {a.b: {min: 1}, a/a.b: {min: 1}, 'a.\"b\"': {min: 2}}", "has a rule on line 1"),
         ("slices: {tabel: m.csv}", ":1: slices.tabel: unknown key; did you mean 'table'?"),
         ("slices: {table: m.csv, column: w}", "slices.column: unknown key; expected one of table"),
@@ -304,3 +306,19 @@ def test_the_schema_knows_what_the_file_may_hold() -> None:
     slices = schema["$defs"]["Slices"]
     assert slices["required"] == ["table"]
     assert [own["type"] for own in slices["properties"]["by"]["anyOf"]] == ["string", "array"]
+
+
+def test_errors_at_a_place_name_its_keys(tmp_path: Path) -> None:
+    """Messages are written for the command line; the keys of the file are named after them."""
+    config = load(tmp_path, "stores: {a: {predictions: x}}")
+    messages = {}
+    for place in (("stores", "a"), ("evaluate", "a", "pavpu")):
+        with pytest.raises(UsageError) as caught, config.errors_at(*place):
+            raise UsageError("give --names, --label-map or --window 3, not --nothing or x--names.")
+        messages[place[0]] = str(caught.value)
+    assert messages["stores"].endswith(
+        "uqeval.yaml:1: stores.a: give --names, --label-map or --window 3, not --nothing or "
+        "x--names. "
+        "In this file, write `names:` for --names, `label_map:` for --label-map."
+    )
+    assert messages["evaluate"].endswith("In this file, write `window:` for --window.")

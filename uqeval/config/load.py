@@ -81,10 +81,7 @@ def _rules(document: Document, limits: dict[str, Limits], above: Location) -> It
     lines_of_rules: dict[Address, int] = {}
     for text, limit in limits.items():
         line = document.line((*above, text))
-        try:
-            address = Address.parse(text)
-        except UsageError as error:
-            raise UsageError(f"{document.path}:{line}: {error}") from None
+        address = _address(document, text, above)
         if address in lines_of_rules:
             raise UsageError(
                 f"{document.path}:{line}: {address} has a rule on line {lines_of_rules[address]} "
@@ -92,6 +89,13 @@ def _rules(document: Document, limits: dict[str, Limits], above: Location) -> It
             )
         lines_of_rules[address] = line
         yield Rule(address, limit, str(document.path), line)
+
+
+def _address(document: Document, text: str, above: Location) -> Address:
+    try:
+        return Address.parse(text)
+    except UsageError as error:
+        raise UsageError(f"{document.path}:{document.line((*above, text))}: {error}") from None
 
 
 def _check_keys(document: Document, data: dict[str, Any], above: Location) -> None:
@@ -107,12 +111,15 @@ def _check_keys(document: Document, data: dict[str, Any], above: Location) -> No
 def _config(document: Document) -> Config:
     notes = _replace_aliases(document)
     _check_numbers(document, document.data, ())
+    gate = document.data.get("gate")
+    for text in gate if isinstance(gate, dict) else ():
+        _address(document, str(text), ("gate",))
     try:
         config = Config.model_validate(document.data)
     except ValidationError as error:
         raise _usage_error(document, error) from None
     config._at, config._notes = document.locate, notes
-    list(_rules(document, config.gate, ("gate",)))  # every address can be read
+    list(_rules(document, config.gate, ("gate",)))  # no address has two rules
     _check_stores(document, config)
     return _anchored(document, config)
 

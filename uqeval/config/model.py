@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,6 +25,7 @@ from pydantic import (
 
 from uqeval.config.options import commands, declared_options
 from uqeval.engine.options import MachineOptions
+from uqeval.errors import UqevalError
 from uqeval.gate import Limits
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import Option, Settings, default_of, options_of, types_of
@@ -237,6 +240,16 @@ class Config(_ConfigKeys):
         """Return the start of a message about a place: file, line and key."""
         return f"{self._at(place)}: " if self._at else ""
 
+    @contextmanager
+    def errors_at(self, *place: str) -> Iterator[None]:
+        """Start the message of an error with a place, and name the keys of options in it."""
+        try:
+            yield
+        except UqevalError as error:
+            keys = Store.model_fields if place[0] == "stores" else commands().get(place[2], {})
+            message = f"{self.locate(*place)}{error}{_keys_of_options(str(error), keys)}"
+            raise type(error)(message) from None
+
     def settings_from_file(self, settings: type[Settings]) -> dict[str, Any]:
         """Return the options of these settings that the file sets for all stores."""
         names = [name for name in options_of(settings) if name != "slices" and hasattr(self, name)]
@@ -256,3 +269,14 @@ class Config(_ConfigKeys):
             if requested is None
             else {name: options or {} for name, options in requested.items()}
         )
+
+
+def _keys_of_options(message: str, keys: Collection[str]) -> str:
+    """Return a sentence about the keys of options in a message, which are written as for the
+    command line; empty if it names none."""
+    options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", message))
+    named = [name for name in options if name.replace("-", "_") in keys]
+    if not named:
+        return ""
+    pairs = (f"`{name.replace('-', '_')}:` for --{name}" for name in named)
+    return f" In this file, write {', '.join(pairs)}."

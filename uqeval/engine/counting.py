@@ -162,27 +162,18 @@ class Counting:
         return PackedItems.of(tally.packing.pack_items(states))
 
     def _states_of_item(
-        self, which: Sequence[int], maps_of_views: Mapping[View, Maps], empty: dict[int, State]
+        self, which: Sequence[int], maps_of_views: Mapping[View, Maps], empty: dict[Tally, State]
     ) -> list[Thin]:
         """Return the states of one item of some tallies apart; `empty` ones are used again."""
         #: States of the item by view, which tallies of that view may read.
-        states_of_views: dict[View, dict[Tally, State]] = {view: {} for view in maps_of_views}
+        known_of_views: dict[View, dict[Tally, Thin]] = {view: {} for view in maps_of_views}
         results: list[Thin] = []
         for i in which:
-            tally, plain = self.apart[i], self._plain[i]
-            maps, states = maps_of_views[tally.view], states_of_views[tally.view]
-            thin = None if tally in self._retained else plain.thin_of(maps)
-            if thin is None:
-                if i in empty and plain not in states:
-                    states[plain] = empty[i]
-                    plain.update(states[plain], maps)
-                thin = tally.thin(plain.state_of(maps, states))
-            results.append(thin)
-        empty.clear()
-        for i, thin in zip(which, results, strict=True):
-            states, plain = states_of_views[self.apart[i].view], self._plain[i]
-            if plain in states and plain.clear(states[plain], thin):
-                empty[i] = states[plain]
+            view, plain = self.apart[i].view, self._plain[i]
+            known = known_of_views[view]
+            if plain not in known:
+                known[plain] = _counted(plain, maps_of_views[view], known, empty)
+            results.append(known[plain])
         return results
 
     def together(self) -> dict[Tally, State]:
@@ -204,7 +195,19 @@ class Counting:
 
 class _Worker(NamedTuple):
     states: list[State]
-    empty: dict[int, State]
+    empty: dict[Tally, State]
+
+
+def _counted(tally: Tally, maps: Maps, known: dict[Tally, Thin], empty: dict[Tally, State]) -> Thin:
+    """Return the state of one item; `known` and `empty` as in `Tally.thin_of` and `Counting`."""
+    if (thin := tally.thin_of(maps, known)) is not None:
+        return thin
+    state = empty.pop(tally, None) or tally.empty()
+    tally.update(state, maps)
+    thin = tally.thin(state)
+    if tally.clear(state, thin):
+        empty[tally] = state
+    return thin
 
 
 class Strip(dict[str, "NDArray[Any]"]):

@@ -10,10 +10,11 @@ import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, kernel
 from uqeval.kernels.calibration import add_fine_gaps, count_bins, count_intervals, sum_scores
-from uqeval.kernels.counting import count_classes, measure, rank_key
+from uqeval.kernels.counting import BLOCK, count_classes, high_bits, measure, rank_key
 from uqeval.kernels.ranked import count_undetected
 from uqeval.kernels.sorting import DIGITS, RADIX, radix_sort, sum_ties
-from uqeval.kernels.tempering import BLOCK, add_slopes
+from uqeval.kernels.tempering import BLOCK as SLOPES_BLOCK
+from uqeval.kernels.tempering import add_slopes
 
 #: Largest block that NumPy sums in a loop with eight accumulators.
 _PAIRWISE_BLOCK = 128
@@ -146,37 +147,62 @@ def _largest_item(first):
 
 @kernel
 def count_ranks_of_items(
-    first, score, error, label, void, squared, shift, counts, sums, ends, places, pixels, errors
+    first, score, error, label, void, squared, shift, counts, sums, used, used_words,
+    ends, places, pixels, errors,
 ):  # fmt: skip
     """Count pixels [k] and their errors (or squared ones) by `key >> shift`, of each item apart.
 
-    `counts` and `sums` [bin] of zeros are worked in, and left as they were. The occupied bins of
-    item i are the entries up to `ends[i + 1]` from `ends[i]` on: `places` uint64, ascending, with
-    their `pixels` and `errors` [entry].
+    `counts` and `sums` [bin], and the bits `used` uint64 [bin / 64] and `used_words` uint64
+    [bin / 4096], all 0, are worked in, and left as they were. The occupied bins of item i are the
+    entries up to `ends[i + 1]` from `ends[i]` on: `places`, ascending, with their `pixels` and
+    `errors` [entry].
     """
-    buffer, histogram = (
-        np.empty(_largest_item(first), np.uint64),
-        np.empty((DIGITS, RADIX), np.int64),
-    )
-    written = 0
+    high, bins = np.empty(BLOCK, np.int32), counts.shape[0]
     for i in range(first.shape[0] - 1):
-        start = written
-        for k in range(first[i], first[i + 1]):
-            if label[k] == void:
-                continue
-            b = rank_key(score[k]) >> shift
-            if counts[b] == 0:
-                places[written] = b
-                written += 1
-            e = np.float64(error[k])
-            counts[b] += 1
-            sums[b] += e * e if squared else e
-        _sort(places[start:written], buffer, histogram)
-        for entry in range(start, written):
-            b = np.int64(places[entry])
-            pixels[entry], errors[entry] = counts[b], sums[b]
-            counts[b], sums[b] = 0, 0
-        ends[i + 1] = written
+        for start in range(first[i], first[i + 1], BLOCK):
+            stop = min(start + BLOCK, first[i + 1])
+            values, labels = error[start:stop], label[start:stop]
+            high_bits(score[start:stop], labels, void, shift, high)
+            for k in range(labels.shape[0]):
+                b = np.uint32(high[k])
+                if b < bins:
+                    if counts[b] == 0:
+                        _mark(used, used_words, np.int64(b))
+                    e = np.float64(values[k])
+                    counts[b] += 1
+                    sums[b] += e * e if squared else e
+        ends[i + 1] = _take(used, used_words, counts, sums, ends[i], places, pixels, errors)
+
+
+@kernel
+def _mark(used, used_words, b):
+    """Mark a bin, and the word of `used` that has its bit."""
+    used[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
+    used_words[b >> 12] |= np.uint64(1) << np.uint64((b >> 6) & 63)
+
+
+@kernel
+def _take(used, used_words, counts, sums, written, places, pixels, errors):
+    """Write the marked bins, ascending, from entry `written` on, and clear them; return the end."""
+    one = np.uint64(1)
+    for group in range(used_words.shape[0]):
+        words = used_words[group]
+        used_words[group] = 0
+        word = group << 6
+        while words:
+            bits = used[word] if words & one else np.uint64(0)
+            words >>= one
+            b = word << 6
+            while bits:
+                if bits & one:
+                    places[written], pixels[written], errors[written] = b, counts[b], sums[b]
+                    counts[b], sums[b] = 0, 0
+                    written += 1
+                bits >>= one
+                b += 1
+            used[word] = 0
+            word += 1
+    return written
 
 
 @kernel
@@ -262,8 +288,8 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
 def add_slopes_of_items(first, probs, label, void, lowest, step, slope, curvature, pixels):
     """Add as `add_slopes` does, into `slope` and `curvature` [item, β] and `pixels` [item, 2]."""
     count = slope.shape[1]
-    logs, work = np.empty((probs.shape[0], BLOCK)), np.empty((3, BLOCK))
-    step_sums, lanes = np.empty((3, count, BLOCK)), np.empty((2, count, BLOCK))
+    logs, work = np.empty((probs.shape[0], SLOPES_BLOCK)), np.empty((3, SLOPES_BLOCK))
+    step_sums, lanes = np.empty((3, count, SLOPES_BLOCK)), np.empty((2, count, SLOPES_BLOCK))
     for i in range(first.shape[0] - 1):
         a, b = first[i], first[i + 1]
         lanes[:] = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uqeval.kernels._jit import kernel
-from uqeval.kernels.counting import BLOCK, gather, high_bits, rank_key
+from uqeval.kernels.counting import BLOCK, gather, rank_key
 
 
 @kernel
@@ -16,30 +16,13 @@ def add_at(target, indices, values):
 
 
 @kernel
-def count_all_ranked(score, error, label, void, squared, shift, pixels, errors):
-    """Count pixels [i] and their errors (or squared ones) by `key >> shift`, into [bin]."""
-    high, bins = np.empty(BLOCK, np.int32), pixels.shape[0]
-    for start in range(0, label.shape[0], BLOCK):
-        stop = start + BLOCK
-        values, labels = error[start:stop], label[start:stop]
-        high_bits(score[start:stop], labels, void, shift, high)
-        for i in range(labels.shape[0]):
-            b = np.uint32(high[i])
-            if b < bins:
-                e = np.float64(values[i])
-                pixels[b] += 1
-                errors[b] += e * e if squared else e
-
-
-@kernel
-def count_all_ranked_finely(
+def count_ranked_finely(
     score, error, label, void, squared, skip_shift, shift, is_wanted, slot, pixels, errors
 ):  # fmt: skip
-    """Count as `count_all_ranked` does, for keys whose high bits `key >> skip_shift` are
-    `is_wanted`.
+    """Count pixels [i] and their errors (or squared ones) whose high bits `key >> skip_shift` are
+    `is_wanted`, as of `counting.gather`.
 
-    `is_wanted` as of `counting.gather`. Into [`slot` [high bits], the bits that follow down to
-    `shift`].
+    Into [`slot` [high bits], the bits that follow down to `shift`].
     """
     high, indices = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     mask = pixels.shape[1] - 1

@@ -212,22 +212,17 @@ class Tally(ABC):
         else:
             counted.fold(self.packing.fields, target)
 
-    def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
-        """Return the state of one item.
-
-        `states_of_item`: states of other tallies of the same item.
-        It may read them, and adds its own.
-        """
-        if states_of_item is not None and self in states_of_item:
-            return states_of_item[self]
+    def state_of(self, maps: Maps) -> State:
+        """Return the state of one item."""
         state = self.empty()
         self.update(state, maps)
-        if states_of_item is not None:
-            states_of_item[self] = state
         return state
 
-    def thin_of(self, maps: Maps) -> Thin | None:
-        """Return the sparse form of an item's state, if it can be made directly; else None."""
+    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
+        """Return the sparse form of an item's state, if it can be made directly; else None.
+
+        `known`: those of other tallies of the same item, which it may read and add to.
+        """
         return None
 
     def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:

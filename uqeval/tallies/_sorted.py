@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
     from uqeval.tallies._contract import Tally
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import State
+    from uqeval.tallies._fields import Thin
 
     #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
     Rungs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -54,20 +55,22 @@ def ties(
 
 
 def bins_with_ties(
-    coarse: State,
+    coarse: Thin,
     to_split: Callable[[NDArray[Any]], NDArray[Any]],
     split_bins: Callable[..., Rungs | None],
 ) -> Rungs:
-    """Return the bins of a state of `RankedErrors`, with ties in place of those in `to_split`.
+    """Return the bins of a sparse state of `RankedErrors`, with ties in place of those in
+    `to_split`.
 
     `to_split` receives the pixels up to the end of each bin. `split(pixels, bins)` returns the
     ties.
     """
     import numpy as np
 
-    bins = np.flatnonzero(coarse["pixels"][0] != 0)  # of booleans, which is quicker
-    pixels = coarse["pixels"][0][bins]
-    errors = coarse["errors"][0][bins].astype(np.float64)
+    (bins, pixels), (bins_with_errors, sums) = coarse
+    assert bins is not None and bins_with_errors is not None
+    errors = np.zeros(bins.size)
+    errors[np.searchsorted(bins, bins_with_errors)] = sums
     split_up = np.zeros(bins.size, bool)
     split_up[to_split(np.cumsum(pixels))] = True
     split_up &= pixels > 1
@@ -99,12 +102,13 @@ def rank_counts(
     from uqeval.kernels.items import count_ranks_of_items
     from uqeval.tallies._counted import CountedItems, FieldOfItems
 
-    bins, n = 1 << (32 - rest), label.size
+    bins = 1 << (32 - rest)
+    n = int(np.minimum(np.diff(first), bins).sum())
     ends = np.zeros(first.size, np.int64)
-    places, pixels, errors = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n)
+    places, pixels, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     count_ranks_of_items(
         first, score.reshape(-1), error.reshape(-1), label.reshape(-1), void, squared, rest,
-        np.zeros(bins, np.int64), np.zeros(bins), ends, places, pixels, errors,
+        *_empty_bins(bins), ends, places, pixels, errors,
     )  # fmt: skip
     fields, used = [], int(ends[-1])
     for field, values in zip(tally.fields.values(), (pixels, errors), strict=False):
@@ -112,11 +116,29 @@ def rank_counts(
         fields.append(
             FieldOfItems(
                 values[entries].astype(field.dtype),
-                places[entries].astype(np.int64),
+                places[entries],
                 np.searchsorted(entries, ends),
             )
         )
     return CountedItems(first.size - 1, tuple(fields))
+
+
+_of_thread = threading.local()
+
+
+def _empty_bins(bins: int) -> list[NDArray[Any]]:
+    """Return the arrays of zeros that `count_ranks_of_items` works in, one set a thread: a state of
+    all bins is mostly empty, and clearing it takes longer than counting a small item."""
+    import numpy as np
+
+    arrays: dict[int, list[NDArray[Any]]] = _of_thread.__dict__.setdefault("arrays", {})
+    if bins not in arrays:
+        words = -(-bins // 64)
+        arrays[bins] = [
+            np.zeros(bins, np.int64), np.zeros(bins),
+            np.zeros(words, np.uint64), np.zeros(-(-words // 64), np.uint64),
+        ]  # fmt: skip
+    return arrays[bins]
 
 
 def rows_of_bins(

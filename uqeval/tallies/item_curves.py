@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State, Thin
 
 
 @dataclass(frozen=True)
@@ -108,16 +108,20 @@ class ItemCurves(Tally):
         return state["kept"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        self.merge(state, self.state_of(maps))
+        self.fold(state, self.thin_of(maps))
 
-    def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
+    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin:
         import numpy as np
 
+        known = {} if known is None else known
         state, error = self.empty(), self.error.values(maps)
         ways: tuple[Uncertainty | Error, ...] = (self.score, self.error.ranking)
         for i, ranking in enumerate(ways):
-            coarse = RankedErrors(ranking, self.error, self.classes).state_of(maps, states_of_item)
-            if not coarse["pixels"].any():
+            ranked = RankedErrors(ranking, self.error, self.classes)
+            coarse = known[ranked] if ranked in known else ranked.thin_of(maps)
+            assert coarse is not None
+            known[ranked] = coarse
+            if not coarse[0][1].size:
                 break
             split_bins = partial(
                 ties,
@@ -134,7 +138,7 @@ class ItemCurves(Tally):
             state[("errors", "oracle")[i]] += cumulative_errors
             if self.every_rank:
                 state["areas"][i] += _area(cumulative, sums)
-        return state
+        return self.thin(state)
 
     def _bins_to_sort(self, cumulative: NDArray[Any]) -> NDArray[Any]:
         """Return the bins, of which each ends at so many pixels, whose order matters."""

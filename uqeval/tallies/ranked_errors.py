@@ -90,8 +90,7 @@ class RankedErrors(Tally):
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.ranked import count_ranked
 
-        thin = self.thin_of(maps)
-        if thin is not None:
+        if (thin := self.thin_of(maps)) is not None:
             self.fold(state, thin)
             return
         if not self.by_class:
@@ -105,14 +104,16 @@ class RankedErrors(Tally):
             state["pixels"], state["errors"],
         )  # fmt: skip
 
-    def thin_of(self, maps: Maps) -> Thin | None:
-        """Return the ties in the bins, sorted: few pixels, and a dense state of all their
-        low bits.
-        """
+    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
+        """Return the occupied bins; of bins with all low bits the ties, sorted, if they have few
+        pixels: the dense state is large, and mostly empty."""
         import numpy as np
 
         from uqeval.tallies._sorted import REST, ties
 
+        if not (self.skip or self.by_class):
+            counted = self.count_items(maps, np.array([0, maps["label"].size]))
+            return counted.thin(0) if counted is not None else None
         if self.by_class or (self.skip, self.bits) != (KEY_BITS - REST, REST):
             return None
         label, prefixes = maps["label"], np.array([prefix for _, prefix in self.bins])
@@ -125,7 +126,8 @@ class RankedErrors(Tally):
         first = np.searchsorted(key, prefixes[rows] << self.bits)
         offset = (rows - prefixes[rows]) << self.bits  # from a key to its place
         indices = key + np.repeat(offset, np.diff(first, append=key.size))
-        return [(indices, pixels), (indices, errors.astype(self.error.dtype))]
+        wrong = errors != 0
+        return [(indices, pixels), (indices[wrong], errors[wrong].astype(self.error.dtype))]
 
     def fold(self, target: State, source: Thin) -> None:
         if self.skip == 0:  # which are read again from saved states, where no kernel is loaded
@@ -146,18 +148,13 @@ class RankedErrors(Tally):
 
     def _update_all(self, state: State, maps: Maps) -> None:
         """Add all pixels as one group."""
-        from uqeval.kernels.ranked import count_all_ranked, count_all_ranked_finely
+        from uqeval.kernels.ranked import count_ranked_finely
 
-        void, squared = void_of(self.classes), self.error.squared
         score, error, label = (v.reshape(-1) for v in (*self._values(maps), maps["label"]))
-        pixels, errors = state["pixels"], state["errors"]
-        if not self.skip:
-            count_all_ranked(score, error, label, void, squared, self.rest, pixels[0], errors[0])
-            return
         is_wanted, slot = self._rows_of_prefixes
-        count_all_ranked_finely(
-            score, error, label, void, squared, KEY_BITS - self.skip, self.rest, is_wanted, slot,
-            pixels, errors,
+        count_ranked_finely(
+            score, error, label, void_of(self.classes), self.error.squared, KEY_BITS - self.skip,
+            self.rest, is_wanted, slot, state["pixels"], state["errors"],
         )  # fmt: skip
 
     @cached_property

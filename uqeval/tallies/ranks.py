@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.tallies._fields import Counts, Maps, State, Thin
 
 COARSE, FINE_BITS = 1 << 19, 13
 #: Bins that are summed at a time.
@@ -122,6 +122,14 @@ class Ranks(CountsByRank):
             return
         is_wanted, slot = self._rows_of_bins
         count_all_ranks_finely(values, group, void, is_wanted, slot, state["fine"])
+
+    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
+        import numpy as np
+
+        if not self.pixelwise:
+            return None
+        counted = self.count_items(maps, np.array([0, maps["label"].size]))
+        return counted.thin(0) if counted is not None else None
 
     def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
         from uqeval.tallies._sorted import rank_counts

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from uqeval.errors import number_of
 from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 def cost(report: Report) -> str:
     """Return the amount of work in words: items, seconds, bytes read."""
     timing = report.timing
-    items = len(report.items)
-    return (
-        f"{items} item{'' if items == 1 else 's'}, {timing['seconds']:.1f} s, "
-        f"{_bytes(timing['bytes_read'])} read"
-    )
+    read = timing["bytes_read"]
+    work = f"{_bytes(read)} read" if read else "all from saved states"
+    return f"{number_of(len(report.items), 'item')}, {timing['seconds']:.1f} s, {work}"
 
 
 def _bytes(count: float) -> str:

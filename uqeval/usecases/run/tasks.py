@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Config, Store
-from uqeval.errors import StoreError, UqevalError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs import InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import check_family, companions, everything, input_options, wants_tracks
@@ -56,7 +56,7 @@ def open_task(
     metrics = config.metrics_of(name)
     families: dict[str, Mapping[str, Any]] = dict(metrics or {})
     sweep = families.pop("sweep", None)
-    try:
+    with config.errors_at("stores", name):
         _refuse_missing(store)
         stores = _Stores.open_all(store, opened)
         input_settings = input_options(options_of(name, store, run_settings))
@@ -66,24 +66,16 @@ def open_task(
             inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *warnings])
         elif not metrics:
             raise UsageError("evaluate names no command for it; leave it out for all that applies.")
-    except UqevalError as error:
-        raise type(error)(f"{config.locate('stores', name)}{error}") from None
     for family, options in families.items():
-        try:
+        with config.errors_at("evaluate", name, family):
             check_family(inputs, family, options)
-        except UqevalError as error:
-            raise type(error)(f"{config.locate('evaluate', name, family)}{error}") from None
     planned = None
     if sweep is not None:
-        try:
+        with config.errors_at("evaluate", name, "sweep"):
             planned = _plan_sweep(stores, inputs, sweep, input_settings)
-        except UqevalError as error:
-            raise type(error)(f"{config.locate('evaluate', name, 'sweep')}{error}") from None
     if store.images is not None:
-        try:
+        with config.errors_at("stores", name, "images"):
             _check_images(store, inputs)
-        except UqevalError as error:
-            raise type(error)(f"{config.locate('stores', name, 'images')}{error}") from None
     if families and inputs.record.get("labels"):
         families = companions(inputs.source.kind) | families
     return Task(
