@@ -193,8 +193,9 @@ class Scheduler:
             source, scratch = job
             return max(scratch.batch_bytes(source, batch) for batch in source.batches())
 
-        largest = max(turns, key=need)
-        workers_within(largest[0], resources, largest[1])
+        if len(turns) > 1:  # the one that needs most memory is named, if none fits
+            largest = max(turns, key=need)
+            workers_within(largest[0], resources, largest[1])
         worker_counts = [workers_within(source, resources, scratch) for source, scratch in turns]
         cluster = self.options.cluster
         if not self.workers:  # from the first pass, which reads the store

@@ -159,6 +159,7 @@ class Stack:
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
                         f"{stores[0].path} has {sizes[0]}; members of one ensemble agree."
                     )
+        #: By the arrays of an item, and by their layouts.
         self._tilings: dict[Hashable, Tiling] = {}
         self.classes = self._common("class", "classes", stores)
         self.samples = self._common_samples(stores)
@@ -243,11 +244,14 @@ class Stack:
 
     def tiling(self, item: int) -> Tiling:
         """Return how an item lies in tiles; items that lie alike share it."""
-        parts = [member[item] for member in self.members]
-        key = self.joins_classes, *(part.layout for part in parts)
-        if key not in self._tilings:
-            self._tilings[key] = Tiling.from_parts(parts, self.joins_classes)
-        return self._tilings[key]
+        arrays = self.joins_classes, *(id(member[item].source.array) for member in self.members)
+        if arrays not in self._tilings:
+            parts = [member[item] for member in self.members]
+            layouts = self.joins_classes, *(part.layout for part in parts)
+            if layouts not in self._tilings:
+                self._tilings[layouts] = Tiling.from_parts(parts, self.joins_classes)
+            self._tilings[arrays] = self._tilings[layouts]
+        return self._tilings[arrays]
 
     def boxes(self, item: int) -> tuple[Box, ...]:
         """Return the boxes of an item in row order."""
