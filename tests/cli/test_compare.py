@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -210,5 +211,10 @@ def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -
     run_forked("compare", "mc.json", "ens.json", "-o", target, "-q", cwd=folder)
     assert (tmp_path / "compared.html").read_text("utf-8") == page
     assert "Difference from mc" in page
-    assert "no difference seen" in page or "differs" in page
+    # A line for the difference, one for its interval, one for its verdict.
+    cell = (
+        r"<td>[+-]?[\d.e-]+\s*<span class=\"interval\">(≈ )?\[\S+, \S+\]†?</span>\s*"
+        r'<span class="interval( differs)?">p \S+ (no difference seen|differs.*?)</span></td>'
+    )
+    assert len(re.findall(cell, page)) > 3
     assert "swapping the two models item by item" in page

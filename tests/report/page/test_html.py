@@ -166,6 +166,8 @@ def test_only_results_over_the_same_pixels_compete() -> None:
                     "b": report(results=others, metrics=described)}, "segmentation")  # fmt: skip
     (row,) = (row for row in table.rows if row.name.startswith("mIoU"))
     assert [cell.best for cell in row.cells] == [False, False, True, False, True, True, False, True]
+    assert table.columns[1:4] == ["a", f"a · {edge}", f"a · {inner}"]
+    assert table.columns[5] == "b"
 
 
 def test_a_page_names_the_region_of_each_score() -> None:

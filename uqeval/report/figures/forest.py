@@ -33,7 +33,7 @@ def figure(comparison: Comparison) -> Figure | None:
         units.setdefault(row.unit, []).append(row)
     base = comparison.names[comparison.baseline]
     lines = [
-        f"{row.address}, {comparison.names[m]}: {difference(row.cells[m])}"
+        f"{row.address}, {comparison.names[m]}: {difference(row.cells[m]).plain}"
         for row in rows
         for m in models
         if _known(row, m)
@@ -90,5 +90,5 @@ def _draw_difference(axes: Axes, row: Row, model: int, y: float, n: int, name: s
         markerfacecolor=style.colour(n) if filled else style.PAPER,
         label=name if labelled else f"_{name}",
     )  # fmt: skip
-    text = f"{row.address}, {name}: {difference(row.cells[model])}"
+    text = f"{row.address}, {name}: {difference(row.cells[model]).plain}"
     style.titled(mark, f"{text} ({format_number(row.cells[model].value)})")

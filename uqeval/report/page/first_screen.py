@@ -89,7 +89,7 @@ def _changes(comparison: Comparison | None) -> dict[str, str]:
     if comparison is None:
         return {}
     model = next(m for m in range(len(comparison.names)) if m != comparison.baseline)
-    return {str(row.address): difference(row.cells[model]) for row in comparison.rows}
+    return {str(row.address): difference(row.cells[model]).plain for row in comparison.rows}
 
 
 def replaced(page: str, first: str) -> str:

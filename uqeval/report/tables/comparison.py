@@ -79,27 +79,35 @@ def over_trainings(model: Model, level: float | None) -> str:
     )
 
 
-def difference(cell: Cell) -> str:
+def difference(cell: Cell) -> TableCell:
     """Return a difference with its interval and what follows."""
     change = cell.difference
     if change is None:
-        return "–"
+        return TableCell("–")
     if change.interval is None:
-        return _signed(change.value)
+        return TableCell(_signed(change.value), change.value)
     low, high = _signed(change.interval.low), _signed(change.interval.high)
     rough = "≈ " if change.interval.approximate else ""
     exact = "†" if change.interval.exact else ""
     verdict = change.verdict or ""
     if verdict == "differs" and change.better is not None:
         verdict = f"differs, {'better' if change.better else 'worse'}"
-    p = "" if change.p_adjusted is None else f" p {format_number(change.p_adjusted, 3)}"
-    return f"{_signed(change.value)} {rough}[{low}, {high}]{exact}{p} {verdict}"
+    p = "" if change.p_adjusted is None else f"p {format_number(change.p_adjusted, 3)} "
+    interval = f"{rough}[{low}, {high}]{exact}"
+    return TableCell(
+        _signed(change.value), change.value, interval=interval, verdict=f"{p}{verdict}",
+        starred=change.verdict == "differs",
+    )  # fmt: skip
 
 
 def differences(comparison: Comparison) -> Table:
     """Return the differences of every other model from the baseline."""
     base = comparison.baseline
-    rows = _rows(comparison, difference, [m for m in range(len(comparison.models)) if m != base])
+    others = [m for m in range(len(comparison.models)) if m != base]
+    rows = [
+        TableRow(heading(row), [difference(row.cells[m]) for m in others])
+        for row in comparison.rows
+    ]
     choice = comparison.choice
     intervals = [
         c.difference.interval for row in comparison.rows for c in row.cells if c.difference
@@ -117,9 +125,9 @@ def differences(comparison: Comparison) -> Table:
             note += " ≈: computed from bins."
         if any(interval and interval.exact for interval in intervals):
             note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
-    names = [name for m, name in enumerate(comparison.names) if m != base]
+    names = [comparison.names[m] for m in others]
     title = f"Difference from {comparison.names[base]}"
-    return text_table(title, ["score", *names], rows, note)
+    return Table(title, ["score", *names], rows, note)
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:

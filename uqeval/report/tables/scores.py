@@ -63,7 +63,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
         rows.append(Row(title, marked, anchor=anchor, about=about_score, command=command))
     many = len(reports) > 1
     headings = [
-        " · ".join([name] * many + [key] * (not many or "[" in key)) for name, key in columns
+        " · ".join([name] * many + [key] * (not many or key != family)) for name, key in columns
     ]
     return Table("All scores", ["score", *headings], rows)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cell:
-    """A value in a table: its text, why it is undefined, and its interval.
+    """A value in a table: its text, why it is undefined, its interval, and a verdict about it.
 
     `best`: of its row. `starred`: a note of the table explains a star, as for significant
     differences. `link`: the anchor that it leads to.
@@ -19,14 +19,15 @@ class Cell:
     number: float | None = None
     reason: str = ""
     interval: str = ""
+    verdict: str = ""
     best: bool = False
     starred: bool = False
     link: str = ""
 
     @property
     def plain(self) -> str:
-        """Return the text of the cell: its value and its interval."""
-        return f"{self.text} {self.interval}".strip() if self.interval else self.text
+        """Return the text of the cell: its value, its interval and the verdict."""
+        return " ".join(filter(None, (self.text, self.interval, self.verdict)))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.disk.files import MOST_REPORT, content_of, read_bytes
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
+from uqeval.records.addresses import Address
 from uqeval.records.report import Report
 from uqeval.usecases.verify.opening import (
     Role,
@@ -237,12 +238,11 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
     messages = []
     if rows:
         messages.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
-    for key in dict.fromkeys(
-        name.rpartition("].")[0] or name.partition(".")[0] for name in omitted_scores
-    ):
-        own_key = f"{key}]." if "[" in key else f"{key}."
-        fields = [name.removeprefix(own_key) for name in omitted_scores if name.startswith(own_key)]
-        messages.append(f"{own_key[:-1]}: the intervals of {_all(fields)} are not recomputed.")
+    fields_of: dict[str, list[str]] = {}
+    for address in map(Address.parse, omitted_scores):
+        fields_of.setdefault(address.key, []).append(".".join(address.fields))
+    for key, fields in fields_of.items():
+        messages.append(f"{key}: the intervals of {_all(fields)} are not recomputed.")
     if debiased:
         messages.append(f"{_all(debiased)}: not recomputed.")
     if report.slices:
