@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import typer.main
-from command import EXECUTABLE, Outcome, environment, run_well
+from command import EXECUTABLE, Outcome, environment, run_forked, run_well
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_complete
 
 from uqeval.cli import COMMANDS, app
@@ -266,6 +266,22 @@ def test_the_short_help_leads_to_all_options() -> None:
     assert "--top-k" in everything and "--help-all" not in everything
     assert not re.findall(r"<(bool|str|int|float|list)\b", everything)
     assert run_well("gate", "--help-all").stdout == run_well("gate", "--help").stdout
+
+
+def test_the_help_of_each_command_fits_a_terminal(tmp_path: Path) -> None:
+    heights = {}
+    for name in COMMANDS:
+        done = run_forked(name, "--help", cwd=tmp_path)
+        assert done.status == 0
+        heights[name] = len(done.stdout.rstrip().splitlines())
+        assert max(map(len, done.stdout.splitlines())) <= 80, name
+    assert max(heights.values()) <= 60, heights
+    for name in ("pavpu", "inspect", "report"):  # of a family, with others, of many
+        everything = run_forked(name, "--help-all", cwd=tmp_path).stdout
+        listed: Any = typer.main.get_command(app)
+        options = listed.get_command(None, name).params
+        longest = [max(own.opts, key=len) for own in options if own.opts[0][0] == "-"]
+        assert all(own in everything for own in longest if own != "--help-all"), name
 
 
 def test_the_terminal_wraps_the_paragraphs_of_the_help() -> None:

@@ -39,7 +39,7 @@ class CompareOptions(Settings):
     replicates: Sequence[str] = shared_option(
         (), "Reports of separate trainings of one method, up to the next option. They form one "
         "model: mean ± std over the trainings. Repeat for another method.",
-        flags=(_REPLICATES,), metavar="REPORT REPORT...", list_by="repeat")
+        flags=(_REPLICATES,), metavar="REPORT…", list_by="repeat")
     name: Sequence[str] = shared_option(
         (), "Name of a model, once per model, in order, replicates last.",
         metavar="NAME", list_by="repeat", shown="the part of the path that differs")

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
-from uqeval.cli.parsing import typed_options
 from uqeval.settings import (
     Option,
     Settings,
@@ -29,6 +28,8 @@ Command: TypeAlias = Callable[..., None]
 #: Values come by name; order and defaults matter only for help.
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _IN, _OUT = "Input", "Output"
+#: Choices with more letters are listed in the help text: beside the name, they take its width.
+_WIDE = 12
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 
 
@@ -102,6 +103,12 @@ def given(**options: Any) -> dict[str, Any]:
             plain = value.value if isinstance(value, Enum) else value
         values[name] = plain
     return values
+
+
+def typed_options(context: Any) -> frozenset[str]:
+    """Return the names of the options on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(n for n, source in sources.items() if source and source.name == "COMMANDLINE")
 
 
 def with_options(
@@ -183,9 +190,14 @@ def _parameter(settings: Any, name: str, absent: bool = False) -> inspect.Parame
     default = _absent(settings, name) if absent else declared
     default = None if isinstance(default, tuple | list) and not default else default
     value: Any = kind if is_single else list[kind]
+    metavar, text = option.metavar, option.help_text(declared)
+    if metavar is None and len("|".join(option.choices)) > _WIDE:
+        metavar = name.split("_")[-1].upper()
+        if not all(choice in text for choice in option.choices):
+            text += f" One of {', '.join(option.choices)}."
     typer_option = typer.Option(
-        *_flags(name, option, kind, declared), metavar=option.metavar, show_default=False,
-        rich_help_panel=option.panel, help=option.help_text(declared),
+        *_flags(name, option, kind, declared), metavar=metavar, show_default=False,
+        rich_help_panel=option.panel, help=text,
     )  # fmt: skip
     annotation: Any = Annotated[value if default is not None else value | None, typer_option]
     return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)

@@ -22,10 +22,11 @@ from uqeval.keys import COMMANDS_BY_KEY
 
 #: Option that shows the help of all options.
 _HELP_ALL = "--help-all"
-#: With more options than this, the short help shows only the common ones.
-_MANY = 20
+#: With more options than this, the short help shows only the common ones; with more than `_SEVERAL`
+#: it leaves out those that the command shares with others.
+_MANY, _SEVERAL = 20, 14
 _COMMON = frozenset({
-    "output", "csv", "ci", "slices", "memory", "baseline", "against", "gallery", "gate", "labels",
+    "output", "csv", "ci", "slices", "baseline", "against", "gallery", "gate", "labels",
     "metric", "samples", "repeats", "reference", "uncertainty",
 })  # fmt: skip
 
@@ -59,21 +60,25 @@ class Command(TyperCommand):
 
     def _rare_options(self) -> list[Any]:
         """Return the options that the short help leaves out."""
+        from uqeval.cli.declared import shared_options
         from uqeval.metrics import FAMILIES
         from uqeval.settings import options_of
 
         options: list[Any] = [
             parameter for parameter in self.params if isinstance(parameter, TyperOption)
         ]
-        if len(options) <= _MANY:
+        if len(options) <= _SEVERAL:
             return []
         family = FAMILIES.get(self.name or "")
         family_options = options_of(family.settings_type) if family else {}
         common = _COMMON | {name for name, option in family_options.items() if option.common}
+        shared = shared_options()
         return [
             parameter
             for parameter in options
-            if parameter.name not in common and not parameter.hidden
+            if parameter.name not in common
+            and (len(options) > _MANY or parameter.name in shared)
+            and not parameter.hidden
         ]
 
     def invoke(self, ctx: Any) -> Any:
@@ -170,6 +175,8 @@ def _check_numbers(command: TyperCommand, ctx: Any) -> None:
 def _check_table(command: TyperCommand, ctx: Any) -> None:
     """Raise `typer.BadParameter` for --format table if no table is printed."""
     by_name = {parameter.name: parameter for parameter in command.params}
+    from uqeval.cli.declared import typed_options
+
     if "format" not in typed_options(ctx) or ctx.params["format"] != "table":
         return
     if ctx.params.get("quiet"):
@@ -179,12 +186,6 @@ def _check_table(command: TyperCommand, ctx: Any) -> None:
     else:
         return
     raise typer.BadParameter(text, ctx, by_name["format"])  # type: ignore[arg-type]
-
-
-def typed_options(context: Any) -> frozenset[str]:
-    """Return the names of the options on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return frozenset(n for n, source in sources.items() if source and source.name == "COMMANDLINE")
 
 
 def _plain(error: typer.BadParameter) -> str:

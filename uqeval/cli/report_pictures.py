@@ -36,10 +36,11 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Gallery |
         if any(of_pictures) and not settings.item and settings.fiftyone is None:
             raise UsageError(
                 "--predictions, --video, --model, --labels, --images and --names are for "
-                "--gallery N, --item NAME and --fiftyone NAME."
+                "--gallery N, --item NAME and --fiftyone NAME. Add --gallery 8 for pictures of the "
+                "8 worst items."
             )
         if settings.single_file:
-            raise UsageError("--single-file is for the pictures of --gallery N; give that too.")
+            raise UsageError("--single-file is for the pictures of --gallery N. Add --gallery 8.")
         return None
     stores = list(settings.predictions)
     if len(reports) == 1:
