@@ -22,7 +22,8 @@ _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _HALF_LOG_2 = 0.5 * math.log(2.0)
 #: Nodes of `_crps` per unit of z, and the z from which `_crps` is exactly linear in float64.
 _NODES, _LINE = 64, 9.0
-#: A float64 in [1, 2) has the bits of 1 above its mantissa; so many of them multiply to a float64.
+#: A float64 in [1, 2) has the bits of 1 above its mantissa. The product of `_FACTORS` such numbers
+#: is still a float64.
 _MANTISSA, _ONE = np.int64((1 << 52) - 1), np.int64(1023 << 52)
 _FACTORS = 512
 

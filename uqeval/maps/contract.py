@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
 
-#: Called between tiles; raises to abandon the work.
+#: Called between tiles; raises an exception to stop the work.
 Heartbeat = Callable[[int], None]
 
 

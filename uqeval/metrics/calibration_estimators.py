@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Names of the estimators, which are definitions, too.
 PUBLISHED = ("kumar-l2", "kumar-l1", "roelofs-sweep")
-#: The sweep stops at so many bins: an edge costs 64 kB of counts.
+#: The number of bins at which the sweep stops: an edge costs 64 kB of counts.
 MOST_SWEPT = 1000
 
 

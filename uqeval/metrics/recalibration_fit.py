@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
-#: Vector scaling ends when a step would lower the mean NLL by less, or after so many passes.
+#: Vector scaling ends when a step would lower the mean NLL by less than this, and after this number
+#: of passes at the latest.
 _SMALL, _PASSES = 1e-12, 60
 #: Weights beyond this run to infinity, and so do those at which the mean NLL is below this.
 _MOST, _CERTAIN = 1e4, 1e-9

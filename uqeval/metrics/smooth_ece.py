@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 #: A bandwidth is found when it differs from its error by no more than this.
 _TOLERANCE = 1e-10
-#: Bandwidths above each need so many nodes to integrate over, and so many cosines: 32 nodes in a
-#: bandwidth give 6 digits of the integral, and the cosines that are left out are below 1e-16.
+#: Bandwidth, nodes, cosines: the numbers of nodes and cosines that the integral needs for larger
+#: bandwidths. 32 nodes in a bandwidth give 6 digits of the integral; cosines left out are below
+#: 1e-16.
 _LEVELS = ((1 / 16, 512, 48), (1 / 64, 2048, 192))
 #: Of many sets, 8 nodes in a bandwidth find it to 4 digits. One step of Newton's method with
 #: `_FINER` times as many nodes then finds it to 7.

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 #: The least and the largest temperature that is looked for.
 LEAST, MOST = 1 / 32, 32.0
 _DOUBLINGS = 11
-#: Around an estimate: so many β, so far apart relative to it. Between two that close the polynomial
-#: of degree 7 is exact to rounding.
+#: Number of β around an estimate, and their relative distance. Between two neighbours the
+#: polynomial of degree 7 is exact to rounding.
 _AROUND, _CLOSE = 9, 0.01
-#: So many pixels of an item say where to look first; it then lies among so few β, but for chance.
+#: Pixels of an item in the sample for the first estimate, and the number of β among which the
+#: solution then lies almost always.
 _SAMPLE, _FEW = 2**15, 5
-#: So many pixels of an item say at which power of two the clipped NLL is least: each costs 11 β.
+#: Pixels of an item in the sample for the power of two at which the clipped NLL is least: each
+#: pixel costs 11 β.
 _CLIPPED_SAMPLE = 2**12
 
 _WITHOUT = "no pixel gives its label's class a probability above 0"
@@ -60,7 +62,7 @@ _FLAT = 1e-7
 #: Mean NLLs that differ by less are the same.
 _SAME = 1e-9
 _BOUND = "it runs to the bound: the NLL still falls at T = {}"
-#: So many passes at most; each moves up to a third nearer.
+#: Most passes; each reduces the distance by up to a third.
 _TRIES = 8
 
 Point = tuple[float, float, float]  # β, g, g'

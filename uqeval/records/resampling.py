@@ -9,9 +9,9 @@ from typing import Protocol
 from uqeval.errors import StoreError
 from uqeval.records.addresses import Address
 
-#: Below so many units an interval may be too narrow.
+#: With fewer units an interval may be too narrow.
 FEW = 30
-#: Below so many independent pairs of a video an interval says little.
+#: With fewer independent pairs of a video an interval says little.
 FEW_EFFECTIVE = 10
 
 

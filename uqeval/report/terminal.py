@@ -16,7 +16,7 @@ from uqeval.report.findings.finding import Finding
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Table, text_table
 
-#: Tables of at most so many rows are turned where they are too wide: scores down, variants across.
+#: Wide tables with at most this number of rows are turned: scores down, variants across.
 _FEW = 4
 
 

@@ -17,8 +17,8 @@ _users = 0
 def one_blas_thread() -> Iterator[None]:
     """Restrict matrix products of the process to the calling thread inside the context.
 
-    Blocks of sets are scored by threads of our own: with more below each they wait for each other.
-    Where several threads are inside, the last one to leave restores the number.
+    Threads of ours score blocks of sets. If each started threads of the library, all would wait for
+    each other. The last thread to leave the context restores the number.
     """
     global _users
     with _lock:

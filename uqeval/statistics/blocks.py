@@ -9,14 +9,16 @@ from typing import Any
 
 from uqeval.statistics.blas import one_blas_thread
 
-#: So many blocks are scored at a time, each by a thread.
+#: Most threads, each of which scores one block at a time.
 _THREADS = 4
 
 
 def in_blocks(
     score: Callable[[Any, slice], None], tasks: Sequence[tuple[Any, int]], sets: int
 ) -> None:
-    """Call `score(task, rows)` for blocks of rows of each task, a task's sets at a time."""
+    """Call `score(task, rows)` for all blocks of rows of each task.
+
+    `tasks`: each task, and how many sets of it form a block. `sets`: how many sets there are."""
     calls = [
         (task, slice(first, first + step)) for task, step in tasks for first in range(0, sets, step)
     ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: By view: the evaluated pixels of each item, -1 where they are unknown, and the tally that
 #: counted them.
 Evaluated = dict[str, tuple[NDArray[np.int64], str]]
-#: States that are checked together have at most so many bytes, if all were like the largest.
+#: Most bytes of states that are checked together, if all were as large as the largest.
 _MOST_BYTES = 1 << 23
 
 
@@ -153,7 +153,7 @@ def _check_counts(
 
 
 def _message(saved: StatesSource, item: int, reason: str) -> str:
-    """Return name the file, the item and the reason, and what to do."""
+    """Return a message with the file, the item, the reason, and what to do."""
     name = saved.index["items"][item]
     return (
         f"{saved.path}: the states of {quoted(name)} are damaged or forged: {reason}. Evaluate "

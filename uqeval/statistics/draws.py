@@ -21,7 +21,7 @@ from uqeval.statistics.weighting import AllBut, Each, ItemSets, Subset, Weightin
 
 DRAWS: int = default_of(CutOptions, "draws")
 GENERATOR = "PCG64"
-#: Numbers of weights that are made at a time, and swaps.
+#: Most weights, and most swaps, that are made at a time.
 _BLOCK = 1 << 21
 
 
@@ -103,7 +103,7 @@ class Resampling:
         return Subset(np.arange(self.units), self.units)
 
     def alone(self) -> ItemSets:
-        """Return for each unit the set that has it alone."""
+        """Return for each unit the set with this unit alone."""
         return Each(np.arange(self.units))
 
     def without(self) -> ItemSets:

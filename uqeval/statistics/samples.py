@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uqeval.statistics.stacked import Stacked
     from uqeval.tallies import Tally
 
-#: Draws of so many numbers are kept, else made again for each variant.
+#: Most numbers of draws that are kept; larger draws are made again for each variant.
 _KEPT = 1 << 25
 #: Which sets of items are scored: all once; all but one unit; one unit alone; random draws.
 Sets = Literal["whole", "without", "alone", "drawn"]

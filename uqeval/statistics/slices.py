@@ -17,9 +17,9 @@ from uqeval.stores.item_table import ItemTable
 if TYPE_CHECKING:
     from uqeval.statistics.options import CutOptions
 
-#: A slice of fewer units is flagged.
+#: Slices of fewer units are marked as small.
 SMALL = 10
-#: More slices than this are no table that anybody reads.
+#: Most slices: a longer table is not read.
 _MOST = 256
 
 

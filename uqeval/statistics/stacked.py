@@ -75,8 +75,9 @@ class Stacked:
 
     @classmethod
     def paired(cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]]) -> Stacked:
-        """Return stack some items of one run and those of another, whose tallies have the same
-        shape.
+        """Return the stack of some items of one run, then of some of another run.
+
+        Their tallies have the same shape.
         """
         first, second = stacks
         self = cls.__new__(cls)

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation
     from uqeval.tallies import Tally
 
-#: At most so many random swaps; all of them where the units allow no more than `EVERY`.
+#: Most random swaps. If there are at most `EVERY` possible swaps, all are made.
 MOST = 10_000
 EVERY = 4096
-#: So many blocks of swaps are scored at a time.
+#: Most blocks of swaps that are scored at a time.
 _MOST_BLOCKS = 8
-#: So many swaps with at least the observed difference end a test early (Besag & Clifford 1991).
+#: A test ends early after this number of swaps with at least the observed difference (Besag &
+#: Clifford 1991).
 ENOUGH = 20
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: From so many sequences on each is a unit by itself.
+#: With at least this number of sequences, each sequence is a unit.
 SEQUENCES = 10
 #: The least and the most batches, and how many autocorrelation times one is to last.
 LEAST, MOST, TIMES = 3, 10, 5

@@ -17,7 +17,7 @@ from uqeval.errors import StoreError, cut
 
 Region = tuple[slice, ...]
 
-#: The one spelling of each axis, and what else `dimension_names` may call it.
+#: The canonical name of each axis, and other names in `dimension_names`.
 AXES: dict[str, frozenset[str]] = {
     "item": frozenset({
         "item", "items", "n", "image", "images", "frame", "frames", "pair", "pairs", "time",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-#: Less than this the allocator keeps itself; more free blocks of a size are not worth keeping.
+#: Bytes below which a block is left to the allocator; most free blocks of one size that are kept.
 _SMALL, _MOST = 1 << 18, 8
 
 

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-#: Values that are worked on at a time: what is in between stays in a core's cache.
+#: Values that are converted at a time: intermediate results stay in a core's cache.
 _BLOCK = 2**15
 _SMALL = np.float32(2.0**-14)
 

@@ -50,7 +50,7 @@ def folder_for(content: str, folder: str | Path) -> Path:
 
 
 def has_room(folder: Path, size: int) -> bool:
-    """Return whether a folder's disk takes so many bytes and still has some to spare."""
+    """Return whether a folder's disk has room for `size` bytes and a reserve."""
     return shutil.disk_usage(folder).free >= size + SPARE
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: One pixel in so many is looked at to guess between which values a rank lies: a prime, so that it
-#: runs through the columns of most images. Fewer pixels than `FEW` are not worth a guess.
+#: Every `STEP`-th pixel is in the sample that shows between which values a rank lies. `STEP` is a
+#: prime, so that the sample has pixels of all columns of most images. For fewer than `FEW` pixels
+#: there is no sample.
 STEP, FEW = 127, 1 << 16
 #: Half the width of the interval, in standard deviations of the rank in the sample.
 _WIDTH = 4.0

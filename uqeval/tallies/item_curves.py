@@ -141,7 +141,8 @@ class ItemCurves(Tally):
         return self.thin(state)
 
     def _bins_to_sort(self, cumulative: NDArray[Any]) -> NDArray[Any]:
-        """Return the bins, of which each ends at so many pixels, whose order matters."""
+        """Return the bins in which the order of pixels matters; `cumulative`: pixels up to the end
+        of each bin."""
         import numpy as np
 
         if self.every_rank:

@@ -23,7 +23,7 @@ LAC, APS, APS_RANDOM = "lac", "aps", "aps-randomised"
 _INFINITE = 0x7F800000
 _LOW_BITS = 15
 _COARSE, _FINE = (_INFINITE >> _LOW_BITS) + 1, 1 << _LOW_BITS
-#: Up to so many pixels are sorted, not counted in a table.
+#: Most pixels that are sorted; more are counted in a table.
 _SORTED = 4096
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Bits of a rank key.
 KEY_BITS = 32
-#: One in so many pixels of an item at most is sorted: more are counted.
+#: At most every `_SORTED`-th pixel of an item is sorted; if more are wanted, they are counted.
 _SORTED = 8
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Bins of confidence in which isotonic regression is fitted: 2^-13 wide.
 CONFIDENCE_BINS = 1 << 13
-#: So many pixels of an item enter the second derivatives of vector scaling.
+#: Pixels of an item in the second derivatives of vector scaling.
 _CURVED = 1 << 13
 
 

@@ -43,7 +43,8 @@ class Line:
 class Figure:
     """A figure: `name` (of its file and its anchor), what it shows in words, and how it is drawn.
 
-    `alt` says the key numbers, for who cannot see it; `caption` how to read it. `size` in inches.
+    `alt` says the key numbers, for readers who cannot see it; `caption` says how to read it. `size`
+    in inches.
     Marks of the figure may be links: to the items behind them in the result `behind`, where a page
     has them, else to the worst items. `links` says which these are; empty: there is no such link.
     """

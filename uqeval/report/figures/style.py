@@ -73,7 +73,7 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-#: Begins the address of a mark that is no link but has a text to show under the pointer.
+#: Prefix of the address of a mark that is no link, but has a text for the pointer.
 _TITLE = "title:"
 
 
@@ -119,7 +119,7 @@ def _drawn(figure: Figure, form: str, on_page: bool) -> tuple[bytes, Canvas]:
         # What `hovered` adds: drawn as artists, hundreds of marks would take most of the time.
         canvas.hover_marks = [] if on_page else None  # type: ignore[attr-defined]
         figure.draw(canvas)
-        # Of its own accord, a canvas with a layout would be drawn a second time to find it.
+        # A canvas with a layout engine would be drawn twice, the first time to find the layout.
         if any(axes.get_subplotspec() for axes in canvas.axes):
             ConstrainedLayoutEngine().execute(canvas)
         canvas.savefig(buffer, format=form, dpi=200, facecolor="white", metadata=metadata[form])

@@ -47,7 +47,7 @@ def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
 def interval_of(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str], level: bool = False
 ) -> str:
-    """Return the interval of a value for the eye: its ends, whether it is approximate, its level if
+    """Return the interval of a value as text: its ends, whether it is approximate, its level if
     asked for, and in how many units the value is defined if not in all.
     """
     record = interval(intervals, key, fields)

@@ -98,7 +98,7 @@ _ROUNDING = 1e-13
 
 
 def format_number(value: Any, digits: int = 4) -> str:
-    """Return a value for the eye: never 0 or 1 by rounding alone, a dash where it is undefined."""
+    """Return a value as text: never rounded to 0 or 1; a dash for an undefined value."""
     if value is None:
         return "–"
     if isinstance(value, int):

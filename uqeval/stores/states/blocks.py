@@ -144,7 +144,7 @@ class Blocks:
         return iter(self._blocks)
 
     def cover(self, items: int) -> bool:
-        """Return whether each of so many items is in exactly one block, and no other item is."""
+        """Return whether the blocks hold each of `items` items exactly once, and no other item."""
         end = 0
         for block in self._blocks:
             if block.first != end:
@@ -250,7 +250,7 @@ _MOST_NUMBERS, _MOST_ITEMS = 1 << 20, 256
 
 
 class ItemBlocks:
-    """Blocks of consecutive items with `sizes` (height, width) and so many `classes`."""
+    """Blocks of consecutive items. `sizes`: height and width of each; `classes`: their number."""
 
     def __init__(self, sizes: Iterable[tuple[int, int]], classes: int) -> None:
         self._firsts: list[int] = []

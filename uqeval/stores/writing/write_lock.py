@@ -149,7 +149,7 @@ class WriteLock:
             return None
 
     def take(self, part: str) -> bool:
-        """Return WriteLock a part for this writer; False if somebody has it, or the store is
+        """Lock a part for this writer. Return False if another writer has it, or if the store is
         complete.
         """
         with writing(self.folder):

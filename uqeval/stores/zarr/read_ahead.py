@@ -54,7 +54,7 @@ class ReadAhead:
         self._order = order
         self._grid = [grid[axis] for axis in order]
         self._count = math.prod(grid) if math.prod(grid) <= _MOST_CHUNKS else 0
-        #: A chunk that is not read within so many reads is dropped: its item is skipped.
+        #: Number of reads after which a chunk that nobody read is dropped: its item is skipped.
         self._patience = 2 * (_MOST_WAITING + math.prod(self._grid[1:]))
         self._restart()
         _all.add(self)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
 _ENDINGS = ("json", "states.zip", "csv", "html", "pictures")
 PAGE, VERDICTS = "index.html", "verdicts.json"
-#: Pictures of the gallery are shown unasked where they take no more than so many bytes to read.
+#: Bytes to read for the gallery up to which it is shown by default, and its number of pictures.
 _CHEAP, _EXHIBITS = 256 * 10**6, 3
 
 
