@@ -37,29 +37,15 @@ def report(
 
     Example: uqeval report report.json --figures figures/ --figure-format pdf
     """
-    from uqeval.cli.finish import check_outputs
     from uqeval.cli.report_pictures import dataset_of, gallery, item_figures
-    from uqeval.disk.outputs import refuse_overlap
     from uqeval.records.folder import load_reports
 
     quiet = settings.quiet
     loaded = [named_report for path in paths for named_report in load_reports(path)]
     reports = _by_name([(named_report.path, named_report.report) for named_report in loaded])
     target = settings.output or _page_path(paths)
-    read_paths = [
-        *(path for named_report in loaded for path in named_report.files),
-        *settings.files,
-    ]
-    check_outputs(target, inputs=read_paths)
-    refuse_overlap(
-        [settings.figures], read_paths, "give --figures another folder", may_contain=True
-    )
-    refuse_overlap(
-        [settings.tensorboard], read_paths, "give --tensorboard another folder", may_contain=True
-    )
+    _check_outputs(target, settings, loaded)
     trackers, write_dataset = _trackers(settings), dataset_of(reports, settings)
-    if settings.gallery and target != "-":
-        refuse_overlap([Path(target).with_suffix(".pictures")], read_paths, "give -o another name")
     judgement = _judgement(settings.verdicts, loaded) if settings.verdicts else None
     pictures, exhibits = gallery(reports, settings), item_figures(reports, settings, quiet)
     if pictures is not None and pictures.note:
@@ -92,6 +78,19 @@ def report(
     for text in [f"wrote {target}"] * (target != "-") + figure_paths + logged:
         if not quiet:
             tell(text)
+
+
+def _check_outputs(target: str, settings: ReportOptions, loaded: Sequence[Named]) -> None:
+    """Raise `UqevalError` for outputs that cannot be written, or would be written over inputs."""
+    from uqeval.cli.finish import check_outputs
+    from uqeval.disk.outputs import refuse_overlap
+
+    inputs = [*(path for named_report in loaded for path in named_report.files), *settings.files]
+    check_outputs(target, inputs=inputs)
+    for name, folder in (("figures", settings.figures), ("tensorboard", settings.tensorboard)):
+        refuse_overlap([folder], inputs, f"give --{name} another folder", may_contain=True)
+    if settings.gallery and target != "-":
+        refuse_overlap([Path(target).with_suffix(".pictures")], inputs, "give -o another name")
 
 
 def _figures(

@@ -79,18 +79,12 @@ def open_classes(
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     warnings += _shared_names(names_of_classes, where) + _warn_of_sample_axes(restricted, kind)
     warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
-    record = {
-        "predictions": [
-            record_of(store, [kind] if kind else sorted(stored), given_as)
-            for store, given_as in zip(stores, opened.given, strict=True)
-        ],
-        "labels": record_of(label_store, ["labels"], opened.given[0] if labels is None else labels)
-        if label_store else None,
+    record = _records_of(opened, label_store, labels, [kind] if kind else sorted(stored)) | {
         **evaluated,
         "classes": classes,
         "samples": stack.samples if stack else _uqeval_metadata(stores[0]).get("samples"),
         "ignore_index": ignore,
-    }  # fmt: skip
+    }
     parts = [part for store in stores for name, of_items in store.arrays.items()
              if kind in (None, name) for part in of_items]  # fmt: skip
     refuse_missing([*parts, *(all_labels or ())], options.fill)
@@ -100,6 +94,23 @@ def open_classes(
         annotators=annotators,
         all_names=names if "part" in evaluated else None,
     )  # fmt: skip
+
+
+def _records_of(
+    opened: PredictionStores, label_store: Store | None, labels: Given | None, kinds: list[str]
+) -> dict[str, Any]:
+    """Return the records of the stores of predictions and labels in a report."""
+    of_labels = None
+    if label_store:
+        given_as = opened.given[0] if labels is None else labels
+        of_labels = record_of(label_store, ["labels"], given_as)
+    return {
+        "predictions": [
+            record_of(store, kinds, given_as)
+            for store, given_as in zip(opened.stores, opened.given, strict=True)
+        ],
+        "labels": of_labels,
+    }
 
 
 def _warn_of_probabilities(store: Store, stack: Stack | None, kind: str | None) -> list[str]:

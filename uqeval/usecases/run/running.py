@@ -44,7 +44,7 @@ from uqeval.usecases.run.tasks import open_task, with_cuts
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
-    from uqeval.gate import FailedStore
+    from uqeval.gate import FailedStore, Rule
     from uqeval.records.report import Report
     from uqeval.settings import Settings
     from uqeval.stores.contents import Contents
@@ -74,7 +74,6 @@ def run_stores(
 
     `opened`: paths of the configuration that are open already.
     """
-    from uqeval.gate.rules import refuse_unused_day
     from uqeval.records.folder import load_reports
 
     names = _names(config, run_settings, file)
@@ -83,12 +82,7 @@ def run_stores(
     cut_settings = _cut_options(config, run_settings)
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
     machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
-    judges = run_settings.gate and not run_settings.is_shard  # rules are for all items
-    rules = load_rules(file) if file is not None and judges and config.gate else []
-    if run_settings.baseline is not None and not rules:
-        raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
-    if run_settings.day is not None:
-        refuse_unused_day(run_settings.day, rules, file)
+    rules = _rules_of(config, run_settings, file)
     outcome = Outcome(Path(run_settings.output or config.output or FOLDER))
     if run_settings.baseline is not None:
         refuse_same_folder(run_settings.baseline, outcome.folder)
@@ -125,6 +119,20 @@ def run_stores(
             write_overview(outcome)
             drop_overview_aside(outcome.folder)
     return outcome
+
+
+def _rules_of(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[Rule]:
+    """Return the rules of the file that the run judges. Raises `UsageError` for options without
+    effect."""
+    from uqeval.gate.rules import refuse_unused_day
+
+    judges = run_settings.gate and not run_settings.is_shard  # rules are for all items
+    rules = load_rules(file) if file is not None and judges and config.gate else []
+    if run_settings.baseline is not None and not rules:
+        raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
+    if run_settings.day is not None:
+        refuse_unused_day(run_settings.day, rules, file)
+    return rules
 
 
 def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
