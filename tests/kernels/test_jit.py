@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,50 @@ def test_a_cached_kernel_loads_without_what_compiles(
     cached = _jit.kernel(doubled)
     assert cached(1.0) == 2.0
     assert sum(cached.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_part_of_a_kernel_divides_as_kernels_do() -> None:
+    @_jit.kernel_part
+    def inverse(x):  # type: ignore[no-untyped-def]
+        return np.float64(1.0) / x
+
+    @_jit.kernel
+    def sum_inverses(x):  # type: ignore[no-untyped-def]
+        return inverse(x) + inverse(2 * x)
+
+    assert sum_inverses(0.0) == np.inf  # Python raises an error
+    assert inverse(4.0) == 0.25
+    assert not isinstance(inverse, type(sum_inverses))
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_garbage_is_collected_again_after_a_kernel_is_compiled() -> None:
+    seen = []
+
+    def one() -> int:
+        return 1
+
+    @numba.extending.overload(one)
+    def _one():  # type: ignore[no-untyped-def]
+        seen.append(gc.isenabled())
+        return one
+
+    @numba.njit
+    def two():  # type: ignore[no-untyped-def]
+        return 2 * one()
+
+    assert two() == 2
+    assert seen and not any(seen)
+    assert gc.isenabled()
+
+    @numba.njit
+    def refused(x):  # type: ignore[no-untyped-def]
+        return x + no_such_name  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(numba.core.errors.TypingError):
+        refused(1.0)
+    assert gc.isenabled()
 
 
 def triple(x):  # type: ignore[no-untyped-def]

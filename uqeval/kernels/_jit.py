@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar
 
 
@@ -44,6 +45,7 @@ def _fast_import() -> Iterator[None]:
 with _fast_import():
     import numba
     from numba import types as types
+    from numba.core import event
     from numba.core.caching import (
         CompileResultCacheImpl,
         FunctionCache,
@@ -53,7 +55,7 @@ with _fast_import():
         UserWideCacheLocator,
     )
     from numba.core.runtime import rtsys
-    from numba.extending import intrinsic
+    from numba.extending import intrinsic, register_jitable
     from numba.extending import overload as overload
 
 
@@ -102,6 +104,30 @@ def _folder_locators() -> list[Any]:
     """Return the kinds of cache folders in the order of preference: Numba's own order."""
     provided = [UserProvidedCacheLocator] if numba.config.CACHE_DIR else []
     return [*provided, InTreeCacheLocator, UserWideCacheLocator]
+
+
+class _CollectionPause(event.Listener):  # type: ignore[misc]
+    """No garbage collection while a kernel is compiled: it finds little, and a tenth of the time
+    is its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._compiling, self._collects = Lock(), 0, False
+
+    def on_start(self, event: Any) -> None:
+        """Stop the collection, unless another thread or the caller of this kernel has."""
+        with self._lock:
+            if self._compiling == 0:
+                self._collects = gc.isenabled()
+                gc.disable()
+            self._compiling += 1
+
+    def on_end(self, event: Any) -> None:
+        """Start it again after the last kernel."""
+        with self._lock:
+            self._compiling -= 1
+            if self._compiling == 0 and self._collects:
+                gc.enable()
 
 
 class _ReadOnlyLocator(InTreeCacheLocator):  # type: ignore[misc]
@@ -183,6 +209,15 @@ def kernel(function: Callable[..., Any]) -> Any:
     return dispatcher
 
 
+def kernel_part(function: Callable[..., Any]) -> Any:
+    """Let kernels call `function`: it is compiled as a part of each, and is plain Python elsewhere.
+
+    A kernel that other kernels call is compiled, with wrappers for calls from Python, and saved for
+    itself before it is compiled again in its caller, which takes a sixth longer in all.
+    """
+    return register_jitable(nogil=True, error_model="numpy")(function)
+
+
 def compiled_and_loaded() -> tuple[int, int]:
     """Return how many kernels this process has compiled, and how many it has loaded from a cache.
 
@@ -225,6 +260,7 @@ def cache_folders() -> dict[str, bool]:
 
 if not numba.config.DISABLE_JIT:
     _use_wide_vectors()
+    event.register("numba:compile", _CollectionPause())
 
 
 def _reinterpret(source: Any, target: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import bits_of_float32, kernel
+from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
 
 #: A rank key has 32 bits: `COARSE` bins by the high ones, `FINE` numbers in each.
 FINE_BITS = 13
@@ -59,7 +59,7 @@ def measure(value, label, void, count, total, least, most):
                 most[c] = max(most[c], v)
 
 
-@kernel
+@kernel_part
 def high_bits(values, labels, void, shift, high):
     """Write the rank keys of a block of numbers [i] without their low `shift` bits, into `high`
     int32.
@@ -196,7 +196,7 @@ def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct)
                     correct[p, b] += 1
 
 
-@kernel
+@kernel_part
 def _count_below(edges, value, closed):
     """Return how many ascending `edges` lie below `value` (`closed`: or on it)."""
     low, high = 0, edges.shape[0]

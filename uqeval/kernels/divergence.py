@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 from uqeval.kernels.logarithm import log_64
 
 #: Smaller float64 numbers are subnormal, which `log_64` does not support. A clip may be subnormal.
@@ -15,14 +15,14 @@ _RAISED = 2.0**54
 _OF_RAISED = 54 * math.log(2.0)
 
 
-@kernel
+@kernel_part
 def _log(p):
     """Return ln p for any float64 p > 0."""
     low = p < _NORMAL
     return log_64(p * _RAISED if low else p) - (_OF_RAISED if low else 0.0)
 
 
-@kernel
+@kernel_part
 def _add_masses(p, q, clip, mass_p, mass_q):
     """Add clipped probabilities of one class to each pixel [x]."""
     for x in range(p.shape[0]):
@@ -30,7 +30,7 @@ def _add_masses(p, q, clip, mass_p, mass_q):
         mass_q[x] += max(np.float64(q[x]), clip)
 
 
-@kernel
+@kernel_part
 def _add_terms(p, q, clip, mass_p, mass_q, divergence, unbounded):
     """Add p·ln(p/q) of one class to each pixel [x]. No branch: the compiler vectorizes it."""
     for x in range(p.shape[0]):

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 
 #: Pixels of a block, and lanes that sums are added up in, pixel i in lane i modulo `BLOCK`: sums in
 #: many lanes need not wait for each other, and fill the vector registers.
 BLOCK = 256
 
 
-@kernel
+@kernel_part
 def _add_powers(value, label, void, sums, squares):
     for i in range(value.shape[0]):
         v = np.float64(value[i]) if label[i] != void else 0.0
@@ -21,13 +21,13 @@ def _add_powers(value, label, void, sums, squares):
         squares[i] += v * v
 
 
-@kernel
+@kernel_part
 def add_numbers(value, label, void, sums):
     for i in range(value.shape[0]):
         sums[i] += np.float64(value[i]) if label[i] != void else 0.0
 
 
-@kernel
+@kernel_part
 def _widen(value, label, void, least, most):
     for i in range(value.shape[0]):
         v, is_valid = np.float64(value[i]), label[i] != void
@@ -36,7 +36,7 @@ def _widen(value, label, void, least, most):
         most[i] = high if high > most[i] else most[i]
 
 
-@kernel
+@kernel_part
 def count_known(label, void):
     """Return how many pixels [i] are evaluated."""
     count: Any = np.int32(0)
@@ -45,7 +45,7 @@ def count_known(label, void):
     return np.int64(count)
 
 
-@kernel
+@kernel_part
 def count_zeros(sigma, label, void):
     """Return how many evaluated pixels [i] have σ = 0."""
     count: Any = np.int32(0)
@@ -54,7 +54,7 @@ def count_zeros(sigma, label, void):
     return np.int64(count)
 
 
-@kernel
+@kernel_part
 def count_infinite(error, sigma, label, void):
     """Return how many evaluated pixels [i] have σ = 0 and an error: λ is infinite."""
     count: Any = np.int32(0)
@@ -98,14 +98,14 @@ def sum_powers_about(mean, value, label, void, sums, squares):
             squares[i] += d * d
 
 
-@kernel
+@kernel_part
 def add_flagged(number, flag, flag_value, sums):
     """Add the numbers [i] of a block whose flag equals `flag_value`, each to its lane."""
     for i in range(number.shape[0]):
         sums[i] += np.float64(number[i]) if flag[i] == flag_value else 0.0
 
 
-@kernel
+@kernel_part
 def raise_flagged(number, flag, flag_value, most):
     """Raise each lane to the largest flagged number."""
     for i in range(number.shape[0]):
@@ -113,7 +113,7 @@ def raise_flagged(number, flag, flag_value, most):
         most[i] = v if v > most[i] else most[i]
 
 
-@kernel
+@kernel_part
 def count_flagged(flag, flag_value):
     """Return how many flags of a block equal `flag_value`."""
     count: Any = np.int32(0)
@@ -122,7 +122,7 @@ def count_flagged(flag, flag_value):
     return np.int64(count)
 
 
-@kernel
+@kernel_part
 def _add_upto(value, limit, label, void, sums):
     count: Any = np.int32(0)
     for i in range(value.shape[0]):
@@ -215,7 +215,7 @@ def sum_errors(
     return voids
 
 
-@kernel
+@kernel_part
 def _limits_below(limits, g, value):
     """Return how many of the ascending `limits` [group, limit] of group `g` lie below the
     `value`.

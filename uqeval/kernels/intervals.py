@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel
+from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel, kernel_part
 from uqeval.kernels.exponential import exp_64
 
 #: Low bits of ε/σ that the search for a level ignores; 10 bits of the mantissa remain.
@@ -38,21 +38,21 @@ def _normal() -> NDArray[np.float64]:
 _ERF, _DENSITY = _normal()
 
 
-@kernel
+@kernel_part
 def _copy_evaluated(number, label, void, is_new):
     """Copy the evaluated numbers of a block as float64; 0 for others."""
     for i in range(label.shape[0]):
         is_new[i] = np.float64(number[i]) if label[i] != void else 0.0
 
 
-@kernel
+@kernel_part
 def _divide(e, s, unit, z):
     """Write ε/(σ·`unit`) of a block, 0 where σ = 0."""
     for i in range(e.shape[0]):
         z[i] = e[i] / (s[i] * unit) if s[i] > 0.0 else 0.0
 
 
-@kernel
+@kernel_part
 def _multiply(s, mantissas, exponents):
     """Multiply each lane by its σ > 0: the mantissas, and the sum of the exponents."""
     for i in range(s.shape[0]):
@@ -63,7 +63,7 @@ def _multiply(s, mantissas, exponents):
         exponents[i] += (bits >> np.int64(52)) - np.int64(1023) if is_positive else np.int64(0)
 
 
-@kernel
+@kernel_part
 def _flush(mantissas):
     """Return Σ ln of the lanes, and reset them."""
     total = 0.0
@@ -73,19 +73,19 @@ def _flush(mantissas):
     return total
 
 
-@kernel
+@kernel_part
 def _nearest(z, node):
     for i in range(z.shape[0]):
         node[i] = np.int32((z[i] if z[i] < _LINE else _LINE) * _NODES + 0.5)
 
 
-@kernel
+@kernel_part
 def _look_up(table, node, values):
     for i in range(values.shape[0]):
         values[i] = table[np.uint32(node[i])]
 
 
-@kernel
+@kernel_part
 def _crps(z, erf, density):
     """Return z·erf(z/√2) + 2φ(z) for z >= 0. Minus 1/√π, this is the CRPS of N(0, 1).
 
@@ -103,31 +103,31 @@ def _crps(z, erf, density):
     return z if z >= _LINE else score
 
 
-@kernel
+@kernel_part
 def _add_gaussian(e, s, z, erf, density, sums):
     for i in range(e.shape[0]):
         sums[i] += s[i] * (_crps(z[i], erf[i], density[i]) - _INV_SQRT_PI) if s[i] > 0.0 else e[i]
 
 
-@kernel
+@kernel_part
 def _add_laplace(e, s, z, sums):
     for i in range(e.shape[0]):
         sums[i] += e[i] + s[i] / _SQRT2 * (exp_64(-z[i]) - 0.75)
 
 
-@kernel
+@kernel_part
 def _add_squares(z, sums):
     for i in range(z.shape[0]):
         sums[i] += 0.5 * z[i] * z[i]
 
 
-@kernel
+@kernel_part
 def _add(z, sums):
     for i in range(z.shape[0]):
         sums[i] += z[i]
 
 
-@kernel
+@kernel_part
 def _add_interval(e, s, factor, share, sums):
     for i in range(e.shape[0]):
         half = factor * s[i]
@@ -135,7 +135,7 @@ def _add_interval(e, s, factor, share, sums):
         sums[i] += 2.0 * half + (share * beyond if beyond > 0.0 else 0.0)
 
 
-@kernel
+@kernel_part
 def _count_positive(s):
     n = 0
     for i in range(s.shape[0]):
@@ -184,7 +184,7 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
     return logarithms + positive * (_HALF_LOG_2 if laplace else _HALF_LOG_2PI) + exponential.sum()
 
 
-@kernel
+@kernel_part
 def _codes(error, sigma, label, void, lowest, void_code, code):
     """Write the bits of ε/σ of a block as float32 without the low `RATIO_BITS`, less `lowest`,
     from 0 to below `void_code`, which void pixels get.

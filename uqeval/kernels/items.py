@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import bits_of_float32, kernel
+from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
 from uqeval.kernels.calibration import add_fine_gaps, count_bins, count_intervals, sum_scores
 from uqeval.kernels.counting import BLOCK, count_classes, high_bits, measure, rank_key
 from uqeval.kernels.ranked import count_undetected
@@ -22,7 +22,7 @@ _PAIRWISE_BLOCK = 128
 _FEW = 32
 
 
-@kernel
+@kernel_part
 def _plane(values, start, stop):
     """Return the pixels of one item as [1, pixel]."""
     return values[start:stop].reshape((1, stop - start))
@@ -117,7 +117,7 @@ def add_fine_gaps_of_items(first, value, hit, label, void, pixels, absolute, gap
         add_fine_gaps(value[a:b], hit[a:b], label[a:b], void, pixels[i], absolute[i], gaps[i])
 
 
-@kernel
+@kernel_part
 def _sort(keys, buffer, counts):
     """Sort `keys` uint64 [i] in place; `buffer` [i] and `counts` [DIGITS, RADIX] are worked in."""
     n = keys.shape[0]
@@ -136,7 +136,7 @@ def _sort(keys, buffer, counts):
         keys[j] = key
 
 
-@kernel
+@kernel_part
 def _largest_item(first):
     """Return the number of pixels of the largest item."""
     most = 0
@@ -174,14 +174,14 @@ def count_ranks_of_items(
         ends[i + 1] = _take(used, used_words, counts, sums, ends[i], places, pixels, errors)
 
 
-@kernel
+@kernel_part
 def _mark(used, used_words, b):
     """Mark a bin, and the word of `used` that has its bit."""
     used[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
     used_words[b >> 12] |= np.uint64(1) << np.uint64((b >> 6) & 63)
 
 
-@kernel
+@kernel_part
 def _take(used, used_words, counts, sums, written, places, pixels, errors):
     """Write the marked bins, ascending, from entry `written` on, and clear them; return the end."""
     one = np.uint64(1)

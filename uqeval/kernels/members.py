@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 from uqeval.kernels.ratios import ratio_of
 
 #: The smallest number that rounds to infinity in float32, the type of rank keys.
 _BEYOND = float(np.finfo(np.float32).max) * (1.0 + 2.0**-25)
 
 
-@kernel
+@kernel_part
 def _count_invalid(bad, index):
     """Count one invalid value: `bad` is [count, first flat index]."""
     bad[0] += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import bits_of_float32, kernel
+from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
 
 _ONE = 2.0**40
 #: A prime and a generator of its group (Lehmer 1951; Park & Miller 1988).
@@ -16,13 +16,13 @@ _PRIME, _GENERATOR = 2147483647, 48271
 _BLOCK = 4096
 
 
-@kernel
+@kernel_part
 def _mass(probability):
     """Return a probability in units of 2⁻⁴⁰."""
     return np.int64(np.floor(np.float64(probability) * _ONE + 0.5))
 
 
-@kernel
+@kernel_part
 def _uniform(probs, i):
     """Return a number in [0, 1) that depends on the probabilities of pixel i alone."""
     hashed = np.int64(1)
@@ -33,7 +33,7 @@ def _uniform(probs, i):
     return hashed / np.float64(_PRIME)
 
 
-@kernel
+@kernel_part
 def _score(mass, share, probability):
     """Return the mass before a class, plus a share of its own, as float32."""
     total = np.float64(mass)

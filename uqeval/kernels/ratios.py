@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 from uqeval.kernels.counting import BLOCK, COARSE, FINE, FINE_BITS, gather, high_bits, rank_key
 from uqeval.kernels.error_sums import BLOCK as LANES
 from uqeval.kernels.error_sums import (
@@ -29,7 +29,7 @@ def ratio_of(error, sigma):
     return np.float32(e / s if s > 0 else at_zero)
 
 
-@kernel
+@kernel_part
 def _set_ratios(error, sigma, ratio):
     for i in range(ratio.shape[0]):
         ratio[i] = ratio_of(error[i], sigma[i])
@@ -42,7 +42,7 @@ def narrow(value, key):
         key[i] = np.float32(value[i])
 
 
-@kernel
+@kernel_part
 def _count(high, coarse):
     for i in range(high.shape[0]):
         b = np.uint32(high[i])
@@ -68,7 +68,7 @@ def count_ratios(error, sigma, label, void, coarse):
         _count(high[:n], coarse[1])
 
 
-@kernel
+@kernel_part
 def _count_finely(values, labels, void, is_wanted, slot, high, indices, fine):
     for j in range(gather(values, labels, void, FINE_BITS, is_wanted, high, indices)):
         key = rank_key(values[indices[j]])
@@ -109,7 +109,7 @@ def sum_finely(error, label, void, is_wanted, slot, sums):
             sums[slot[key >> FINE_BITS], key & (FINE - 1)] += np.float64(errors[indices[j]])
 
 
-@kernel
+@kernel_part
 def _flag(value, label, void, low, high, flag):
     """Flag evaluated values: 1 below `low`, 16 from `low` up to `high`, else 0."""
     for i in range(value.shape[0]):
@@ -119,7 +119,7 @@ def _flag(value, label, void, low, high, flag):
         flag[i] = side if is_valid else np.uint8(0)
 
 
-@kernel
+@kernel_part
 def _collect(flag, is_flagged, value, start, collected, values, pixels):
     """Append the values inside the interval, and their indices, until the buffers are full.
 

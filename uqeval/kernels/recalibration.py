@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 from uqeval.kernels.exponential import exp_64
 from uqeval.kernels.logarithm import log_64
 
@@ -52,7 +52,7 @@ def recalibrate(probs, confidence, prediction, label, void, table, top, of_label
         brier[i] = score
 
 
-@kernel
+@kernel_part
 def _scaled(probs, i, weights, biases, free, clip, logs, powers):
     """Write z = ln max(p, clip) and softmax(w·z + b) over the `free` classes of a pixel to `logs`
     and `powers` [class]; other classes get 0. Return the probability that free classes share."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 from uqeval.kernels.exponential import exp_64
 from uqeval.kernels.logarithm import log_64
 
@@ -25,7 +25,7 @@ _SMALL = 1e-140
 _NEVER = -1e6
 
 
-@kernel
+@kernel_part
 def _logs(probs, start, n, logs, lead):
     """Write ℓ of the pixels from `start` on to `logs` [class, pixel]; `lead` [pixel] is scratch."""
     for i in range(n):
@@ -43,14 +43,14 @@ def _logs(probs, start, n, logs, lead):
             log[i] = log[i] - lead[i] if log[i] > _NEVER else _NEVER
 
 
-@kernel
+@kernel_part
 def _powers(log, n, beta, power):
     """Write e^(βℓ) of one class into `power` [pixel]."""
     for i in range(n):
         power[i] = exp_64(beta * log[i])
 
 
-@kernel
+@kernel_part
 def _sum_powers(logs, n, beta, z):
     """Write Σ_c e^(βℓ_c) into `z` [pixel]; 0 where all p̄ are 0."""
     for i in range(n):
@@ -61,7 +61,7 @@ def _sum_powers(logs, n, beta, z):
             z[i] += exp_64(beta * log[i])
 
 
-@kernel
+@kernel_part
 def _label(logs, label, void, start, n, enters, label_term):
     """Write 1 to `enters` and ℓ_y to `label_term` where its class has a probability, else 0."""
     for i in range(n):

@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 
 #: Flow [pixels] beyond this is unknown (the convention of .flo files), and so is NaN.
 _UNKNOWN = 1e9
 
 
-@kernel
+@kernel_part
 def _is_known_flow(u, v):
     """Return whether both components of a flow are valid numbers."""
     return abs(u) <= _UNKNOWN and abs(v) <= _UNKNOWN

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from uqeval.kernels._jit import bits_of_float32, kernel
+from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
 
 #: A non-negative float32 has `COARSE_BITS` high bits (its coarse bin) and `FINE_BITS` low bits.
 COARSE_BITS, FINE_BITS = 16, 15
@@ -154,7 +154,7 @@ def fold_rows(sums, squares, length):
         length[0] += sums[y, 2]
 
 
-@kernel
+@kernel_part
 def _length(u, v):
     """Return the float32 |w|; -1 if w is unknown (its bits are a negative integer)."""
     a, b = np.float64(u), np.float64(v)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 
 _RIGHT = np.int64(1 << 32)
 _KNOWN = np.int64(1 << 40)
 
 
-@kernel
+@kernel_part
 def _slide(total, width, window, stride, prefix, suffix, out):
     """Write sums of `window` neighbours of `total` [x], one every `stride`, into `out` [column]."""
     for start in range(0, width, window):
