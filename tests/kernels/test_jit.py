@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import gc
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ import numba
 import numpy as np
 import pytest
 
-from uqeval.kernels import _jit
+from uqeval.kernels import _jit, _saved
 
 
 @pytest.mark.parametrize("has_float16", [True, False])
@@ -97,6 +101,43 @@ def test_garbage_is_collected_again_after_a_kernel_is_compiled() -> None:
     assert gc.isenabled()
 
 
+#: Array functions in Numba's module that loads SciPy.
+REDUCTIONS = {"all", "any", "argmax", "argmin", "cumsum", "max", "mean", "min", "prod", "sum"}
+
+
+@pytest.mark.parametrize(
+    "file", sorted(Path(_jit.__file__).parent.glob("*.py")), ids=lambda f: f.stem
+)
+def test_kernels_have_loops_in_place_of_reductions(file: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    methods = [call.func for call in calls if isinstance(call.func, ast.Attribute)]
+    assert not [f"{m.attr}, line {m.lineno}" for m in methods if m.attr in REDUCTIONS]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_saved_kernel_that_makes_arrays_loads_without_the_functions_of_arrays(
+    tmp_path: Path,
+) -> None:
+    code = """if True:
+        import sys
+        import numpy as np
+        from uqeval.kernels.counting import COARSE, FINE_BITS
+        from uqeval.kernels.sorting import pack_keys
+        x, labels, is_wanted = np.float32([2, 1, 3]), np.zeros(3, np.uint8), np.ones(COARSE, bool)
+        keys = np.zeros(3, np.uint64)
+        n = pack_keys(x, x, labels, 255, is_wanted, FINE_BITS, keys)
+        print(n, keys, "numba.np.arrayobj" in sys.modules)
+    """
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    run = [sys.executable, "-c", code]
+    first, second = (
+        subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert first.startswith("3 ") and second.endswith("False\n")
+    assert first.split()[:-1] == second.split()[:-1]
+
+
 def triple(x):  # type: ignore[no-untyped-def]
     return 3 * x
 
@@ -131,7 +172,7 @@ def test_kernels_are_loaded_from_a_folder_that_is_not_writable(
     assert len(list(home.rglob("*.nbc"))) == home_is_writable
     folders = _jit.cache_folders()
     assert folders[loaded.stats.cache_path] is home_is_writable
-    assert len(_jit.NOT_SAVED) == (not home_is_writable)
+    assert len(_saved.NOT_SAVED) == (not home_is_writable)
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -142,14 +183,14 @@ def test_a_kernel_runs_although_its_cache_is_full(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(_jit.IndexDataCacheFile, "_save_data", full)
-    monkeypatch.setattr(_jit, "NOT_SAVED", [])
+    monkeypatch.setattr(_saved.IndexDataCacheFile, "_save_data", full)
+    monkeypatch.setattr(_saved, "NOT_SAVED", [])
     assert _jit.kernel(triple)(1.0) == 3.0
-    assert [error.errno for error in _jit.NOT_SAVED] == [28]
+    assert [error.errno for error in _saved.NOT_SAVED] == [28]
 
 
 @pytest.fixture(autouse=True)
 def _no_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the kernels of these tests."""
     monkeypatch.setattr(_jit, "KERNELS", [])
-    monkeypatch.setattr(_jit, "NOT_SAVED", [])
+    monkeypatch.setattr(_saved, "NOT_SAVED", [])

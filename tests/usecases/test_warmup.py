@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import uqeval
 from uqeval.cli import COMMANDS, app
-from uqeval.kernels import _jit
+from uqeval.kernels import _jit, _saved
 from uqeval.metrics import FAMILIES
 from uqeval.usecases.warmup import data, recipes, warm_up, warming
 
@@ -88,7 +88,7 @@ def test_an_unknown_command_and_a_folder_that_cannot_be_written(tmp_path: Path) 
 
 
 def test_a_full_disk_ends_the_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_jit, "NOT_SAVED", [OSError(28, "No space left on device", "/c/x.nbc")])
+    monkeypatch.setattr(_saved, "NOT_SAVED", [OSError(28, "No space left on device", "/c/x.nbc")])
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(warming, "command_lines", lambda command: ["observe video.npz"])
     refused(
@@ -101,7 +101,7 @@ def test_a_run_tells_what_it_could_not_save(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = OSError(30, "no cache folder is writable", "/x")
-    monkeypatch.setattr(_jit, "NOT_SAVED", [error, error])
+    monkeypatch.setattr(_saved, "NOT_SAVED", [error, error])
     says = (
         "note: 2 compiled loops could not be saved (no cache folder is writable), so the next run"
     )

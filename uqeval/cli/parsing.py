@@ -134,8 +134,8 @@ def _show_type(parameter: Any) -> None:
 
 def _tell_unsaved() -> None:
     """Print how many loops this run compiled and could not save; the next run compiles them too."""
-    jit = sys.modules.get("uqeval.kernels._jit")
-    if jit is not None and (errors := jit.NOT_SAVED):
+    saved = sys.modules.get("uqeval.kernels._saved")
+    if saved is not None and (errors := saved.NOT_SAVED):
         count = f"{len(errors)} compiled loops" if len(errors) > 1 else "a compiled loop"
         tell(
             f"note: {count} could not be saved ({errors[0].strerror}), so the next run compiles "

@@ -7,19 +7,15 @@ it would let the compiler change results. With `NUMBA_DISABLE_JIT=1` every kerne
 
 from __future__ import annotations
 
-import errno
 import gc
-import inspect
 import platform
 import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from importlib.util import find_spec
-from pathlib import Path
+from contextlib import contextmanager
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any
 
 
 @contextmanager
@@ -46,34 +42,10 @@ with _fast_import():
     import numba
     from numba import types as types
     from numba.core import event
-    from numba.core.caching import (
-        CompileResultCacheImpl,
-        FunctionCache,
-        IndexDataCacheFile,
-        InTreeCacheLocator,
-        UserProvidedCacheLocator,
-        UserWideCacheLocator,
-    )
-    from numba.core.runtime import rtsys
     from numba.extending import intrinsic, register_jitable
     from numba.extending import overload as overload
 
-
-def _load_without_scipy() -> None:
-    """Load Numba's array functions without SciPy.
-
-    Numba would import SciPy's linear algebra only to check whether there is a BLAS, which takes
-    longer than a small run. No kernel needs it. Code that needs it loads it later.
-    """
-    from numba.np import linalg
-
-    if find_spec("scipy") is None or not hasattr(linalg, "ensure_blas"):
-        return
-    ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
-    try:
-        import numba.np.arraymath  # noqa: F401
-    finally:
-        linalg.ensure_blas = ensure_blas
+    from uqeval.kernels._saved import KernelCache, load_without_scipy
 
 
 def _use_wide_vectors() -> None:
@@ -96,14 +68,6 @@ def _use_wide_vectors() -> None:
 IS_INTERPRETED = bool(numba.config.DISABLE_JIT)
 #: All kernels of the modules that are imported.
 KERNELS: list[Any] = []
-#: Errors of saving compiled kernels, in order.
-NOT_SAVED: list[OSError] = []
-
-
-def _folder_locators() -> list[Any]:
-    """Return the kinds of cache folders in the order of preference: Numba's own order."""
-    provided = [UserProvidedCacheLocator] if numba.config.CACHE_DIR else []
-    return [*provided, InTreeCacheLocator, UserWideCacheLocator]
 
 
 class _CollectionPause(event.Listener):  # type: ignore[misc]
@@ -130,70 +94,11 @@ class _CollectionPause(event.Listener):  # type: ignore[misc]
                 gc.enable()
 
 
-class _ReadOnlyLocator(InTreeCacheLocator):  # type: ignore[misc]
-    """Cache folder of a kernel if none is writable: kernels are only loaded from it."""
-
-    @classmethod
-    def from_function(cls, py_func: Any, py_file: str) -> Any:
-        """Return the locator without a check that its folder is writable."""
-        return cls(py_func, py_file)
-
-
-class _KernelCacheFolder(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes: ClassVar = [*CompileResultCacheImpl._locator_classes, _ReadOnlyLocator]
-
-
-class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Cache on disk whose kernels load without the parts of Numba that only compile.
-
-    Numba's own cache imports 70 modules first, a third of the time that Numba takes to load. It
-    also ignores folders that are not writable, such as those of a container's image. Here,
-    kernels are loaded from all folders, and saved to the first that is writable.
-    """
-
-    _impl_class = _KernelCacheFolder
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return the compiled kernel, or None; then everything that compiles is loaded."""
-        rtsys.initialize(target_context)  # kernels allocate memory
-        with self._guard_against_spurious_io_errors():
-            compiled = self._load_overload(signature, target_context)
-        if compiled is None:
-            compiled = self._load_from_other_folders(signature, target_context)
-        if compiled is None:
-            _load_without_scipy()
-        return compiled
-
-    def _load_from_other_folders(self, signature: Any, target_context: Any) -> Any:
-        """Return the kernel from a folder that is not this cache's own, or None."""
-        key = self._index_key(signature, target_context.codegen())
-        file = inspect.getfile(self._py_func)
-        for locator in (kind(self._py_func, file) for kind in _folder_locators()):
-            if (path := locator.get_cache_path()) != self._cache_path:
-                stored = IndexDataCacheFile(
-                    path, self._impl.filename_base, locator.get_source_stamp()
-                )
-                with suppress(OSError):  # a folder of another user
-                    if (data := stored.load(key)) is not None:
-                        return self._impl.rebuild(target_context, data)
-        return None
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        """Save a kernel, unless the folder is read-only or the disk is full.
-
-        The kernel is in memory already. Without a place on disk, the next run compiles it again.
-        """
-        if isinstance(self._impl.locator, _ReadOnlyLocator):
-            NOT_SAVED.append(OSError(errno.EROFS, "no cache folder is writable", self._cache_path))
-        else:
-            try:
-                super().save_overload(signature, data)
-            except OSError as error:
-                NOT_SAVED.append(error)
-
-
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` lazily, for the dtypes of its first call, cached on disk.
+
+    Write loops in place of methods such as `values.sum()`: a saved kernel that has them loads the
+    parts of Numba that they come from, and SciPy with them, before it runs.
 
     Without a place to write the cache (a read-only install and home) it is compiled in every run,
     unless a cache folder that cannot be written already has it.
@@ -203,9 +108,9 @@ def kernel(function: Callable[..., Any]) -> Any:
         return dispatcher
     KERNELS.append(dispatcher)
     try:
-        dispatcher._cache = _KernelCache(function)
+        dispatcher._cache = KernelCache(function)
     except RuntimeError:  # "no locator available"
-        _load_without_scipy()
+        load_without_scipy()
     return dispatcher
 
 
@@ -237,25 +142,21 @@ def target_cpu() -> str:
 
 def is_cached(loop: Any) -> bool:
     """Return whether a compiled form of a kernel is in a folder that this process loads from."""
-    cache = loop._cache
-    if not isinstance(cache, _KernelCache):
-        return False
-    file = inspect.getfile(cache._py_func)
-    name = f"{cache._impl.filename_base}.nbi"
-    folders = [kind(cache._py_func, file).get_cache_path() for kind in _folder_locators()]
-    return any((Path(folder) / name).is_file() for folder in (cache.cache_path, *folders))
+    return isinstance(loop._cache, KernelCache) and loop._cache.has_any()
 
 
 def is_saved(loop: Any) -> bool:
     """Return whether a kernel is saved when it is compiled."""
-    cache = loop._cache
-    return isinstance(cache, _KernelCache) and not isinstance(cache._impl.locator, _ReadOnlyLocator)
+    return isinstance(loop._cache, KernelCache) and not loop._cache.is_read_only
 
 
 def cache_folders() -> dict[str, bool]:
     """Return the folder of each kernel's cache, and whether kernels are saved to it."""
-    caches = [k._cache for k in KERNELS if isinstance(k._cache, _KernelCache)]
-    return {c.cache_path: not isinstance(c._impl.locator, _ReadOnlyLocator) for c in caches}
+    return {
+        loop._cache.cache_path: is_saved(loop)
+        for loop in KERNELS
+        if isinstance(loop._cache, KernelCache)
+    }
 
 
 if not numba.config.DISABLE_JIT:

@@ -119,6 +119,14 @@ def count_all_ranks_finely(value, label, void, is_wanted, slot, fine):
             fine[slot[key >> FINE_BITS], key & (FINE - 1)] += 1
 
 
+@kernel_part
+def _sum(counts):
+    total = np.int64(0)
+    for i in range(counts.shape[0]):
+        total += np.int64(counts[i])
+    return total
+
+
 @kernel
 def find_ranks(counts, row, rank, place):
     """Find the place in its `row` [k] of `counts` [row, i] of each `rank` [k], into `place`.
@@ -133,7 +141,7 @@ def find_ranks(counts, row, rank, place):
             i, below = 0, np.int64(0)
         while i < row_counts.shape[0]:
             if i % _STRIDE == 0:
-                stride_count = np.int64(row_counts[i : i + _STRIDE].sum())
+                stride_count = _sum(row_counts[i : i + _STRIDE])
                 if below + stride_count <= rank[k]:
                     below += stride_count
                     i += _STRIDE

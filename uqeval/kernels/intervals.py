@@ -74,6 +74,14 @@ def _flush(mantissas):
 
 
 @kernel_part
+def _sum(lanes):
+    total = lanes.dtype.type(0)
+    for i in range(lanes.shape[0]):
+        total += lanes[i]
+    return total
+
+
+@kernel_part
 def _nearest(z, node):
     for i in range(z.shape[0]):
         node[i] = np.int32((z[i] if z[i] < _LINE else _LINE) * _NODES + 0.5)
@@ -180,8 +188,8 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
             _add_gaussian(errors, sigmas, ratios, erf, density, lanes[0])
         for k in range(factors.shape[0]):
             _add_interval(errors, sigmas, factors[k], shares[k], lanes[1 + k])
-    logarithms += _flush(mantissas) + np.float64(exponents.sum()) * math.log(2.0)
-    return logarithms + positive * (_HALF_LOG_2 if laplace else _HALF_LOG_2PI) + exponential.sum()
+    logarithms += _flush(mantissas) + np.float64(_sum(exponents)) * math.log(2.0)
+    return logarithms + positive * (_HALF_LOG_2 if laplace else _HALF_LOG_2PI) + _sum(exponential)
 
 
 @kernel_part

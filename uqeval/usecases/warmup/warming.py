@@ -73,7 +73,7 @@ def warm_up(
 
     `done` is called with each result. Raises `OutputError` if a kernel cannot be saved.
     """
-    from uqeval.kernels import _jit
+    from uqeval.kernels import _jit, _saved
     from uqeval.usecases.warmup.data import write_inputs
 
     results: list[Warmup] = []
@@ -89,7 +89,7 @@ def warm_up(
                     if line not in known:
                         known.add(line)
                         run(line.format(out=out).split())
-                        _check_saved(_jit.NOT_SAVED)
+                        _check_saved(_saved.NOT_SAVED)
                 now = _jit.compiled_and_loaded()
                 seconds = time.perf_counter() - began
                 results.append(Warmup(command, now[0] - compiled, now[1] - loaded, seconds))

@@ -1,0 +1,146 @@
+"""Compiled kernels that are saved on disk: in which folders, and how they are loaded fast."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numba
+from numba.core import environment
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
+from numba.core.runtime import rtsys
+
+
+def load_without_scipy() -> None:
+    """Load Numba's array functions without SciPy.
+
+    Numba would import SciPy's linear algebra only to check whether there is a BLAS, which takes
+    longer than a small run. No kernel needs it. Code that needs it loads it later.
+    """
+    from numba.np import linalg
+
+    if find_spec("scipy") is None or not hasattr(linalg, "ensure_blas"):
+        return
+    ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = ensure_blas
+
+
+_load_environment = environment._rebuild_env
+#: Errors of saving compiled kernels, in order.
+NOT_SAVED: list[OSError] = []
+
+
+def _folder_locators() -> list[Any]:
+    """Return the kinds of cache folders in the order of preference: Numba's own order."""
+    provided = [UserProvidedCacheLocator] if numba.config.CACHE_DIR else []
+    return [*provided, InTreeCacheLocator, UserWideCacheLocator]
+
+
+def _environment(module: str, constants: Any, name: str) -> Any:
+    """Return the environment of a function of a saved kernel without loading its module.
+
+    A kernel that calls `np.empty` has an environment of Numba's array functions: they take a tenth
+    of the time of a small run to load, and compiled code without constants never uses them.
+    """
+    is_light = not constants and module not in sys.modules
+    return _load_environment(__name__ if is_light else module, constants, name)
+
+
+@contextmanager
+def _light_environments() -> Iterator[None]:
+    """Use `_environment` while a saved kernel is loaded; the caller holds the compiler's lock."""
+    environment._rebuild_env = _environment
+    try:
+        yield
+    finally:
+        environment._rebuild_env = _load_environment
+
+
+class _ReadOnlyLocator(InTreeCacheLocator):  # type: ignore[misc]
+    """Cache folder of a kernel if none is writable: kernels are only loaded from it."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """Return the locator without a check that its folder is writable."""
+        return cls(py_func, py_file)
+
+
+class _KernelCacheFolder(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes: ClassVar = [*CompileResultCacheImpl._locator_classes, _ReadOnlyLocator]
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """Cache on disk whose kernels load without the parts of Numba that only compile.
+
+    Numba's own cache imports 70 modules first, a third of the time that Numba takes to load. It
+    also ignores folders that are not writable, such as those of a container's image. Here,
+    kernels are loaded from all folders, and saved to the first that is writable.
+    """
+
+    _impl_class = _KernelCacheFolder
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether kernels are only loaded, since no folder is writable."""
+        return isinstance(self._impl.locator, _ReadOnlyLocator)
+
+    def has_any(self) -> bool:
+        """Return whether a compiled form is in a folder that this process loads from."""
+        file, name = inspect.getfile(self._py_func), f"{self._impl.filename_base}.nbi"
+        folders = [kind(self._py_func, file).get_cache_path() for kind in _folder_locators()]
+        return any((Path(folder) / name).is_file() for folder in (self.cache_path, *folders))
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return the compiled kernel, or None; then everything that compiles is loaded."""
+        rtsys.initialize(target_context)  # kernels allocate memory
+        with _light_environments():
+            with self._guard_against_spurious_io_errors():
+                compiled = self._load_overload(signature, target_context)
+            if compiled is None:
+                compiled = self._load_from_other_folders(signature, target_context)
+        if compiled is None:
+            load_without_scipy()
+        return compiled
+
+    def _load_from_other_folders(self, signature: Any, target_context: Any) -> Any:
+        """Return the kernel from a folder that is not this cache's own, or None."""
+        key = self._index_key(signature, target_context.codegen())
+        file = inspect.getfile(self._py_func)
+        for locator in (kind(self._py_func, file) for kind in _folder_locators()):
+            if (path := locator.get_cache_path()) != self._cache_path:
+                stored = IndexDataCacheFile(
+                    path, self._impl.filename_base, locator.get_source_stamp()
+                )
+                with suppress(OSError):  # a folder of another user
+                    if (data := stored.load(key)) is not None:
+                        return self._impl.rebuild(target_context, data)
+        return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Save a kernel, unless the folder is read-only or the disk is full.
+
+        The kernel is in memory already. Without a place on disk, the next run compiles it again.
+        """
+        if self.is_read_only:
+            NOT_SAVED.append(OSError(errno.EROFS, "no cache folder is writable", self._cache_path))
+        else:
+            try:
+                super().save_overload(signature, data)
+            except OSError as error:
+                NOT_SAVED.append(error)
