@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,26 +137,30 @@ def of(count: int, thing: str) -> str:
 
 def command(*arguments: str) -> None:
     """Run `uqeval ARGUMENTS` as a user does, start-up included."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    _run(arguments, dict(os.environ))
+
+
+def first_command(package: str, *arguments: str) -> None:
+    """Run `uqeval ARGUMENTS` as on a fresh machine: nothing is compiled yet.
+
+    `package` is a copy of uqeval: a run also loads compiled loops from beside the installed one.
+    """
+    for saved in Path(package).rglob("*.nb[ic]"):
+        saved.unlink()
+    with tempfile.TemporaryDirectory() as home:
+        path = {"PYTHONPATH": str(Path(package).parent), "HOME": home}
+        without = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+        _run(arguments, {k: v for k, v in os.environ.items() if k not in without} | path)
+
+
+def _run(arguments: Sequence[str], environment: dict[str, str]) -> None:
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
-        [sys.executable, "-m", "uqeval", *arguments], capture_output=True, text=True, check=False,
-        env=environment,
+        [sys.executable, "-P", "-m", "uqeval", *arguments], capture_output=True, text=True,
+        check=False, env=environment,
     )  # fmt: skip
     if done.returncode not in (0, 1):  # 1: a gate failed
         raise RuntimeError(f"uqeval {' '.join(arguments)}: {done.stderr}")
-
-
-def first_command(*arguments: str) -> None:
-    """Run `uqeval ARGUMENTS` as on a fresh machine: nothing is compiled yet."""
-    before = os.environ.get("NUMBA_CACHE_DIR")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["NUMBA_CACHE_DIR"] = folder
-        try:
-            command(*arguments)
-        finally:
-            del os.environ["NUMBA_CACHE_DIR"]
-            if before is not None:
-                os.environ["NUMBA_CACHE_DIR"] = before
 
 
 def evaluate(store: str, labels: str | None, families: tuple[str, ...], workers: int) -> None:

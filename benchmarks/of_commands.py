@@ -138,12 +138,23 @@ def start(setup: Setup) -> Iterator[Case]:
     yield Case("uqeval pavpu", command, ("pavpu", str(folder / "tiny.zarr")))
 
 
+def _copy_package(folder: Path) -> None:
+    """Copy uqeval as pip installs it: with the bytecode, without compiled loops."""
+    import shutil
+
+    import uqeval
+
+    installed = Path(uqeval.__file__).parent
+    shutil.copytree(installed, folder / "uqeval", ignore=shutil.ignore_patterns("*.nb[ic]"))
+
+
 def first(setup: Setup) -> Iterator[Case]:
     """The same store on a fresh machine: all kernels are compiled."""
     folder = setup.make("start", _make_tiny, fresh=True)
+    package = str(setup.make("package", _copy_package, fresh=True) / "uqeval")
     store = str(folder / "tiny.zarr")
     yield Case("python -c 'import numba'", _python, ("import numba",), yardstick=True)
     for family in ("pavpu", "calibration", "failure"):
-        yield Case(f"uqeval {family}", first_command, (family, store), warm=False)
+        yield Case(f"uqeval {family}", first_command, (package, family, store), warm=False)
     output = str(folder / "report")
-    yield Case("uqeval run", first_command, ("run", store, "-o", output), warm=False)
+    yield Case("uqeval run", first_command, (package, "run", store, "-o", output), warm=False)
