@@ -103,7 +103,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     Without a place to write the cache (a read-only install and home) it is compiled in every run,
     unless a cache folder that cannot be written already has it.
     """
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     if numba.config.DISABLE_JIT:
         return dispatcher
     KERNELS.append(dispatcher)
