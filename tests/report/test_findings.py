@@ -57,6 +57,28 @@ def test_worse_than_chance() -> None:
     assert found["Next"] == FAMILIES["failure"].metrics[0].advice
 
 
+def nmerci(value: float, low: float, high: float) -> dict[str, Any]:
+    intervals = {"nmerci.nmerci": interval(low, high)}
+    return {"results": {"nmerci": {"nmerci": value, "mae": 2.0}}, "intervals": intervals}
+
+
+def test_nmerci_is_compared_with_a_constant_uncertainty() -> None:
+    better = sentences(**nmerci(0.4, 0.35, 0.45))["Strongest finding"]
+    assert better == (
+        "The uncertainty follows the error better than a constant uncertainty: n-MeRCI is 0.400 "
+        "(95 % interval 0.350 to 0.450), and a constant uncertainty would give 1."
+    )
+    worse = sentences(**nmerci(4.0, 3.0, 5.0))["Strongest finding"]
+    assert worse.startswith("The uncertainty follows the error worse than a constant uncertainty")
+    close = sentences(**nmerci(1.02, 0.9, 1.1))["Strongest finding"]
+    assert close.startswith("n-MeRCI is close to that of a constant uncertainty: it is 1.020")
+
+
+def test_an_error_of_the_prediction_is_no_finding_beside_a_score_of_its_uncertainty() -> None:
+    results = {"regression": {"rmse": 3.9, "mae": 2.0, "auce": 0.284, "nll": 2.0, "crps": 1.0}}
+    assert sentences(results=results)["Strongest finding"].startswith("AUCE is 0.284, where 0 is")
+
+
 def test_a_small_difference_from_chance_is_close_to_chance() -> None:
     """Beyond the interval, but of no use; a score whose interval covers chance goes first."""
     text = sentences(**failure(0.53, auroc=(0.52, 0.54)))["Strongest finding"]

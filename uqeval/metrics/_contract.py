@@ -28,12 +28,14 @@ class Chance:
 
     `claim`: what a better score shows, as a clause: "the uncertainty finds wrong pixels". `best`
     returns the best possible score from the record of results, None where `value` is not the score
-    of chance; by default it is the better end of the metric's range.
+    of chance; by default it is the better end of the metric's range. `of`: the input that has this
+    score, where it is not one by chance.
     """
 
     value: float
     claim: str
     best: Callable[[Mapping[str, Any]], float | None] | None = None
+    of: str = "chance"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.metrics._contract import RANKING, Metric, set_value
+from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 
 
 def merci(ratio: float | None, sigma: float | None) -> float | None:
@@ -31,6 +32,11 @@ _NONE = "no pixel is evaluated"
 _PAPER = "Moukari et al. 2019"
 
 
+def _best(record: Mapping[str, Any]) -> float:
+    """Return the score of an uncertainty that is the error, but for a factor."""
+    return 0.0
+
+
 def identity(value: float | None) -> float | None:
     """Return a percentile or a mean as it is."""
     return value
@@ -42,6 +48,7 @@ METRICS = (
            label="n-MeRCI", headline=1,
            meaning="How well the uncertainty follows the error: 0 is equal to it, 1 is no better "
            "than a constant.",
+           chance=Chance(1.0, "the uncertainty follows the error", _best, "a constant uncertainty"),
            advice=RANKING, interval="draws"),
     Metric("nmerci", "merci", "target", "lower", (0.0, None), f"{_PAPER}, eq. 1", _INFINITE, merci,
            label="MeRCI",

@@ -54,11 +54,14 @@ def _best(score: Score) -> float | None:
 
 
 def _skill(score: Score, chosen_from: int = 1) -> tuple[float | None, float, float | None]:
-    """Return lower end, value and upper end on a scale of 0 (chance) to 1 (best)."""
+    """Return lower end, value and upper end on a scale of 0 (chance) to 1 (best).
+
+    Below -1 is -1: the scale of one score has no end there, and others are as bad as they can be.
+    """
     best, chance = _best(score), score.metric.chance
     assert best is not None and chance is not None
     value, *ends = (
-        (own - chance.value) / (best - chance.value)
+        max((own - chance.value) / (best - chance.value), -1.0)
         for own in (score.value, *(score.ends(chosen_from) or ()))
     )
     return (min(ends), value, max(ends)) if ends else (None, value, None)
@@ -78,21 +81,30 @@ def _claim(score: Score) -> str:
     return score.metric.chance.claim if score.metric.chance else ""
 
 
+def _level(score: Score) -> str:
+    """Return what has the score of chance: "chance"."""
+    return score.metric.chance.of if score.metric.chance else ""
+
+
 def _and_chance(score: Score) -> str:
-    return f"and chance is {score.metric.chance.value:g}" if score.metric.chance else ""
+    if score.metric.chance is None:
+        return ""
+    has = "is" if _level(score) == "chance" else "would give"
+    return f"and {_level(score)} {has} {score.metric.chance.value:g}"
 
 
 def _certain_text(score: Score, way: str) -> str:
     """Return the sentence about a score whose interval excludes chance."""
     claim = _claim(score)
     return (
-        f"{claim[:1].upper()}{claim[1:]} {way} than chance: {described(score)}, "
+        f"{claim[:1].upper()}{claim[1:]} {way} than {_level(score)}: {described(score)}, "
         f"{_and_chance(score)}."
     )
 
 
 def _close_text(score: Score) -> str:
-    text = f"{score.label} is close to chance: it is {score.text}, {_and_chance(score)}."
+    level = _level(score) if _level(score) == "chance" else f"that of {_level(score)}"
+    text = f"{score.label} is close to {level}: it is {score.text}, {_and_chance(score)}."
     if _covers_chance(score):
         return f"{text} This does not show that {_claim(score)}."
     return f"{text} The difference is too small to rely on."
@@ -102,18 +114,22 @@ def _unproven_text(score: Score) -> str:
     """Return the sentence about a score away from chance, without an interval that excludes it."""
     text = f"{described(score)}, {_and_chance(score)}."
     if score.interval is not None:
-        return f"{text} The interval is too wide to tell it from chance."
+        return f"{text} The interval is too wide to tell it from {_level(score)}."
     if _skill(score)[1] > 0:
         text = f"On these items, {_claim(score)}: {text}"
     return f"{text} Without an interval, this may not hold for other items."
 
 
 def first_score(report: Report) -> tuple[str, str] | None:
-    """Return the first score that ranks items, without a judgement: there is no chance level."""
+    """Return the first score that ranks items, without a judgement: there is no chance level.
+
+    A score of the uncertainty comes before an error in units of the target, such as the RMSE.
+    """
     scores = list(whole_scores(report))
     if not scores:
         return None
-    score = next((s for s in scores if families()[s.metric.family].display.ranks_items), scores[0])
+    ranked = [s for s in scores if families()[s.metric.family].display.ranks_items] or scores
+    score = next((s for s in ranked if s.metric.unit != "target"), ranked[0])
     best = score.metric.range[score.metric.direction == "higher"]
     named = best is not None and score.metric.ends_best
     of_best = f", where {best:g} is best" if named else ""
