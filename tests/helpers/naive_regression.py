@@ -81,7 +81,8 @@ def nmerci(
         spread = statistics.fmean(sigmas[i] for i in kept)
     merci = lam * spread if math.isfinite(lam) else None
     value = None
-    if merci is not None and top - by > 0:
+    # max^α is rounded to float32: equal errors must not leave a denominator of rounding alone.
+    if merci is not None and top - by > max(top * 2.0**-23, 2.0**-149):
         value = (merci - by) / (top - by)
     return {
         "nmerci": value, "merci": merci, "lambda": lam if math.isfinite(lam) else None,

@@ -156,7 +156,19 @@ def test_undefined_with_its_reason(tmp_path: Path) -> None:
     outliers = arrays["mean"].copy()
     outliers[0, :2] += 1e6  # 5 % of the errors are above the rest: the percentile is below the MAE
     found = evaluate(save(tmp_path / "o.npz", arrays | {"mean": outliers}), alpha=80).results
-    assert found["nmerci"]["nmerci"] is None and "not positive" in found["nmerci"]["nmerci_reason"]
+    assert found["nmerci"]["nmerci"] is None and "not above their MAE" in found["nmerci"]["nmerci_reason"]
+
+
+@pytest.mark.parametrize("error", [50.6014739839831, 3.113821278391768, 1e-40, 2.5])
+def test_equal_errors_have_no_nmerci(tmp_path: Path, error: float) -> None:
+    """max^α is the MAE: what the rounding of errors to float32 leaves is no denominator."""
+    path = tmp_path / "equal.npz"
+    std = np.arange(1.0, 13).reshape(3, 2, 2)
+    np.savez(path, mean=np.full(std.shape, error), std=std, target=np.zeros(std.shape))
+    found = evaluate(path)
+    for record in (found.results["nmerci"], *(item["nmerci"] for item in found.items)):
+        assert record["nmerci"] is None
+        assert "not above their MAE" in record["nmerci_reason"]
 
 
 def test_below_zero_is_told(tmp_path: Path) -> None:

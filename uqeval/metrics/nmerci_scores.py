@@ -9,6 +9,9 @@ from typing import Any
 
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 
+#: Twice the relative rounding of a float32, and the smallest float32 above 0.
+_ROUNDING, _LEAST = 2.0**-23, 2.0**-149
+
 
 def merci(ratio: float | None, sigma: float | None) -> float | None:
     """Return λ^α · mean σ (eq. 1); undefined where λ^α is infinite."""
@@ -20,14 +23,16 @@ def merci(ratio: float | None, sigma: float | None) -> float | None:
 def nmerci(merci: float | None, mae: float | None, most: float | None) -> float | None:
     """Return (MeRCI - MAE) / (max^α - MAE) (eq. 2); undefined where the denominator is not
     positive.
+
+    A denominator within the rounding of max^α to float32 is none: of equal errors it is 0.
     """
-    if merci is None or mae is None or most is None or most - mae <= 0:
+    if merci is None or mae is None or most is None or most - mae <= most * _ROUNDING + _LEAST:
         return None
     return (merci - mae) / (most - mae)
 
 
 _INFINITE = "λ^α is infinite: too many pixels have σ = 0 and an error"
-_SMALL = "max^α is not above the MAE, or λ^α is infinite"
+_SMALL = "max^α is not above the MAE, as of equal errors, or λ^α is infinite"
 _NONE = "no pixel is evaluated"
 _PAPER = "Moukari et al. 2019"
 
@@ -49,7 +54,7 @@ METRICS = (
            meaning="How well the uncertainty follows the error: 0 is equal to it, 1 is no better "
            "than a constant.",
            chance=Chance(1.0, "the uncertainty follows the error", _best, "a constant uncertainty"),
-           advice=RANKING, interval="draws"),
+           advice=RANKING, interval="draws", units_with="mae"),
     Metric("nmerci", "merci", "target", "lower", (0.0, None), f"{_PAPER}, eq. 1", _INFINITE, merci,
            label="MeRCI",
            meaning="Mean uncertainty, scaled so that it covers α of the errors.",
@@ -140,8 +145,8 @@ def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     infinite = f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 "
     infinite = reason if not n or parts.ratio is None else infinite + "and there is an error"
     small = (
-        f"the denominator max^α - MAE is not positive: max^{alpha:g} of the errors is "
-        f"{parts.most!r}, their MAE {parts.every.mae!r}"
+        f"max^{alpha:g} of the errors is {parts.most!r}, not above their MAE, "
+        f"{parts.every.mae!r}, by more than the rounding to float32"
     )
     if over == "kept":
         small = "the largest error of the kept pixels is not above their MAE"
