@@ -23,17 +23,18 @@ def bounds(
 
     `drawn`: the score of draws of units, where they are known.
     """
-    units, total = len(of_units), of_units.sum(0)
+    total = of_units.sum(0)
+    units = len(of_units) if score.units is None else score.units(of_units)
     value = float(score.of(total[None])[0])
+    if units < 2:
+        return NoBounds("too few units")
     if score.kind in ("share", "logit"):
-        without = score.of(total - of_units)
-        variance = float(methods.jackknife_variance(without))
+        spread = spread_of(value, score.of(total - of_units), units)
         if score.kind == "logit":
-            bias = methods.jackknife_bias(value, without)
-            return methods.jackknife_t(value, variance, units, LEVEL, logit=True, bias=bias)
+            return methods.jackknife_t(value, spread, units, LEVEL, logit=True)
         alone = of_units[:, 0] / of_units[:, 1]
         events = int(((alone > 0) if value <= 0.5 else (alone < 1)).sum())
-        return methods.korn_graubard(value, variance, units, events, float(total[1]), LEVEL)
+        return methods.korn_graubard(value, spread.variance, units, events, float(total[1]), LEVEL)
     if units < methods.LEAST_DRAWN:
         return NoBounds("too few units")
     drawn = drawn_scores(score, of_units, seed) if drawn is None else drawn
@@ -48,6 +49,11 @@ def bounds(
         if shares(scores, len(gaps), seed)["gaps"] > 1 - LEVEL:
             return Bounds(0.0, found.high, found.method)
     return found
+
+
+def spread_of(value: float, without_unit: Array, units: int) -> methods.Spread:
+    """What the jackknife says of a score, given its values without each unit."""
+    return methods.Spread.of(value, without_unit, [np.arange(len(without_unit))], units)
 
 
 def drawn_scores(score: Score, of_units: Array, seed: int) -> Array:
@@ -66,8 +72,9 @@ def video_bounds(series: Sequence[Array]) -> Bounds | NoBounds:
     if min(map(len, batches)) <= tau:
         return NoBounds("too short")
     without = np.array([(values.sum() - b.sum()) / (len(values) - len(b)) for b in batches])
-    variance = float(methods.jackknife_variance(without))
-    return methods.jackknife_t(values.mean(), variance, len(batches), LEVEL, logit=False)
+    value = float(values.mean())
+    spread = spread_of(value, without, len(batches))
+    return methods.jackknife_t(value, spread, len(batches), LEVEL, logit=False)
 
 
 def alike(rng: np.random.Generator, length: int) -> Array:

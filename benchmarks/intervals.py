@@ -49,9 +49,11 @@ def simulate(score: Score, items: int, design: str, replications: int) -> tuple[
         of_units = np.zeros((unit.max() + 1, population(1).shape[1]))
         np.add.at(of_units, unit, population(items))
         drawn = drawn_scores(score, of_units, seed)
-        low, high = np.quantile(drawn[np.isfinite(drawn)], [0.025, 0.975])
-        plain += low <= truth <= high
-        plainly_passed += low >= truth if score.higher else high <= truth
+        finite = drawn[np.isfinite(drawn)]
+        if finite.size:
+            low, high = np.quantile(finite, [0.025, 0.975])
+            plain += low <= truth <= high
+            plainly_passed += low >= truth if score.higher else high <= truth
         found = bounds(score, of_units, seed, drawn)
         if isinstance(found, NoBounds):
             none += 1

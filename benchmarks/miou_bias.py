@@ -9,9 +9,10 @@ of `uqeval.statistics.methods`, and in parentheses θ ± t·se alone, on the log
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
-from estimates import LEVEL
+from estimates import LEVEL, spread_of
 from populations import Array, effects, logistic, miou
 
 from uqeval.statistics import methods
@@ -50,9 +51,9 @@ def held(name: str, images: int, replications: int) -> tuple[float, float]:
         each = counts(rng, images, *own)
         total = each.sum(0)
         value, without = float(miou(total[None])[0]), miou(total - each)
-        variance = float(methods.jackknife_variance(without))
-        for i, bias in enumerate((methods.jackknife_bias(value, without), 0.0)):
-            found = methods.jackknife_t(value, variance, images, LEVEL, logit=True, bias=bias)
+        spread = spread_of(value, without, images)
+        for i, used in enumerate((spread, replace(spread, bias=0.0))):
+            found = methods.jackknife_t(value, used, images, LEVEL, logit=True)
             hits[i] += isinstance(found, Bounds) and found.low <= truth <= found.high
     return hits[0] / replications, hits[1] / replications
 

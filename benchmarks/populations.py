@@ -5,13 +5,15 @@ Clustered items share half of the variance of their drive.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from uqeval.metrics import failure_columns, sparsification_columns
+from uqeval.metrics._tiles import RankedSets
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
@@ -90,8 +92,6 @@ def squares(rng: np.random.Generator, drives: Array, items: int) -> Array:
 
 def covered(rng: np.random.Generator, drives: Array, items: int) -> Array:
     """Pixels, those inside the interval of each level, and those expected there: σ is too small."""
-    from scipy.special import ndtr, ndtri
-
     scale = 0.92 * np.exp(0.15 * effects(rng, drives))
     pixels = np.full((len(drives), 1), 1000.0)
     inside = 2 * ndtr(scale * ndtri((1 + LEVELS) / 2)) - 1
@@ -106,6 +106,29 @@ def ranked(rng: np.random.Generator, drives: Array, items: int) -> Array:
     pixels = np.floor(1000 * weights / weights.sum(1, keepdims=True))
     wrong = rng.binomial(pixels.astype(int), logistic(-2.2 + 1.1 * place + 0.6 * hard[:, 1:]))
     return np.concatenate([pixels, wrong], 1)
+
+
+def single(rate: float) -> Counts:
+    """A pixel of each item in one of 16 bins of ascending uncertainty; wrong at this rate."""
+
+    def counts(rng: np.random.Generator, drives: Array, items: int) -> Array:
+        level, place = effects(rng, drives, 2).T
+        wrong = level > -ndtri(rate)
+        at = np.clip((RANKS * ndtr(place + wrong)).astype(int), 0, RANKS - 1)
+        both = np.zeros((2, len(drives), RANKS))
+        rows = np.arange(len(drives))
+        both[0, rows, at] = 1
+        both[1, rows, at] = wrong
+        return np.concatenate(list(both), 1)
+
+    return counts
+
+
+def rarer(of_units: Array) -> int:
+    """Units with a wrong pixel, or with a right one: whichever are fewer."""
+    wrong = of_units[:, RANKS:].sum(1)
+    right = of_units[:, :RANKS].sum(1) - wrong
+    return int(min((wrong > 0).sum(), (right > 0).sum()))
 
 
 def root(sums: Array) -> Array:
@@ -144,13 +167,37 @@ def auce_gaps(sums: Array) -> Array:
     return sums[:, 1 : 1 + len(LEVELS)] - sums[:, 1 + len(LEVELS) :]
 
 
+@dataclass(frozen=True)
+class OneTile:
+    """Counts [set, row, bin] as one tile of bins."""
+
+    fields: dict[str, Array]
+
+    @property
+    def spans(self) -> Sequence[slice]:
+        return [slice(0, next(iter(self.fields.values())).shape[-1])]
+
+    def totals(self, name: str, factor: Array | None = None) -> Array:
+        values = self.fields[name] if factor is None else self.fields[name] * factor
+        sums: Array = values.sum(axis=-1, keepdims=True)
+        return sums
+
+    def upto(self, name: str, tile: int, row: int) -> Array:
+        cumulative: Array = self.fields[name][:, row].cumsum(axis=-1)
+        return cumulative
+
+
+def bins_of(pixels: Array, errors: Array) -> SetRankBins:
+    """Pixels and errors [set, bin] as formulas over sets read them."""
+    fields = {"pixels": pixels[:, None], "errors": errors[:, None]}
+    return SetRankBins(RankedSets(fields, tiles=OneTile(fields)))
+
+
 def failure(name: str) -> Callable[[Array], Array]:
     """A score of `uqeval.metrics.failure_columns`."""
 
     def score(sums: Array) -> Array:
-        return failure_columns.columns(
-            SetRankBins.of_arrays(sums[:, :RANKS], sums[:, RANKS:]), [name]
-        )[name,]
+        return failure_columns.columns(bins_of(sums[:, :RANKS], sums[:, RANKS:]), [name])[name,]
 
     return score
 
@@ -160,11 +207,9 @@ def ause(sums: Array) -> Array:
     pixels, wrong = sums[:, :RANKS], sums[:, RANKS:]
     both = wrong.sum(1)
     right = pixels.sum(1) - both
-    best = SetRankBins.of_arrays(np.stack([right, both], 1), np.stack([0 * both, both], 1))
+    best = bins_of(np.stack([right, both], 1), np.stack([0 * both, both], 1))
     settings = SparsificationSettings(error="zero-one")
-    found: Array = sparsification_columns.columns(
-        settings, SetRankBins.of_arrays(pixels, wrong), best
-    )["ause",]
+    found: Array = sparsification_columns.columns(settings, bins_of(pixels, wrong), best)["ause",]
     return found
 
 
@@ -179,6 +224,8 @@ class Score:
     higher: bool = True
     truth: Callable[[int], float] | None = None
     gaps: Callable[[Array], Array] | None = None
+    #: How many units count, of counts [unit, number]; all of them if None.
+    units: Callable[[Array], int] | None = None
 
 
 #: All are shares, from 0 to 1.
@@ -191,6 +238,12 @@ SCORES = (
     Score("ECE of 0", "gaps", bins(0.0), ece, False, lambda items: 0.0, ece_gaps),
     Score("AUCE of 0.03", "gaps", covered, auce, higher=False, gaps=auce_gaps),
     Score("AUROC of errors", "logit", ranked, failure("auroc")),
+    Score(
+        "AUROC of single pixels, 30 % wrong", "logit", single(0.3), failure("auroc"), units=rarer
+    ),
+    Score(
+        "AUROC of single pixels, 10 % wrong", "logit", single(0.1), failure("auroc"), units=rarer
+    ),
     Score("AURC", "logit", ranked, failure("aurc"), higher=False),
     Score("AUSE", "draws", ranked, ause, higher=False),
     Score("root of a mean (RMSE)", "draws", squares, root, higher=False),

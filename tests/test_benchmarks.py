@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -113,3 +115,23 @@ def test_conformal_losses_are_within_alpha(
     assert conformal.losses(images, float(np.nextafter(np.float32(q), 0))).sum() + 1 > 0.2 * 41
     conformal.main(["--repeats", "3", "--images", "9"])
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def simulation(*arguments: str) -> str:
+    """What a script of `benchmarks` prints."""
+    folder = Path(__file__).parents[1] / "benchmarks"
+    command = [sys.executable, folder / arguments[0], *arguments[1:]]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_intervals_and_verdicts_are_simulated() -> None:
+    printed = simulation("intervals.py", "--replications", "2", "--scores", "AUROC of errors",
+                         "ratio of counts (PAvPU)")  # fmt: skip
+    rows = [line for line in printed.splitlines() if line.startswith("| AUROC of errors |")]
+    assert len(rows) == 8  # coverage and false passes of three designs, power of two sizes
+    assert "pavpu.surplus" in printed
+
+
+def test_the_bias_of_miou_is_simulated() -> None:
+    rows = simulation("miou_bias.py", "--replications", "2").splitlines()
+    assert len(rows) == 8 and rows[-1].count("(") == 3

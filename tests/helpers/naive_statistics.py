@@ -29,13 +29,15 @@ def jackknife_variance(values: Sequence[float]) -> float:
     return (len(values) - 1) / len(values) * math.fsum((v - mean) ** 2 for v in values)
 
 
-def jackknife_t(units: Sequence[Any], score: Score, level: float, logit: bool) -> Any:
+def jackknife_t(
+    units: Sequence[Any], score: Score, level: float, logit: bool, counted: int | None = None
+) -> Any:
     """θ ± t·se; on the logit scale (by the delta method) from the lower of θ and θ less its bias to
-    the higher."""
+    the higher. `counted`: units of Student's t, where they are not all."""
     values = left_out(units, score)
     theta = score(list(range(len(units))))
     error = math.sqrt(jackknife_variance(values))
-    t = stats.t.ppf((1 + level) / 2, len(values) - 1)
+    t = stats.t.ppf((1 + level) / 2, (counted or len(values)) - 1)
     if not logit:
         return theta - t * error, theta + t * error
     centre, slope = math.log(theta / (1 - theta)), 1 / (theta * (1 - theta))

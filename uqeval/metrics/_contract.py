@@ -75,9 +75,10 @@ class Metric:
     risk: bool = dataclasses.field(default=False, kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
-    #: The field beside it that is defined in the units (items, groups) that it is computed from,
-    #: where a single unit has no value of the score itself.
-    units_with: str = dataclasses.field(default="", kw_only=True)
+    #: Which units (items, groups) it is computed from, where a single unit may have no value of
+    #: the score itself: those in which a field beside it is defined, or one of several counts is
+    #: above 0. It compares several kinds of units if there are several entries; the rarest counts.
+    units_with: tuple[str | tuple[str, ...], ...] = dataclasses.field(default=(), kw_only=True)
     #: The field of rows by class that belongs to it, where it has another name there.
     of_class: str = dataclasses.field(default="", kw_only=True)
 

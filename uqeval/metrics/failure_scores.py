@@ -184,6 +184,8 @@ AREAS: dict[str, Callable[[RankBins], Bounded]] = {
     "aurc": aurc, "e_aurc": e_aurc, "augrc": augrc,
 }  # fmt: skip
 
+#: Fields that are defined in units with a wrong pixel, and with a right one.
+_WRONG_AND_RIGHT = ("aupr_error", "aupr_success")
 METRICS = (
     Metric("failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _BOTH,
            _value(auroc),
@@ -191,7 +193,7 @@ METRICS = (
            meaning="Probability that a wrong pixel is more uncertain than a right one; 0.5 is "
            "chance.",
            chance=Chance(0.5, "the uncertainty finds wrong pixels"),
-           advice=RANKING, interval="logit"),
+           advice=RANKING, interval="logit", units_with=_WRONG_AND_RIGHT),
     Metric("failure", "aupr_error", "fraction", "higher", _UNIT, "Hendrycks & Gimpel 2017, §3",
            _WRONG, _value(aupr_error),
            label="AUPR of errors", column="AUPR error",
@@ -206,7 +208,7 @@ METRICS = (
            label="FPR95", headline=3,
            meaning="Share of right pixels that are flagged when 95 % of the errors are flagged.",
            chance=Chance(0.95, "the uncertainty finds wrong pixels"),
-           advice=RANKING, interval="draws"),
+           advice=RANKING, interval="draws", units_with=_WRONG_AND_RIGHT),
     Metric("failure", "aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 1", _VOID,
            _value(aurc),
            label="AURC", headline=2,

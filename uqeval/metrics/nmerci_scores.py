@@ -54,7 +54,7 @@ METRICS = (
            meaning="How well the uncertainty follows the error: 0 is equal to it, 1 is no better "
            "than a constant.",
            chance=Chance(1.0, "the uncertainty follows the error", _best, "a constant uncertainty"),
-           advice=RANKING, interval="draws", units_with="mae"),
+           advice=RANKING, interval="draws", units_with=("mae",)),
     Metric("nmerci", "merci", "target", "lower", (0.0, None), f"{_PAPER}, eq. 1", _INFINITE, merci,
            label="MeRCI",
            meaning="Mean uncertainty, scaled so that it covers α of the errors.",

@@ -81,13 +81,13 @@ def _metric(
     label, meaning, reference = words
     of_pixels = Metric(
         "ood", field, "fraction", better, limits, reference, _BOTH, formula, label=label,
-        headline=headline, meaning=meaning, advice=_ADVICE, interval=interval, units_with="pixels",
-        chance=_CHANCE.get(field),
+        headline=headline, meaning=meaning, advice=_ADVICE, interval=interval,
+        units_with=("pixels",), chance=_CHANCE.get(field),
     )  # fmt: skip
     of_items = Metric(
         "ood", f"images.{field}", "fraction", better, limits, reference, _ITEMS, formula,
         label=f"{label} of images", meaning=meaning.replace("pixel", "image"), advice=_ADVICE,
-        interval=interval, units_with="pixels",
+        interval=interval, units_with=("pixels",),
     )  # fmt: skip
     return of_pixels, of_items
 

@@ -103,6 +103,8 @@ _M, _S = "Mukhoti & Gal 2018", "Ma et al. 2024"
 _NONE = "no patch"
 _ONE_ACCURACY = "all patches are accurate, or none is"
 _ALL = ("n_ac", "n_au", "n_ic", "n_iu")
+_BY_ACCURACY = (("n_ac", "n_au"), ("n_ic", "n_iu"))
+_BY_CERTAINTY = (("n_ac", "n_ic"), ("n_au", "n_iu"))
 METRICS = (
     Metric("pavpu", "p_accurate", "fraction", "higher", (0.0, 1.0), f"{_M}, §4", _NONE, p_accurate,
            label="p(accurate)", column="accurate",
@@ -143,19 +145,22 @@ METRICS = (
            f"{_ONE_ACCURACY}; or all are certain, or none is", phi,
            label="phi",
            meaning="Correlation between accurate and certain patches.",
-           advice=RANKING, interval="linear"),
+           advice=RANKING, interval="linear",
+           units_with=_BY_ACCURACY + _BY_CERTAINTY),
     Metric("pavpu", "surplus", "correlation × std", "higher", (-1.0, 1.0), f"{_S}, eq. 17",
            _ONE_ACCURACY, surplus,
            label="Surplus", headline=1,
            meaning="How much better the uncertainty finds errors than chance; 0 is chance, below 0"
            " is worse.",
            chance=Chance(0.0, "the uncertainty finds inaccurate patches", _best_surplus),
-           advice=RANKING, interval="linear"),
+           advice=RANKING, interval="linear",
+           units_with=_BY_ACCURACY),
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
            _ONE_ACCURACY, half_surplus,
            label="half Surplus",
            meaning="Half of the Surplus: the share of the certain patches alone.",
-           advice=RANKING, interval="linear"),
+           advice=RANKING, interval="linear",
+           units_with=_BY_ACCURACY),
 )  # fmt: skip
 
 

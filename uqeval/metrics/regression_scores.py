@@ -127,7 +127,7 @@ METRICS = (
            meaning="Mean squared error divided by the variance of the target; 1 is as good as a "
            "constant.",
            advice="Look at the worst items first.",
-           interval="draws"),
+           interval="draws", units_with=("rmse",)),
     Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce,
            label="AUCE", headline=2,
            meaning="Area between the nominal and the observed coverage of the predicted intervals.",

@@ -23,6 +23,9 @@ _EXPECTED = (
     "city/calibration.ece; put names with dots in quotes"
 )
 
+#: Fields with rows, each under the name of a class or of a set.
+ROWS = ("per_class", "per_set")
+
 
 @dataclass(frozen=True)
 class Address:
@@ -97,6 +100,11 @@ class Address:
         """Yield the possible keys of the slice: its conditions in any order, first as written."""
         for order in itertools.permutations(self.where[:6]):
             yield slice_key(order)
+
+    def beside(self, field: str) -> Address:
+        """Return the address of another field of the same record, or of the same row in it."""
+        row = self.fields[:2] if self.fields[0] in ROWS else ()
+        return dataclasses.replace(self, fields=(*row, field))
 
     def with_store(self, store: str) -> Address:
         """Return the address with a store."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
+from uqeval.records.addresses import ROWS
 
 #: MLflow's rules for a name: its characters, and a path that is in order; its longest.
 _PREFIX = re.compile(r"[\w.\- :/]*", re.ASCII)
@@ -26,7 +27,7 @@ def described(
     of none.
     """
     prefixes: tuple[str, ...] = ("",)
-    if fields[0] in ("per_class", "per_set"):
+    if fields[0] in ROWS:
         prefixes, fields = ("per_class.*.", "per_class.", ""), fields[2:]
     for end in range(len(fields), 0, -1):
         name = ".".join(fields[:end])

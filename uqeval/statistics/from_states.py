@@ -66,8 +66,8 @@ class FromStates:
             resampling = Resampling(units, unit=name)
             self._samples[key] = Samples([scoring], [items], resampling, self._named)
         samples = self._samples[key]
-        defined = samples.defined(text)[0].sum()
-        return Units(name, samples.resampling.units, int(defined))
+        defined = int(samples.defined(text).sum())
+        return Units(name, samples.resampling.units, defined)
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
         """Return the interval of a value. Raises `StoreError` without states, or without an

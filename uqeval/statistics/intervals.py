@@ -133,7 +133,7 @@ class _Case:
     def of(cls, samples: Samples, text: str, level: float) -> _Case:
         metric = metric_at(text)
         assert metric is not None
-        is_defined = samples.defined(text)[0]
+        is_defined = samples.defined(text)
         defined, least = int(is_defined.sum()), samples.resampling.least(is_defined)
         return cls(samples, text, metric, level, samples.value(text), defined, least)
 
@@ -149,10 +149,7 @@ class _Case:
             return NoBounds(resampling.problem)
         if resampling.units < 2 or self.defined < 2:
             count = min(resampling.units, self.defined)
-            have = "has" if count == 1 else "have"
-            return NoBounds(
-                f"{count} {_plural(resampling.unit, count)} {have} this score; 2 are needed"
-            )
+            return NoBounds(f"{_having(self.metric, resampling.unit, count)}; 2 are needed")
         if self.least < 2:
             return NoBounds(
                 f"one of the sets has 1 {resampling.unit} with this score; 2 are needed in each"
@@ -199,10 +196,9 @@ class _Case:
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
         if expanded and self.least < methods.LEAST_DRAWN:
-            name = _plural(self.samples.resampling.unit, self.least)
+            having = _having(self.metric, self.samples.resampling.unit, self.least)
             return NoBounds(
-                f"{self.least} {name} have this score; intervals from draws need "
-                f"{methods.LEAST_DRAWN}"
+                f"{having}; intervals from draws need {methods.LEAST_DRAWN}"
                 + (" in each set" if len(self.samples.resampling.members) > 1 else "")
             )
         draws = self.samples.scores("drawn", self.text)[0]
@@ -253,6 +249,13 @@ def _plural(unit: str, count: int) -> str:
     return "batches" if unit == "batch" else f"{unit}s"
 
 
+def _having(metric: Metric, unit: str, count: int) -> str:
+    """Return how many units a score is computed from, in words."""
+    have = "has" if count == 1 else "have"
+    what = "the rarer of what this score compares" if len(metric.units_with) > 1 else "this score"
+    return f"{count} {_plural(unit, count)} {have} {what}"
+
+
 def difference(
     samples: Samples,
     text: str,
@@ -278,7 +281,7 @@ def difference(
     a, b = (float(samples.scores("whole", text)[list(rows), 0].mean()) for rows in runs)
     defined = defined_in_both(samples, text, runs)
     if defined < 2:
-        return NoBounds(f"{defined} {_plural(resampling.unit, defined)} have this score in both")
+        return NoBounds(f"{_having(metric, resampling.unit, defined)} in both; 2 are needed")
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _exact_difference(a, b, defined, level, relative)
     if metric.interval in DRAWN and resampling.unit != "batch":
@@ -288,7 +291,7 @@ def difference(
         finite = draws[np.isfinite(draws)]
         if finite.size < (1 - _UNDEFINED) * draws.size:
             return NoBounds(f"it is undefined in {1 - finite.size / draws.size:.0%} of the draws")
-        least = resampling.least(_in_both(samples, text, runs))
+        least = resampling.least(samples.defined(text, [*runs[0], *runs[1]]))
         drawn = methods.expanded(finite, least, level)
         if isinstance(drawn, NoBounds) or not is_approximate(samples.runs[0], text):
             return drawn
@@ -313,16 +316,7 @@ def defined_in_both(
     samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,))
 ) -> int:
     """Return the number of units in which a score is defined in all of these runs."""
-    return int(_in_both(samples, text, runs).sum())
-
-
-def _in_both(
-    samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]]
-) -> NDArray[np.bool_]:
-    is_defined = samples.defined(text)
-    both = is_defined[[*runs[0], *runs[1]]]
-    in_both: NDArray[np.bool_] = np.logical_and.reduce(both, axis=0)
-    return in_both
+    return int(samples.defined(text, [*runs[0], *runs[1]]).sum())
 
 
 def _changes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -110,18 +109,28 @@ class Samples:
         is_whole = len(places) == scoring.items == len(set(places))
         return scoring.exact(address) if is_whole else None
 
-    def defined(self, address: str) -> NDArray[np.bool_]:
-        """Return the units that the score at an address is computed from: [run, unit].
+    def defined(self, address: str, runs: Sequence[int] = (0,)) -> NDArray[np.bool_]:
+        """Return the units that the score at an address is computed from, in all of some runs.
 
-        They are those in which the score is defined, or the field that its metric names instead.
+        They are those in which the score is defined, or those of the kind that its metric names
+        (`Metric.units_with`) of which there are fewest.
         """
+
+        def alone(scored: str) -> NDArray[np.float64]:
+            return self.scores("alone", scored)[list(runs)]
+
         metric = metric_at(address)
-        if metric is not None and metric.units_with:
-            parsed = Address.parse(address)
-            fields = (*parsed.fields[: -len(metric.field.split("."))], metric.units_with)
-            address = dataclasses.replace(parsed, fields=fields).within
-        is_defined: NDArray[np.bool_] = np.isfinite(self.scores("alone", address))
-        return is_defined
+        if metric is None or not metric.units_with:
+            found: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(alone(address)), axis=0)
+            return found
+        parsed = Address.parse(address)
+        kinds = [
+            np.isfinite(alone(parsed.beside(kind).within))
+            if isinstance(kind, str)
+            else np.logical_or.reduce([alone(parsed.beside(count).within) > 0 for count in kind])
+            for kind in metric.units_with
+        ]
+        return min((np.logical_and.reduce(own, axis=0) for own in kinds), key=np.count_nonzero)
 
     def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> NDArray[np.float64]:
         """Return scores of blocks of sets of units: [run, set, address]."""
