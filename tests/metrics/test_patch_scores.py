@@ -7,16 +7,29 @@ from fractions import Fraction
 from typing import Any
 
 import naive
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef
 
 from uqeval.metrics import METRICS
-from uqeval.metrics.patch_scores import BY_FIELD, COUNTS, scores
+from uqeval.metrics.patch_scores import BY_FIELD, COUNTS, records
 
 COUNT = st.integers(0, 10**8) | st.integers(0, 3)
 FOUR = st.tuples(COUNT, COUNT, COUNT, COUNT)
+
+
+def scores(*four: int) -> dict[str, Any]:
+    """Return the scores of one set."""
+    (record,) = records([np.array([count]) for count in four], [""])
+    return record
+
+
+@given(st.lists(FOUR, min_size=1, max_size=5))
+def test_sets_are_scored_apart(sets: list[tuple[int, int, int, int]]) -> None:
+    counts = [np.array(column) for column in zip(*sets, strict=True)]
+    assert records(counts, [""] * len(sets)) == [scores(*four) for four in sets]
 
 
 @given(FOUR)

@@ -52,8 +52,9 @@ def test_counts_along_a_curve() -> None:
     by_threshold[0, 1, 0] = 3  # three accurate patches, certain at every threshold
     by_threshold[1, 0, 101] = 2  # two inaccurate ones, uncertain at every threshold
     found = counts_along(by_threshold)
-    assert found.shape == (101, 4)
-    assert (found == [3, 0, 0, 2]).all()
+    assert found.shape == (4, 101)
+    assert (found.T == [3, 0, 0, 2]).all()
+    assert (counts_along(np.stack([by_threshold] * 2)) == found[:, None]).all()
     assert best_step(by_threshold) == 0
 
 

@@ -9,8 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._contract import set_value
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from uqeval.metrics._contract import Metric
+    from uqeval.tallies._fields import State
 
 
 #: The path of a number in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
@@ -50,6 +55,11 @@ class SetStates:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.fields[name]
 
+    @classmethod
+    def of_one(cls, state: State) -> SetStates:
+        """Return the state of one set as that of several."""
+        return cls({name: values[None] for name, values in state.items()})
+
     @property
     def sets(self) -> int:
         """Return the number of sets."""
@@ -66,11 +76,33 @@ def over(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 
 def mean_of_defined(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the means of rows [set, …] over what is no NaN, NaN where all is."""
+    """Return the means of rows [set, class] over what is no NaN, NaN where all is.
+
+    Sums are from the first class to the last, whatever the number of sets.
+    """
     import numpy as np
 
     is_defined = np.isfinite(values)
-    return over(np.where(is_defined, values, 0.0).sum(axis=1), is_defined.sum(axis=1))
+    sums = np.where(is_defined, values, 0.0).cumsum(axis=-1)[..., -1]
+    return over(sums, is_defined.sum(axis=-1))
+
+
+def as_numbers(values: NDArray[Any]) -> list[Any]:
+    """Return values [set] as a report has them: None where they are NaN."""
+    return [None if value != value else value for value in values.tolist()]
+
+
+def scores_of(
+    metrics: Sequence[Metric], columns: Mapping[Place, NDArray[Any]]
+) -> list[dict[str, Any]]:
+    """Return the values of metrics for each set, undefined ones None with their reason."""
+    values = [as_numbers(columns[metric.field,]) for metric in metrics]
+    records: list[dict[str, Any]] = []
+    for set_values in zip(*values, strict=True):
+        records.append({})
+        for metric, value in zip(metrics, set_values, strict=True):
+            set_value(records[-1], metric.field, value, metric.undefined)
+    return records
 
 
 def of_rows(columns: Mapping[str, NDArray[Any]], rows: Sequence[Any]) -> dict[Place, NDArray[Any]]:

@@ -42,7 +42,8 @@ class Chance:
 class Metric:
     """One number of a report, `<family>.<field>`.
 
-    `formula` takes the counts that it is a ratio of, and returns None where it is undefined;
+    `formula` takes the counts that it is a ratio of, as arrays [set, …], and returns the values of
+    the sets, NaN where it is undefined; a formula over ranks takes one set, and returns None.
     `undefined` says when that is. `direction`: which way is better, None for a description.
     `interval` names the kind of its interval; `counted`, of a share, the fields beside it whose sum
     is the number of trials, by default the units (items, groups).
@@ -55,7 +56,7 @@ class Metric:
     range: tuple[float | None, float | None]
     reference: str
     undefined: str
-    formula: Callable[..., float | None]
+    formula: Callable[..., Any]
     #: Whether the end of its range is its best value. A coverage should be near its level.
     ends_best: bool = dataclasses.field(default=True, kw_only=True)
     #: What pages and tables call it, and its heading in a table of many columns where that is

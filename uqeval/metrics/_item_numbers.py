@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import DataError, UsageError, listed, quoted
 from uqeval.keys import family_of
 from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
+from uqeval.metrics._columns import as_numbers, mean_of_defined, over
 from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
-from uqeval.metrics.segmentation import miou, pixel_accuracy
+from uqeval.metrics._items import together
+from uqeval.metrics.segmentation import class_counts, miou, pixel_accuracy
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.tallies import Tally
 
@@ -65,16 +69,13 @@ class ItemNumber(ABC):
         """Return the numbers."""
 
 
-def dice(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
+def dice(labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]) -> NDArray[Any]:
     """Return the mean of 2·TP / (2·TP + FP + FN) over the classes in labels or predictions."""
-    values = [
-        2 * c / (a + b) for a, b, c in zip(labelled, predicted, correct, strict=True) if a + b
-    ]
-    return sum(values) / len(values) if values else None
+    return mean_of_defined(over(2 * correct, labelled + predicted))
 
 
 #: Scores of the confusion matrix, and the field of items that has each; "" for none.
-OF_COUNTS: Mapping[str, tuple[Callable[..., float | None], str]] = {
+OF_COUNTS: Mapping[str, tuple[Callable[..., NDArray[Any]], str]] = {
     "miou": (miou, "segmentation.miou"),
     "dice": (dice, ""),
     "accuracy": (pixel_accuracy, "segmentation.pixel_accuracy"),
@@ -99,12 +100,11 @@ class OfCounts(ItemNumber):
 
     def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
         (tally,), (score, _) = self.tallies(), OF_COUNTS[self.name]
-        numbers: Numbers = []
-        for data in results[tally].items:
-            state = tally.unpack(data)
-            counts = (state[n].tolist() for n in ("labelled", "predicted", "correct"))
-            numbers.append(score(*counts))
-        return numbers
+        return [
+            number
+            for (states,) in together([tally], [results[tally].items])
+            for number in as_numbers(score(*class_counts(states)))
+        ]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.failure_scores as failure_scores
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.maps.views import InDistribution
-from uqeval.metrics._columns import mean_of_defined, over
+from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Part, Passes
@@ -24,12 +24,12 @@ from uqeval.metrics.calibration_scores import Binned, ece
 from uqeval.metrics.failure_cuts import fpr95, wrong_and_right
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings
-from uqeval.metrics.segmentation import miou
+from uqeval.metrics.segmentation import class_counts, miou
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -154,9 +154,9 @@ class Bravo(Part[OodSettings]):
         ood_auroc, ood_aupr = (
             (bounded[0] for bounded in of_sets if bounded) if both else (None,) * 2
         )
-        labelled = [states[counts][n].tolist() for n in ("labelled", "predicted", "correct")]
+        (mean_iou,) = as_numbers(miou(*class_counts(SetStates.of_one(states[counts]).fields)))
         values: dict[str, float | None] = {
-            "miou": miou(*labelled), "ece": ece(binned, int(states[bins]["count"].sum())),
+            "miou": mean_iou, "ece": ece(binned, int(states[bins]["count"].sum())),
             **areas, "fpr95": fpr95_of_success(valid),
             "ood_auroc": ood_auroc, "ood_aupr": ood_aupr, "ood_fpr95": fpr95(out),
         }  # fmt: skip
@@ -176,14 +176,11 @@ class Bravo(Part[OodSettings]):
 
         counts, bins, *ranks = self._tallies
         valid, out = (failure_columns.SetRankBins.from_states(states[tally]) for tally in ranks)
-        labelled, predicted, correct = (
-            states[counts][name] for name in ("labelled", "predicted", "correct")
-        )
         scores = failure_columns.SCORES
         both = (out.wrong > 0) & (out.wrong < out.total)
         pixels = states[bins]["count"].sum(axis=1)
         values = {
-            "miou": mean_of_defined(over(correct, labelled + predicted - correct)),
+            "miou": miou(*class_counts(states[counts].fields)),
             "ece": SetBins.from_states(states[bins], "last").ece(pixels),
             **{name: scores[name](valid) for name in ("auroc", "aupr_success", "aupr_error")},
             "fpr95": _fpr95_of_sets(valid),

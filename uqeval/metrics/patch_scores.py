@@ -7,90 +7,87 @@ Ma et al. 2024 (PAvPU Surplus). Everything is computed from the integers, one di
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
+from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
-def p_accurate(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return share of accurate patches, a; undefined without patches."""
-    n = ac + au + ic + iu
-    return (ac + au) / n if n else None
+    #: Counts of patches of several sets [set, …], and scores of these sets.
+    Counts: TypeAlias = NDArray[Any]
+    Values: TypeAlias = NDArray[Any]
 
 
-def p_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return share of certain patches, c; undefined without patches."""
-    n = ac + au + ic + iu
-    return (ac + ic) / n if n else None
+def p_accurate(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
+    """Return the share of accurate patches, a; NaN without patches."""
+    return over(ac + au, ac + au + ic + iu)
 
 
-def p_accurate_given_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return n_ac / (n_ac + n_ic) (Mukhoti & Gal 2018, eq. 5); undefined where no patch is
-    certain.
-    """
-    return ac / (ac + ic) if ac + ic else None
+def p_certain(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
+    """Return the share of certain patches, c; NaN without patches."""
+    return over(ac + ic, ac + au + ic + iu)
 
 
-def p_uncertain_given_inaccurate(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return n_iu / (n_ic + n_iu) (Mukhoti & Gal 2018, eq. 6); undefined where none is
-    inaccurate.
-    """
-    return iu / (ic + iu) if ic + iu else None
+def p_accurate_given_certain(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
+    """Return n_ac / (n_ac + n_ic) (Mukhoti & Gal 2018, eq. 5); NaN where no patch is certain."""
+    return over(ac, ac + ic)
 
 
-def pavpu(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return (n_ac + n_iu) / n (Mukhoti & Gal 2018, eq. 7); undefined without patches."""
-    n = ac + au + ic + iu
-    return (ac + iu) / n if n else None
+def p_uncertain_given_inaccurate(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
+    """Return n_iu / (n_ic + n_iu) (Mukhoti & Gal 2018, eq. 6); NaN where none is inaccurate."""
+    return over(iu, ic + iu)
 
 
-def pavpu_chance(ac: int, au: int, ic: int, iu: int) -> float | None:
+def pavpu(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
+    """Return (n_ac + n_iu) / n (Mukhoti & Gal 2018, eq. 7); NaN without patches."""
+    return over(ac + iu, ac + au + ic + iu)
+
+
+def pavpu_chance(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
     """Return a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that is independent of the errors.
 
-    Ma et al. 2024, §5.2. Undefined without patches.
+    Ma et al. 2024, §5.2. NaN without patches.
     """
-    n = ac + au + ic + iu
-    a, c = ac + au, ac + ic
-    return (a * c + (n - a) * (n - c)) / (n * n) if n else None
+    n, a, c = ac + au + ic + iu, ac + au, ac + ic
+    return over(a * c + (n - a) * (n - c), n * n)
 
 
-def _covariance(ac: int, au: int, ic: int, iu: int) -> int:
+def _covariance(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Counts:
     """Return n²·Cov(accurate, certain), an integer."""
-    return (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
+    covariance: Counts = (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
+    return covariance
 
 
-def phi(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return Corr(accurate, certain) (Ma et al. 2024, §5.2); undefined where either is constant."""
-    n = ac + au + ic + iu
-    a, c = ac + au, ac + ic
-    spread = a * (n - a) * c * (n - c)
-    return _covariance(ac, au, ic, iu) / math.sqrt(spread) if spread else None
+def phi(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
+    """Return Corr(accurate, certain) (Ma et al. 2024, §5.2); NaN where either is constant."""
+    import numpy as np
+
+    n, a, c = ac + au + ic + iu, ac + au, ac + ic
+    # As floats: the product of four counts may exceed 64 bits.
+    spread = (a * (n - a)).astype(np.float64) * (c * (n - c))
+    return over(_covariance(ac, au, ic, iu), np.sqrt(spread))
 
 
-def half_surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return Cov(accurate, certain) / std(accurate) = std(certain)·phi; undefined where a(1 - a) =
-    0.
-    """
-    n = ac + au + ic + iu
-    a = ac + au
-    return _covariance(ac, au, ic, iu) / (n * math.sqrt(a * (n - a))) if a * (n - a) else None
+def half_surplus(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
+    """Return Cov(accurate, certain) / std(accurate) = std(certain)·phi; NaN where a(1 - a) = 0."""
+    import numpy as np
+
+    n, a = ac + au + ic + iu, ac + au
+    return over(_covariance(ac, au, ic, iu), n * np.sqrt(a * (n - a)))
 
 
-def surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
+def surplus(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
     """Return Cov(A, C)/std(A) + Cov(1-A, 1-C)/std(1-A) = (PAvPU - 1 + a + c - 2ac)/√(a(1 - a)).
 
-    Ma et al. 2024, eqs 3 and 17. Undefined where all patches are accurate, or none is.
+    Ma et al. 2024, eqs 3 and 17. NaN where all patches are accurate, or none is.
     """
-    half = half_surplus(ac, au, ic, iu)
-    return None if half is None else 2.0 * half
+    return 2.0 * half_surplus(ac, au, ic, iu)
 
 
 def _best_surplus(record: Mapping[str, Any]) -> float | None:
@@ -164,17 +161,19 @@ METRICS = (
 )  # fmt: skip
 
 
-def surplus_auc(curve: Sequence[float | None]) -> float | None:
-    """Return area under the Surplus over t = 0 … 1, trapezoid; undefined where one of it is."""
-    defined = [value for value in curve if value is not None]
-    if len(defined) < len(curve):
-        return None
-    return math.fsum((a + b) / 2 for a, b in itertools.pairwise(defined)) / (len(defined) - 1)
+def surplus_auc(curve: Values) -> Values:
+    """Return the area under Surpluses [set, t] over t = 0 … 1, trapezoid; NaN where one is."""
+    steps = (curve[:, 1:] + curve[:, :-1]) / 2
+    area: Values = exact_sums(steps) / steps.shape[1]
+    return area
 
 
-def peak(curve: Sequence[float | None]) -> float | None:
-    """Return the largest defined value of a curve."""
-    return max((value for value in curve if value is not None), default=None)
+def peak(curve: Values) -> Values:
+    """Return the largest defined values of curves [set, t]."""
+    import numpy as np
+
+    largest: Values = np.fmax.reduce(curve, axis=1)
+    return largest
 
 
 _FIELD = {metric.field: metric for metric in METRICS}
@@ -229,53 +228,31 @@ COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 BY_FIELD = {metric.field: metric for metric in METRICS}
 
 
-def columns(counts: NDArray[Any], undefined: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return the four counts and all scores of counts [set, …, accurate, uncertain], by field.
+def columns(counts: Iterable[Counts]) -> dict[str, Values]:
+    """Return the counts n_ac, n_au, n_ic, n_iu [set, …] and all scores, by field."""
+    counts = tuple(counts)
+    scores = {metric.field: metric.formula(*counts) for metric in METRICS}
+    return dict(zip(COUNTS, counts, strict=True)) | scores
 
-    NaN where undefined, and where thresholds are `undefined` [set, …] all but the accurate share.
+
+def records(counts: Sequence[Counts], reasons: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the counts n_ac, n_au, n_ic, n_iu [set] and all scores of each set, undefined ones
+    None with their reason.
+
+    `reasons`: why a set has no uncertainty threshold, "" where it has one. Without a threshold,
+    only the share of accurate patches is defined.
     """
-    import numpy as np
-
-    ic, iu, ac, au = np.moveaxis(counts.reshape(*counts.shape[:-2], 4), -1, 0)
-    n, a, c = ac + au + ic + iu, ac + au, ac + ic
-    # Products of counts below 2^53 are exact, so that equal orders have equal scores.
-    half = over(n * ac - a * c, n * np.sqrt(a * (n - a)))
-    results = {
-        "n_ac": ac, "n_au": au, "n_ic": ic, "n_iu": iu,
-        "p_certain": over(c, n),
-        "p_accurate_given_certain": over(ac, c),
-        "p_uncertain_given_inaccurate": over(iu, ic + iu),
-        "pavpu": over(ac + iu, n),
-        "pavpu_chance": over(a * c + (n - a) * (n - c), n * n),
-        "phi": over(n * ac - a * c, np.sqrt(a * (n - a) * c * (n - c))),
-        "surplus": 2.0 * half,
-        "half_surplus": half,
-    }  # fmt: skip
-    results = {name: np.where(undefined, np.nan, values) for name, values in results.items()}
-    return results | {"p_accurate": over(a, n)}
-
-
-def scores_of_accuracy(accurate: int, inaccurate: int, reason: str) -> dict[str, Any]:
-    """Return the record of `scores` where no uncertainty threshold is defined.
-
-    Only the share of accurate patches needs none. All else is None with the `reason`.
-    """
-    record: dict[str, Any] = {}
-    for name in COUNTS:
-        set_value(record, name, None, reason)
-    for metric in METRICS:
-        if metric.field == "p_accurate":
+    values = {name: as_numbers(column) for name, column in columns(counts).items()}
+    undefined = dict.fromkeys(COUNTS, "") | {m.field: m.undefined for m in METRICS}
+    results: list[dict[str, Any]] = []
+    for i, reason in enumerate(reasons):
+        results.append({})
+        for name, column in values.items():
+            hidden = bool(reason) and name != "p_accurate"
             set_value(
-                record, metric.field, p_accurate(accurate, 0, inaccurate, 0), metric.undefined
+                results[-1],
+                name,
+                None if hidden else column[i],
+                reason if hidden else undefined[name],
             )
-        else:
-            set_value(record, metric.field, None, reason)
-    return record
-
-
-def scores(ac: int, au: int, ic: int, iu: int) -> dict[str, Any]:
-    """Return the four counts and all scores, undefined ones None with their reason."""
-    record: dict[str, Any] = dict(zip(COUNTS, (ac, au, ic, iu), strict=True))
-    for metric in METRICS:
-        set_value(record, metric.field, metric.formula(ac, au, ic, iu), metric.undefined)
-    return record
+    return results

@@ -11,11 +11,11 @@ import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import UsageError
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
-from uqeval.metrics._items import each
+from uqeval.metrics._items import together
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
-from uqeval.metrics.pavpu_results import columns_of, item_of, results_of
+from uqeval.metrics.pavpu_results import columns_of, items_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
 from uqeval.metrics.pavpu_tables import DISPLAY
 from uqeval.metrics.thresholds import (
@@ -117,9 +117,12 @@ class Pavpu(Evaluation[PavpuSettings]):
         return columns_of(self._thresholds, states[tally], fields, self._step)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        (tally,), fitted = self.tallies(), self._thresholds
-        states = each(tally, results[tally].items)
-        return [item_of(self.settings, fitted, state, self.info.class_names) for state in states]
+        (tally,), names = self.tallies(), self.info.class_names
+        return [
+            record
+            for (states,) in together([tally], [results[tally].items])
+            for record in items_of(self.settings, self._thresholds, states, names)
+        ]
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {f"ties_{k}": v for k, v in run.results["ties"].items() if isinstance(v, int)}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import listed
-from uqeval.metrics._columns import of_rows
+from uqeval.metrics._columns import as_numbers, of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
@@ -47,33 +47,36 @@ def results_of(
         "uncertainty_threshold": None,
     }
     is_single = fitted is not None and len(fitted.threshold) == 1
-    reasons = _undefined_reason(rule, fitted, state, class_names)
+    if fitted:
+        reasons = _undefined_reason(rule, fitted, state["counts"], class_names)
+    else:
+        some = math.isnan(float(state["own"][0]))
+        reasons = f"no threshold for some items: {rule.undefined}" if some else ""
     if fitted and is_single:
         set_value(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
     else:
         scope = "class" if fitted else "item"
         results["uncertainty_threshold_reason"] = f"fitted for each {scope} apart"
-    results |= _scored(at.sum(axis=0), reasons)
+    (scores,) = _records(at.sum(axis=0)[None], [reasons])
+    results |= scores
     results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))
     if step is not None or reasons:
         set_value(results["ties"], "uncertainty", None, reasons or NOT_HELD)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    row_reasons: list[str] = []
     for c, class_counts in enumerate(at):
         mixed = c == len(class_names)
-        row: dict[str, Any] = {
-            "class": "mixed" if mixed else c,
-            "name": "mixed" if mixed else class_names[c],
-        }
+        rows.append(
+            {"class": "mixed" if mixed else c, "name": "mixed" if mixed else class_names[c]}
+        )
+        row_reasons.append(reasons)
         if fitted and not is_single:
             threshold = fitted.threshold[c] if class_counts.any() else None
             reason = rule.undefined if class_counts.any() else "no patch of this class"
-            set_value(row, "uncertainty_threshold", threshold, reason)
-            rows.append(
-                row
-                | _scored(class_counts, reason if class_counts.any() and threshold is None else "")
-            )
-        else:
-            rows.append(row | _scored(class_counts, reasons))
+            set_value(rows[-1], "uncertainty_threshold", threshold, reason)
+            row_reasons[-1] = reason if class_counts.any() and threshold is None else ""
+    for row, class_scores in zip(rows, _records(at, row_reasons), strict=True):
+        row |= class_scores
     results["per_class"] = rows
     ends = fitted.ends[0] if fitted and is_single else None
     results |= _curve(state["by_threshold"], ends)
@@ -84,28 +87,30 @@ def results_of(
     return results
 
 
-def _scored(counts: Any, reason: str) -> dict[str, Any]:
-    """Return the scores of counts [accurate, uncertain]; `reason`: why there is no threshold."""
-    if reason:
-        inaccurate, accurate = counts.sum(axis=1).tolist()
-        return patch_scores.scores_of_accuracy(accurate, inaccurate, reason)
-    return patch_scores.scores(*four(counts.tolist()))
+def _records(counts: NDArray[Any], reasons: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the scores of counts [set, accurate, uncertain]; `reasons`: why a set has no
+    threshold.
+    """
+    return patch_scores.records(_four(counts), reasons)
 
 
-def _undefined_reason(rule: Rule, fitted: Fitted | None, state: State, names: Sequence[str]) -> str:
+def _four(counts: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return n_ac, n_au, n_ic, n_iu [set, …] of counts [set, …, accurate, uncertain]."""
+    return [counts[..., accurate, uncertain] for accurate in (1, 0) for uncertain in (0, 1)]
+
+
+def _undefined_reason(
+    rule: Rule, fitted: Fitted, counts: NDArray[Any], names: Sequence[str]
+) -> str:
     """Return why a threshold that the pooled counts need is undefined; "" if all are defined."""
-    if fitted is None:
-        if math.isnan(float(state["own"][0])):
-            return f"no threshold for some items: {rule.undefined}"
-        return ""
     if len(fitted.threshold) == 1:
         return rule.undefined if fitted.threshold[0] is None else ""
     reasons = [
         name
-        for name, value, class_state in zip(
-            (*names, "mixed"), fitted.threshold, state["counts"], strict=True
+        for name, value, class_counts in zip(
+            (*names, "mixed"), fitted.threshold, counts, strict=True
         )
-        if value is None and class_state.any()
+        if value is None and class_counts.any()
     ]
     if not reasons:
         return ""
@@ -120,31 +125,21 @@ def counts_at(by_threshold: Any, step: int) -> Any:
     return np.stack([certain, by_threshold.sum(axis=-1) - certain], axis=-1)
 
 
-def four(counts: list[list[int]]) -> tuple[int, int, int, int]:
-    """Return n_ac, n_au, n_ic, n_iu of counts [accurate, uncertain]."""
-    (ic, iu), (ac, au) = counts
-    return ac, au, ic, iu
-
-
 def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any]:
     """Return the scores over the uncertainty threshold, their peaks, and the area under the
     Surplus.
     """
     from uqeval.tallies.patches import best_step, counts_along, curve_thresholds
 
-    counts = counts_along(by_threshold).tolist()
-    n = len(counts)
+    values = patch_scores.columns(counts_along(by_threshold))
+    n = values["surplus"].size
     t = [i / (n - 1) for i in range(n)]
     threshold: list[float | None] = [None] * n
     if ends:
         threshold = list(curve_thresholds(*ends))
-    fields = ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus")
     curve: dict[str, Any] = {"t": t, "threshold": threshold}
-    for field in fields:
-        formula = patch_scores.BY_FIELD[field].formula
-        curve[field] = [formula(*four) for four in counts]
-        if None in curve[field]:
-            curve[f"{field}_reason"] = patch_scores.BY_FIELD[field].undefined
+    for field in ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus"):
+        _put_curve(curve, field, values[field])
     # Ma et al. 2024, §6: where the Surplus is negative the uncertainty says less than nothing, and
     # the PAvPU there should not be read.
     curve["misleading"] = [value is not None and value < 0 for value in curve["surplus"]]
@@ -156,9 +151,16 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
         )  # fmt: skip
         if best is None:
             record[f"{field}_peak_reason"] = patch_scores.BY_FIELD[field].undefined
-    area = patch_scores.surplus_auc(curve["surplus"])
+    (area,) = as_numbers(patch_scores.surplus_auc(values["surplus"][None]))
     set_value(record, "surplus_auc", area, patch_scores.BY_FIELD["surplus"].undefined)
     return record
+
+
+def _put_curve(curve: dict[str, Any], field: str, values: NDArray[Any]) -> None:
+    """Add the values of a score along a curve, with the reason where one is undefined."""
+    curve[field] = as_numbers(values)
+    if None in curve[field]:
+        curve[f"{field}_reason"] = patch_scores.BY_FIELD[field].undefined
 
 
 def columns_of(
@@ -180,30 +182,39 @@ def columns_of(
     else:
         none = np.array([value is None for value in fitted.threshold])
         undefined = none & at.any(axis=(2, 3))
-    set_scores = patch_scores.columns(at.sum(axis=1), np.asarray(undefined.any(axis=1)))
+    set_scores = _defined(
+        patch_scores.columns(_four(at.sum(axis=1))), np.asarray(undefined.any(axis=1))
+    )
     results: dict[Place, NDArray[Any]] = {(name,): values for name, values in set_scores.items()}
     if "per_class" in fields:
         rows = [*range(categories - 1), "mixed"]
-        results |= of_rows(patch_scores.columns(at, undefined), rows)
+        results |= of_rows(_defined(patch_scores.columns(_four(at)), undefined), rows)
     if {"pavpu_peak", "surplus_peak", "surplus_auc"} & set(fields):
         results |= _peaks(states["by_threshold"])
     return results
 
 
-def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
-    """Return the scores of the curves over the uncertainty threshold, of many sets."""
+def _defined(
+    scores: Mapping[str, NDArray[Any]], undefined: NDArray[Any]
+) -> dict[str, NDArray[Any]]:
+    """Return scores, NaN where the threshold is undefined; the accurate share needs none."""
     import numpy as np
 
-    inaccurate, accurate = np.moveaxis(by_threshold.sum(axis=1), 1, 0)
-    ic, ac = (np.cumsum(counts, axis=1)[:, :-1] for counts in (inaccurate, accurate))
-    all_ic, all_ac = (counts.sum(axis=1, keepdims=True) for counts in (inaccurate, accurate))
-    curve = np.stack([np.stack([ic, all_ic - ic], -1), np.stack([ac, all_ac - ac], -1)], -2)
-    scores = patch_scores.columns(curve, np.zeros(ic.shape, bool))
-    surplus = scores["surplus"]
     return {
-        ("pavpu_peak", "value"): np.fmax.reduce(scores["pavpu"], axis=1),
-        ("surplus_peak", "value"): np.fmax.reduce(surplus, axis=1),
-        ("surplus_auc",): ((surplus[:, 1:] + surplus[:, :-1]) / 2).mean(axis=1),
+        name: values if name == "p_accurate" else np.where(undefined, np.nan, values)
+        for name, values in scores.items()
+    }
+
+
+def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
+    """Return the scores of the curves over the uncertainty threshold, of many sets."""
+    from uqeval.tallies.patches import counts_along
+
+    scores = patch_scores.columns(counts_along(by_threshold))
+    return {
+        ("pavpu_peak", "value"): patch_scores.peak(scores["pavpu"]),
+        ("surplus_peak", "value"): patch_scores.peak(scores["surplus"]),
+        ("surplus_auc",): patch_scores.surplus_auc(scores["surplus"]),
     }
 
 
@@ -212,40 +223,36 @@ def _peak(values: list[float | None]) -> int | None:
     return values.index(max(defined)) if defined else None
 
 
-def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
+def _accuracy_curve(by_accuracy: NDArray[Any]) -> dict[str, list[Any]]:
     """Return the scores over the accuracy threshold 0, 0.01 … 1, at the fitted uncertainty
     threshold.
     """
-    certain, uncertain = by_accuracy.T.tolist()
-    n = len(certain) - 1
-    fields = [m.field for m in METRICS]
+    certain, uncertain = by_accuracy.T
+    ic, iu = certain.cumsum()[:-1], uncertain.cumsum()[:-1]
+    values = patch_scores.columns((certain.sum() - ic, uncertain.sum() - iu, ic, iu))
+    n = ic.size
     curve: dict[str, list[Any]] = {"accuracy_threshold": [i / (n - 1) for i in range(n)]}
-    curve |= {field: [] for field in fields}
-    ic = iu = 0
-    for i in range(n):
-        ic += certain[i]
-        iu += uncertain[i]
-        for metric in METRICS:
-            curve[metric.field].append(
-                metric.formula(sum(certain) - ic, sum(uncertain) - iu, ic, iu)
-            )
-    reasons: dict[str, Any] = {
-        f"{m.field}_reason": m.undefined for m in METRICS if None in curve[m.field]
-    }
-    return curve | reasons
+    for metric in METRICS:
+        _put_curve(curve, metric.field, values[metric.field])
+    return curve
 
 
-def item_of(
-    settings: PavpuSettings, fitted: Fitted | None, state: State, class_names: Sequence[str]
-) -> dict[str, Any]:
-    """Return the scores of one item's state; with its threshold where each item has its own."""
-    rule = Rule.parse(settings.threshold)
-    counts = state["counts"].sum(axis=0)
+def items_of(
+    settings: PavpuSettings, fitted: Fitted | None, states: State, class_names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the scores of each item from states with the items as the first axis; with its
+    threshold where each item has its own.
+    """
+    rule, counts = Rule.parse(settings.threshold), states["counts"]
     if fitted is not None:
-        return _scored(counts, _undefined_reason(rule, fitted, state, class_names))
-    value = float(state["own"][0])
-    reason = rule.undefined if math.isnan(value) else ""
-    record = _scored(counts, reason)
-    finite = value if math.isfinite(value) else None
-    set_value(record, "uncertainty_threshold", finite, reason or "no patch")
-    return record
+        reasons = [
+            _undefined_reason(rule, fitted, item_counts, class_names) for item_counts in counts
+        ]
+        return _records(counts.sum(axis=1), reasons)
+    thresholds = states["own"][:, 0].tolist()
+    reasons = [rule.undefined if math.isnan(value) else "" for value in thresholds]
+    records = _records(counts.sum(axis=1), reasons)
+    for record, value, reason in zip(records, thresholds, reasons, strict=True):
+        finite = value if math.isfinite(value) else None
+        set_value(record, "uncertainty_threshold", finite, reason or "no patch")
+    return records

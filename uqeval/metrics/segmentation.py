@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, number_of
-from uqeval.metrics._columns import mean_of_defined, of_rows, over
+from uqeval.metrics._columns import SetStates, as_numbers, mean_of_defined, of_rows, over, scores_of
 from uqeval.metrics._contract import ClassBars, Display, Metric, Panel, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import once_for_equal_states
+from uqeval.metrics._items import together
 from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -35,45 +35,37 @@ class SegmentationSettings(Settings):
     definition: str = definition_of(Settings.definitions)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    present = [v for v in values if v is not None]
-    return sum(present) / len(present) if present else None
+def class_counts(states: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return labelled, predicted and correct pixels of each class, each [set, class]."""
+    return [states[name] for name in ("labelled", "predicted", "correct")]
 
 
 def class_ious(
-    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
-) -> list[float | None]:
-    """Return TP / (TP + FP + FN) of each class; None where neither labels nor predictions
-    have it.
+    labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]
+) -> NDArray[Any]:
+    """Return TP / (TP + FP + FN) of each class [set, class]; NaN where neither labels nor
+    predictions have it. Counts as of `class_counts`.
     """
-    return [
-        c / (a + b - c) if a + b - c else None
-        for a, b, c in zip(labelled, predicted, correct, strict=True)
-    ]
-
-
-def class_accuracies(labelled: Sequence[int], correct: Sequence[int]) -> list[float | None]:
-    """Return TP / (TP + FN) of each class; None where no label has it."""
-    return [c / a if a else None for a, c in zip(labelled, correct, strict=True)]
+    return over(correct, labelled + predicted - correct)
 
 
 def pixel_accuracy(
-    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
-) -> float | None:
-    """Return share of non-void pixels that are right; undefined where all are void."""
-    return sum(correct) / sum(labelled) if sum(labelled) else None
+    labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the share of non-void pixels that are right [set]; NaN where all are void."""
+    return over(correct.sum(axis=-1), labelled.sum(axis=-1))
 
 
 def mean_accuracy(
-    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
-) -> float | None:
-    """Return mean of the class accuracies over the classes in the labels; undefined without any."""
-    return _mean(class_accuracies(labelled, correct))
+    labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the mean of TP / (TP + FN) over the classes in the labels [set]; NaN without any."""
+    return mean_of_defined(over(correct, labelled))
 
 
-def miou(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
-    """Return mean IoU over the classes in labels or predictions; undefined without any."""
-    return _mean(class_ious(labelled, predicted, correct))
+def miou(labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean IoU over the classes in labels or predictions [set]; NaN without any."""
+    return mean_of_defined(class_ious(labelled, predicted, correct))
 
 
 _VOID = "no labelled pixel: all are void"
@@ -103,16 +95,6 @@ METRICS = (
 _FAR_BELOW = 0.5
 
 
-def scores(state: State) -> dict[str, Any]:
-    """Return pooled scores and pixels of a `class_counts` state."""
-    counts = [state[name].tolist() for name in ("labelled", "predicted", "correct")]
-    record: dict[str, Any] = {}
-    for metric in METRICS:
-        set_value(record, metric.field, metric.formula(*counts), metric.undefined)
-    record["pixels"] = sum(counts[0])
-    return record
-
-
 class Segmentation(Evaluation[SegmentationSettings]):
     """Scores of the confusion matrix of all items."""
 
@@ -138,7 +120,11 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tally = self._counts
-        return once_for_equal_states(lambda data: scores(tally.unpack(data)), results[tally].items)
+        return [
+            record
+            for (states,) in together([tally], [results[tally].items])
+            for record in _scores(_columns(SetStates(states)))
+        ]
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}
@@ -177,36 +163,42 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
     """Return the scores of a state, and of each class."""
-    results = scores(total)
-    labelled, predicted, correct = (
-        total[name].tolist() for name in ("labelled", "predicted", "correct")
-    )
-    ious = class_ious(labelled, predicted, correct)
-    accuracies = class_accuracies(labelled, correct)
+    columns = _columns(SetStates.of_one(total))
+    (results,) = _scores(columns)
     rows: list[dict[str, Any]] = []
-    for c, (iou, accuracy) in enumerate(zip(ious, accuracies, strict=True)):
-        row: dict[str, Any] = {"class": c, "name": class_names[c]}
+    for c, name in enumerate(class_names):
+        (iou,), (accuracy,), (pixels,) = (
+            as_numbers(columns["per_class", c, field]) for field in ("iou", "accuracy", "pixels")
+        )
+        row: dict[str, Any] = {"class": c, "name": name}
         set_value(row, "iou", iou, "the class is in no label and no prediction")
         set_value(row, "accuracy", accuracy, "the class is in no label")
-        rows.append(row | {"pixels": labelled[c]})
+        rows.append(row | {"pixels": pixels})
     return results | {"per_class": rows}
 
 
+def _scores(columns: Mapping[Place, NDArray[Any]]) -> list[dict[str, Any]]:
+    """Return the scores and the pixels of each set."""
+    pixels = as_numbers(columns["pixels",])
+    return [
+        record | {"pixels": n}
+        for record, n in zip(scores_of(METRICS, columns), pixels, strict=True)
+    ]
+
+
 def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
-    """Return the scores of many sets at once."""
-    labelled, predicted, correct = (states[n] for n in ("labelled", "predicted", "correct"))
-    pixels = labelled.sum(axis=1)
+    """Return the scores of several sets."""
+    counts = labelled, _, correct = class_counts(states.fields)
     rows = {
-        "iou": over(correct, labelled + predicted - correct),
+        "iou": class_ious(*counts),
         "accuracy": over(correct, labelled),
         "pixels": labelled,
     }
     return {
-        ("pixel_accuracy",): over(correct.sum(axis=1), pixels),
-        ("mean_accuracy",): mean_of_defined(rows["accuracy"]),
-        ("miou",): mean_of_defined(rows["iou"]),
-        ("pixels",): pixels,
-    } | of_rows(rows, range(labelled.shape[1]))
+        **{(metric.field,): metric.formula(*counts) for metric in METRICS},
+        ("pixels",): labelled.sum(axis=1),
+        **of_rows(rows, range(labelled.shape[1])),
+    }
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, SegmentationSettings]:

@@ -235,14 +235,16 @@ def curve_thresholds(least: float, most: float) -> list[float]:
 
 
 def counts_along(by_threshold: NDArray[Any]) -> NDArray[Any]:
-    """Return n_ac, n_au, n_ic, n_iu at each threshold of a curve, [t, 4], all categories
-    together.
+    """Return n_ac, n_au, n_ic, n_iu at each threshold of a curve, all categories together.
+
+    `by_threshold`: patches […, category, accurate, step]; the result is [4, …, t].
     """
     import numpy as np
 
-    inaccurate, accurate = by_threshold.sum(axis=0)
-    ic, ac = np.cumsum(inaccurate)[:-1], np.cumsum(accurate)[:-1]
-    return np.stack([ac, accurate.sum() - ac, ic, inaccurate.sum() - ic], axis=1)
+    patches = by_threshold.sum(axis=-3)
+    certain = np.cumsum(patches, axis=-1)[..., :-1]
+    uncertain = patches.sum(axis=-1, keepdims=True) - certain
+    return np.stack([x[..., accurate, :] for accurate in (1, 0) for x in (certain, uncertain)])
 
 
 def best_step(by_threshold: NDArray[Any]) -> int | None:
@@ -253,7 +255,7 @@ def best_step(by_threshold: NDArray[Any]) -> int | None:
     ties are exact.
     """
     best, best_index = None, None
-    for step, (ac, au, ic, iu) in enumerate(counts_along(by_threshold).tolist()):
+    for step, (ac, au, ic, iu) in enumerate(counts_along(by_threshold).T.tolist()):
         n = ac + au + ic + iu
         if (ac + au) * (ic + iu) == 0:
             return None
