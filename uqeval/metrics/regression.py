@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,12 @@ import uqeval.metrics._numbers as numbers
 import uqeval.metrics.regression_columns as regression_columns
 import uqeval.metrics.regression_scores as rs
 from uqeval.maps.names import TARGET_COUNTS
-from uqeval.metrics._contract import set_value
+from uqeval.metrics._columns import SetStates, as_numbers
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._fit_items import fit_items
-from uqeval.metrics._items import each
+from uqeval.metrics._items import each, together
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import record_of as depth_record
 from uqeval.metrics.regression_settings import RegressionSettings
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -65,15 +64,20 @@ class Regression(Evaluation[RegressionSettings]):
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         """Return the scores; `exact` is Σ (y - ȳ)² from single items, which keeps all digits."""
-        sums, score_state, *interval_states = (states[tally] for tally in self.tallies())
-        spread = _merged_spread(sums) if exact is None else exact
-        return _record(self.settings, sums, score_state, interval_states, spread)
+        import numpy as np
+
+        of_one = [SetStates.of_one(states[tally]) for tally in self.tallies()]
+        spread = None if exact is None else np.array([exact])
+        columns = regression_columns.columns(self.settings, of_one, spread)
+        (record,) = regression_columns.records(columns, of_one[0])
+        (observed,) = regression_columns.observed(self.settings, of_one)
+        calibration = {"p": list(self.settings.plotted), "observed": as_numbers(observed)}
+        return record | {"calibration": calibration}
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        states_of_set = (states[tally] for tally in self.tallies())
-        return regression_columns.columns(self.settings, *states_of_set)
+        return regression_columns.columns(self.settings, [states[t] for t in self.tallies()])
 
     def gaps(self) -> dict[Place, Gaps]:
         if self.settings.area == "crossing":
@@ -83,13 +87,14 @@ class Regression(Evaluation[RegressionSettings]):
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         from uqeval.tallies import DepthSums
 
-        tallies, items = self.tallies(), []
-        states = [each(tally, results[tally].items) for tally in tallies]
-        for sums, scores, *interval_columns in zip(*states, strict=True):
-            record = _record(
-                self.settings, sums, scores, interval_columns, float(sums["within"][0])
-            )
-            items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
+        tallies, items = self.tallies(), list[dict[str, Any]]()
+        for states in together(tallies, [results[tally].items for tally in tallies]):
+            of_items = [SetStates(state) for state in states]
+            # A single item has one mean: its spread is that within it.
+            spread = of_items[0]["within"][:, 0]
+            columns = regression_columns.columns(self.settings, of_items, spread)
+            for record in regression_columns.records(columns, of_items[0]):
+                items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         for tally in results:
             if isinstance(tally, DepthSums):
                 for item, state in zip(items, each(tally, results[tally].items), strict=True):
@@ -165,15 +170,6 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
     return Gaps(signed, weights)
 
 
-def _merged_spread(sums: State) -> float:
-    """Return Σ (y - ȳ)² of merged items: the same to the last places where ȳ is not far
-    above σ_y.
-    """
-    n, total = int(sums["count"][0]), float(sums["sums"][0, 4])
-    between_items = float(sums["means"][0]) - total * total / n if n else 0.0
-    return float(sums["within"][0]) + max(between_items, 0.0)
-
-
 def _target_spread(states: list[State]) -> float:
     """Return Σ (y - ȳ)² over all items: within them, and of their means."""
     nonempty = [s for s in states if s["count"][0]]
@@ -189,57 +185,6 @@ def _target_spread(states: list[State]) -> float:
     mean = math.fsum(n * d for n, d in zip(counts, deviations, strict=True)) / sum(counts)
     between_items = [n * (d - mean) ** 2 for n, d in zip(counts, deviations, strict=True)]
     return math.fsum([*(float(s["within"][0]) for s in nonempty), *between_items])
-
-
-def _record(
-    settings: RegressionSettings,
-    sums: State,
-    scores: State,
-    interval_states: list[State],
-    spread: float,
-) -> dict[str, Any]:
-    """Return all scores of a set or of one item; `interval_states`: of intervals, then of
-    quantiles.
-    """
-    n, zero = int(sums["count"][0]), int(sums["zero"][0, 0])
-    error, squares, _, variances, _ = (float(v) for v in sums["sums"][0])
-    levels = (settings.interval_levels, settings.quantile_levels)
-    scores_of_set, *quantiles = (
-        dict(zip(level, itertools.accumulate(state["counts"].tolist()), strict=False))
-        for level, state in zip(levels, interval_states, strict=False)
-    )
-    ends = {0.0: 0, 1.0: n}  # nothing lies below -∞, everything below ∞
-    plotted = ends | (quantiles[0] if quantiles else scores_of_set)
-    observed = [plotted[p] / n if n else None for p in settings.plotted]
-    gaps = (settings.plotted, observed, settings.area)
-    values = {
-        "rmse": (squares, n), "mae": (error, n), "nmse": (squares, spread),
-        "auce": gaps, "auce_over": gaps, "auce_under": gaps,
-        "nll": (float(scores["nll"][0]), n, zero), "crps": (float(scores["crps"][0]), n),
-        "sharpness": (variances, n),
-    }  # fmt: skip
-    record: dict[str, Any] = {"pixels": n}
-    for field, column_values in values.items():
-        metric = rs.BY_FIELD[field]
-        value = None if field.startswith("auce") and not n else metric.formula(*column_values)
-        reason = metric.undefined
-        if quantiles and field in ("auce_over", "auce_under"):
-            value, reason = None, "of quantiles the sign of a gap shows a bias, no confidence"
-        if field == "nll" and zero:
-            reason = f"σ = 0 at {zero} of {n} evaluated pixels: their likelihood is 0 or unbounded"
-        set_value(record, field, value, reason)
-    record["calibration"] = {"p": list(settings.plotted), "observed": observed}
-    totals = dict(zip(rs.LEVELS, scores["intervals"].tolist(), strict=True))
-    for field, of_level in (("interval_score", totals), ("coverage", scores_of_set)):
-        record[field] = {}
-        for p in rs.LEVELS:
-            value, reason = rs.mean(of_level[p], n), rs.BY_FIELD[field].undefined
-            set_value(record[field], _percent(p), value, reason)
-    return record
-
-
-def _percent(p: float) -> str:
-    return f"{100 * p:g}"
 
 
 _ABOUT = """Regression: are the predicted standard deviations as large as the errors?

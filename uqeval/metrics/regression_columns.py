@@ -1,12 +1,13 @@
-"""Scores of predicted numbers of many sets of items at once, from summed states."""
+"""Scores of predicted numbers, of several sets of items at once: of draws, of items, of one set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._columns import over
-from uqeval.metrics.regression_scores import LEVELS
+from uqeval.metrics._columns import as_numbers, over
+from uqeval.metrics._contract import set_value
+from uqeval.metrics.regression_scores import BY_FIELD, LEVELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,43 +15,86 @@ if TYPE_CHECKING:
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.regression_settings import RegressionSettings
 
+_OF_QUANTILES = "of quantiles the sign of a gap shows a bias, no confidence"
+
 
 def columns(
-    settings: RegressionSettings,
-    sums: SetStates,
-    scores: SetStates,
-    interval_states: SetStates,
-    below: SetStates | None = None,
+    settings: RegressionSettings, states: Sequence[SetStates], spread: NDArray[Any] | None = None
 ) -> dict[Place, NDArray[Any]]:
     """Return the scores of states of `ErrorSums`, `PredictiveScores` and `IntervalCounts`, and of
-    `QuantileCounts` where the plot is of quantiles."""
-    import numpy as np
+    `QuantileCounts` where the plot is of quantiles. AUCE has no parts there.
 
+    `spread`: Σ (y - ȳ)² [set], by default that of `merged_spread`.
+    """
+    sums, scores, interval_states, *below = states
     n, zero = sums["count"][:, 0], sums["zero"][:, 0, 0]
-    error, squares, _, variances, total = sums["sums"][:, 0].T
-    within = sums["within"][:, 0]
-    spread = within + np.maximum(sums["means"][:, 0] - np.where(n, total * total / n, 0.0), 0.0)
-    results: dict[Place, NDArray[Any]] = {
-        ("pixels",): n,
-        ("rmse",): np.sqrt(over(squares, n)),
-        ("mae",): over(error, n),
-        ("nmse",): np.where(spread > 0, over(squares, spread), np.nan),
-        ("nll",): np.where(zero > 0, np.nan, over(scores["nll"][:, 0], n)),
-        ("crps",): over(scores["crps"][:, 0], n),
-        ("sharpness",): np.sqrt(over(variances, n)),
-    }
+    error, squares, _, variances, _ = sums["sums"][:, 0].T
+    gaps = (settings.plotted, observed(settings, states), settings.area)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "rmse": (squares, n), "mae": (error, n),
+        "nmse": (squares, merged_spread(sums) if spread is None else spread),
+        "auce": gaps, "auce_over": gaps, "auce_under": gaps,
+        "nll": (scores["nll"][:, 0], n, zero), "crps": (scores["crps"][:, 0], n),
+        "sharpness": (variances, n),
+    }  # fmt: skip
+    results: dict[Place, NDArray[Any]] = {("pixels",): n}
+    results |= {(field,): BY_FIELD[field].formula(*own) for field, own in arguments.items()}
+    if below:
+        del results["auce_over",], results["auce_under",]
     covered = observed_coverage(interval_states, settings.interval_levels, n)
     for i, p in enumerate(LEVELS):
-        results["interval_score", f"{100 * p:g}"] = over(scores["intervals"][:, i], n)
-        results["coverage", f"{100 * p:g}"] = over(covered[p], n)
-    plotted = covered if below is None else observed_coverage(below, settings.quantile_levels, n)
-    observed = np.stack([over(plotted[p], n) for p in settings.plotted], 1)
-    gaps = np.array(settings.plotted) - observed
-    results["auce",] = _area(settings, gaps, np.abs)
-    if below is None:
-        results["auce_over",] = _area(settings, gaps, lambda gap: np.maximum(gap, 0.0))
-        results["auce_under",] = _area(settings, gaps, lambda gap: np.maximum(-gap, 0.0))
+        of_level = {"interval_score": scores["intervals"][:, i], "coverage": covered[p]}
+        for field, total in of_level.items():
+            results[field, f"{100 * p:g}"] = BY_FIELD[field].formula(total, n)
     return results
+
+
+def records(columns: Mapping[Place, NDArray[Any]], sums: SetStates) -> list[dict[str, Any]]:
+    """Return the scores of each set as results have them; `sums`: the states of `ErrorSums`."""
+    values = {place: as_numbers(column) for place, column in columns.items()}
+    results: list[dict[str, Any]] = []
+    for i, (n, zeros) in enumerate(
+        zip(values["pixels",], sums["zero"][:, 0, 0].tolist(), strict=True)
+    ):
+        record: dict[str, Any] = {"pixels": n}
+        for field, metric in BY_FIELD.items():
+            reason = metric.undefined
+            if field == "nll" and zeros:
+                reason = (
+                    f"σ = 0 at {zeros} of {n} evaluated pixels: their likelihood is 0 or unbounded"
+                )
+            if (field,) in values:
+                set_value(record, field, values[field,][i], reason)
+            elif field in ("auce_over", "auce_under"):
+                set_value(record, field, None, _OF_QUANTILES)
+        for (field, *level), column in values.items():
+            if level:
+                of_levels = record.setdefault(field, {})
+                set_value(of_levels, level[0], column[i], BY_FIELD[field].undefined)
+        results.append(record)
+    return results
+
+
+def merged_spread(sums: SetStates) -> NDArray[Any]:
+    """Return Σ (y - ȳ)² of merged items [set]: the same to the last places where ȳ is not far above
+    σ_y.
+    """
+    import numpy as np
+
+    n, total = sums["count"][:, 0], sums["sums"][:, 0, 4]
+    between_items = sums["means"][:, 0] - np.where(n, over(total * total, n), 0.0)
+    spread: NDArray[Any] = sums["within"][:, 0] + np.maximum(between_items, 0.0)
+    return spread
+
+
+def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> NDArray[Any]:
+    """Return the observed coverage [set, level] of each plotted level; NaN without pixels."""
+    import numpy as np
+
+    n = states[0]["count"][:, 0]
+    levels = settings.quantile_levels or settings.interval_levels
+    covered = observed_coverage(states[-1], levels, n)
+    return np.stack([over(covered[p], n) for p in settings.plotted], axis=1)
 
 
 def observed_coverage(
@@ -62,31 +106,3 @@ def observed_coverage(
     """
     counts = states["counts"].cumsum(axis=1)
     return {0.0: 0 * n, 1.0: n} | {p: counts[:, i] for i, p in enumerate(levels)}
-
-
-def _area(
-    settings: RegressionSettings,
-    gaps: NDArray[Any],
-    part_of_gap: Callable[[NDArray[Any]], NDArray[Any]],
-) -> NDArray[Any]:
-    """Return the area [set] of a part of the gaps [set, level] by a rule of
-    `regression_scores.area`.
-    """
-    import numpy as np
-
-    gap_parts = part_of_gap(gaps)
-    if settings.area == "mean":
-        return np.asarray(gap_parts.mean(axis=1))
-    share: Any = 0.5  # of a step that has the part of its left end
-    if settings.area == "crossing":
-        x, y = gaps[:, :-1], gaps[:, 1:]
-        share = np.where(x * y < 0, over(abs(x), abs(x) + abs(y)), 0.5)
-        # Where the line crosses 0 both ends make triangles, elsewhere a trapezoid.
-        halved = np.where(x * y < 0, 0.5, 1.0)
-        steps = np.diff(settings.plotted) * halved
-        return np.asarray(
-            (steps * (gap_parts[:, :-1] * share + gap_parts[:, 1:] * (1 - share))).sum(axis=1)
-        )
-    return np.asarray(
-        (np.diff(settings.plotted) * (gap_parts[:, :-1] + gap_parts[:, 1:]) / 2).sum(axis=1)
-    )

@@ -6,12 +6,17 @@ Raftery 2007 (CRPS, interval score), Quiñonero-Candela et al. 2006 (nMSE, NLPD)
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._columns import over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric
+from uqeval.metrics._items import exact_sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Levels of coverage that every report has.
 LEVELS = (0.5, 0.9, 0.95)
@@ -41,67 +46,88 @@ def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
     return tuple(NormalDist().inv_cdf(p) for p in levels)
 
 
-def mean(total: float, pixels: int) -> float | None:
-    """Return Σ / N; undefined without pixels."""
-    return total / pixels if pixels else None
+def mean(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return Σ / N [set]; NaN without pixels."""
+    return over(total, pixels)
 
 
-def root_mean(total: float, pixels: int) -> float | None:
-    """Return √(Σ / N); undefined without pixels."""
-    return math.sqrt(total / pixels) if pixels else None
+def root_mean(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return √(Σ / N) [set]; NaN without pixels."""
+    import numpy as np
+
+    root: NDArray[Any] = np.sqrt(over(total, pixels))
+    return root
 
 
-def nmse(squares: float, spread: float) -> float | None:
-    """Return Σ ε² / Σ (y - ȳ)²: the mean squared error in units of the target's variance.
+def nmse(squares: NDArray[Any], spread: NDArray[Any]) -> NDArray[Any]:
+    """Return Σ ε² / Σ (y - ȳ)² [set]: the mean squared error in units of the target's variance.
 
-    Quiñonero-Candela et al. 2006, eq. 4. Undefined where the target is constant.
+    Quiñonero-Candela et al. 2006, eq. 4. NaN where the target is constant.
     """
-    return squares / spread if spread > 0 else None
+    import numpy as np
+
+    return np.where(spread > 0, over(squares, spread), np.nan)
 
 
-def nll(total: float, pixels: int, zero: int) -> float | None:
-    """Return mean negative log likelihood, in nats; undefined where `zero` pixels have σ = 0."""
-    return total / pixels if pixels and not zero else None
+def nll(total: NDArray[Any], pixels: NDArray[Any], zero: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean negative log likelihood [set], in nats; NaN where σ = 0 at `zero` pixels."""
+    import numpy as np
+
+    return np.where(zero > 0, np.nan, over(total, pixels))
 
 
 def area(
-    p: Sequence[float], observed: Sequence[float], rule: str, part_of_gap: Callable[[float], float]
-) -> float:
-    """Return the area of a `part_of_gap` of the gaps p - p̂ over the levels, by a rule of `AREAS`.
+    p: Sequence[float],
+    observed: NDArray[Any],
+    rule: str,
+    part_of_gap: Callable[[NDArray[Any]], NDArray[Any]],
+) -> NDArray[Any]:
+    """Return the area [set] of a `part_of_gap` of the gaps p - p̂, by a rule of `AREAS`.
 
-    "trapezoid": of the gaps' parts; "crossing": of the line through the gaps, cut where it crosses
-    0; "mean": of the gaps' parts, no area.
+    `observed`: the shares p̂ [set, level]. "trapezoid": of the gaps' parts; "crossing": of the line
+    through the gaps, cut where it crosses 0; "mean": of the gaps' parts, no area.
     """
-    gaps = [a - b for a, b in zip(p, observed, strict=True)]
+    import numpy as np
+
+    gaps = np.array(p) - observed
+    parts = part_of_gap(gaps)
     if rule == "mean":
-        return math.fsum(map(part_of_gap, gaps)) / len(gaps)
-    total = []
-    for (a, x), (b, y) in itertools.pairwise(zip(p, gaps, strict=True)):
-        if rule == "crossing" and x * y < 0:
-            share = abs(x) / (abs(x) + abs(y))  # of the step, where the line crosses 0
-            total.append((b - a) * (part_of_gap(x) * share + part_of_gap(y) * (1 - share)) / 2)
-        else:
-            total.append((b - a) * (part_of_gap(x) + part_of_gap(y)) / 2)
-    return math.fsum(total)
+        return exact_sums(parts) / len(p)
+    left, right, steps = parts[:, :-1], parts[:, 1:], np.diff(p)
+    if rule == "trapezoid":
+        return exact_sums(steps * (left + right) / 2)
+    x, y = gaps[:, :-1], gaps[:, 1:]
+    # Of the step, where the line crosses 0: both ends make triangles. Elsewhere, a trapezoid.
+    share = np.where(x * y < 0, over(abs(x), abs(x) + abs(y)), 1.0)
+    rest = np.where(x * y < 0, 1.0 - share, 1.0)
+    return exact_sums(steps * (left * share + right * rest) / 2)
 
 
-def auce(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Return area of |p - p̂| over the levels p; p̂ is the share of targets that their intervals
-    hold.
+def auce(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
+    """Return the area of |p - p̂| over the levels p [set]; p̂ [set, level] is the share of targets
+    that their intervals hold.
 
     Gustafsson et al. 2020, §4.2.
     """
     return area(p, observed, rule, abs)
 
 
-def auce_over(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Return area of max(p - p̂, 0): intervals that hold too little are over-confident."""
-    return area(p, observed, rule, lambda gap: max(gap, 0.0))
+def auce_over(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
+    """Return the area of max(p - p̂, 0) [set]: intervals that hold too little are over-confident."""
+    return area(p, observed, rule, _positive)
 
 
-def auce_under(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Return area of max(p̂ - p, 0): intervals that hold too much are under-confident."""
-    return area(p, observed, rule, lambda gap: max(-gap, 0.0))
+def auce_under(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
+    """Return the area of max(p̂ - p, 0) [set]: intervals that hold too much are under-confident."""
+    return area(p, observed, rule, lambda gaps: _positive(-gaps))
+
+
+def _positive(gaps: NDArray[Any]) -> NDArray[Any]:
+    """Return max(gap, 0), NaN where the gap is NaN."""
+    import numpy as np
+
+    positive: NDArray[Any] = np.maximum(gaps, 0.0)
+    return positive
 
 
 _NONE = "no pixel is evaluated"
