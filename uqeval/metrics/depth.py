@@ -6,15 +6,16 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._evaluation import Part, Run
+from uqeval.metrics.regression_scores import mean, root_mean
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import DepthSums, Tally
     from uqeval.tallies._fields import State
 
@@ -23,19 +24,9 @@ _LOGS = "no pixel is evaluated, or a target or a prediction is 0 or less"
 _LOOK = "Look at the worst items first, and at near and far pixels apart (--region depth:LOW-HIGH)."
 
 
-def mean(total: float, pixels: int) -> float | None:
-    """Return Σ / N; undefined without pixels."""
-    return total / pixels if pixels else None
-
-
-def root_mean(total: float, pixels: int) -> float | None:
-    """Return √(Σ / N); undefined without pixels."""
-    return math.sqrt(max(total, 0.0) / pixels) if pixels else None
-
-
-def log10_error(total: float, pixels: int) -> float | None:
-    """Return the mean of |log₁₀ ŷ - log₁₀ y| from the sum of |ln ŷ - ln y|."""
-    return total / pixels / math.log(10) if pixels else None
+def log10_error(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean of |log₁₀ ŷ - log₁₀ y| [set] from the sum of |ln ŷ - ln y|."""
+    return over(total, pixels) / math.log(10)
 
 
 def _error(field: str, unit: str, reference: str, formula: Any, **texts: Any) -> Metric:
@@ -98,64 +89,69 @@ class DepthScores(Part[RegressionSettings]):
         return (self._sums,)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        return record_of(states[self._sums])
+        (record,) = records(SetStates.of_one(states[self._sums]))
+        return record
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> Mapping[Place, NDArray[Any]]:
-        import numpy as np
-
-        state = states[self._sums]
-        n, (no_target, no_mean) = state["count"][:, 0], state["bad"].T
-        relative, squared = state["sums"].T
-        total, squares, absolute = state["logs"].T
-        spread = _spread(state["within"][:, 0], state["means"][:, 0], total, n)
-        values = {
-            "abs_rel": over(relative, n), "sq_rel": over(squared, n),
-            "rmse_log": np.sqrt(over(squares, n)), "log10": over(absolute, n) / math.log(10),
-            "silog": np.sqrt(over(spread, n)),
-        }  # fmt: skip
-        values |= {f"a{k + 1}": over(state["close"][:, k], n) for k in range(3)}
-        results: dict[Place, NDArray[Any]] = {}
-        for field, column in values.items():
-            bad = no_target + no_mean if "log" in field else no_target
-            results[(field,)] = np.where(bad > 0, np.nan, column)
-        return results
+        return _columns(states[self._sums])
 
     def numerics(self, run: Run) -> dict[str, int]:
         no_target, no_mean = run.total(self._sums)["bad"].tolist()
         return {"target_not_positive": no_target, "prediction_not_positive": no_mean}
 
 
-def _spread(within: Any, means: Any, total: Any, pixels: Any) -> Any:
-    """Return Σ (d - d̄)² of merged items."""
+def _columns(state: SetStates) -> dict[Place, NDArray[Any]]:
+    """Return the scores of states of `DepthSums`."""
     import numpy as np
 
-    between = means - total * total / np.maximum(pixels, 1)
-    return within + np.maximum(between, 0.0)
-
-
-def record_of(state: State) -> dict[str, Any]:
-    """Return all depth scores of a set or of one item."""
-    n, (no_target, no_mean) = int(state["count"][0]), state["bad"].tolist()
-    total, squares, absolute = state["logs"].tolist()
-    relative, squared = state["sums"].tolist()
-    # Between items of one set the rounding of sums stays below 1e-15 of the squares.
-    spread = float(_spread(state["within"][0], state["means"][0], total, n))
-    spread = spread if spread > 1e-15 * squares else 0.0
-    values = {
+    n, (no_target, no_mean) = state["count"][:, 0], state["bad"].T
+    relative, squared = state["sums"].T
+    total, squares, absolute = state["logs"].T
+    totals = {
         "abs_rel": relative, "sq_rel": squared, "rmse_log": squares, "log10": absolute,
-        "silog": spread, **{f"a{k + 1}": int(c) for k, c in enumerate(state["close"])},
+        "silog": _spread(state, total, squares, n),
+        **{f"a{k + 1}": state["close"][:, k] for k in range(3)},
     }  # fmt: skip
-    record: dict[str, Any] = {}
-    for field, value in values.items():
-        metric, reason = BY_FIELD[field], "no pixel is evaluated"
-        of_logs = "log" in field
-        bad = no_target + (no_mean if of_logs else 0)
-        if bad:
-            what = "the target" if not (of_logs and no_mean) else (
-                "the prediction" if not no_target else "the target or the prediction"
-            )  # fmt: skip
-            reason = f"{what} is 0 or less at {bad} of {n} evaluated pixels"
-        set_value(record, field, None if bad else metric.formula(value, n), reason)
-    return record
+    results: dict[Place, NDArray[Any]] = {}
+    for field, own in totals.items():
+        bad = no_target + no_mean if "log" in field else no_target
+        results[(field,)] = np.where(bad > 0, np.nan, BY_FIELD[field].formula(own, n))
+    return results
+
+
+def _spread(
+    state: SetStates, total: NDArray[Any], squares: NDArray[Any], n: NDArray[Any]
+) -> NDArray[Any]:
+    """Return Σ (d - d̄)² of merged items [set]."""
+    import numpy as np
+
+    between = state["means"][:, 0] - total * total / np.maximum(n, 1)
+    spread = state["within"][:, 0] + np.maximum(between, 0.0)
+    # Between items of one set the rounding of sums stays below 1e-15 of the squares.
+    return np.where(spread > 1e-15 * squares, spread, 0.0)
+
+
+def records(states: SetStates) -> list[dict[str, Any]]:
+    """Return all depth scores of each set, or of each item."""
+    columns = _columns(states)
+    values = {field: as_numbers(columns[field,]) for field in BY_FIELD}
+    results: list[dict[str, Any]] = []
+    pixels, bad = states["count"][:, 0].tolist(), states["bad"].tolist()
+    for i, (n, (no_target, no_mean)) in enumerate(zip(pixels, bad, strict=True)):
+        results.append({})
+        for field, column in values.items():
+            reason = _reason(n, no_target, no_mean if "log" in field else 0)
+            set_value(results[-1], field, column[i], reason)
+    return results
+
+
+def _reason(pixels: int, no_target: int, no_mean: int) -> str:
+    """Return why a score is undefined: targets or predictions that are 0 or less, or no pixel."""
+    bad = no_target + no_mean
+    if not bad:
+        return "no pixel is evaluated"
+    names = [("the target", no_target), ("the prediction", no_mean)]
+    what = " or ".join(name for name, count in names if count)
+    return f"{what} is 0 or less at {bad} of {pixels} evaluated pixels"

@@ -15,9 +15,9 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._fit_items import fit_items
-from uqeval.metrics._items import each, together
+from uqeval.metrics._items import together
 from uqeval.metrics.depth import DepthScores
-from uqeval.metrics.depth import record_of as depth_record
+from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.regression_tables import DISPLAY
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
@@ -97,8 +97,10 @@ class Regression(Evaluation[RegressionSettings]):
                 items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         for tally in results:
             if isinstance(tally, DepthSums):
-                for item, state in zip(items, each(tally, results[tally].items), strict=True):
-                    item |= depth_record(state)
+                groups = together([tally], [results[tally].items])
+                depths = (record for (own,) in groups for record in depth_records(SetStates(own)))
+                for item, record in zip(items, depths, strict=True):
+                    item |= record
         return items
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
