@@ -81,11 +81,13 @@ def test_other_bins_and_no_adaptive() -> None:
 
 
 def test_undefined() -> None:
-    assert estimators.kumar_l1(Binned([1, 4], [1, 2], [0.5, 2.0])) is None
-    assert estimators.kumar_l2(Binned([1, 4], [1, 2], [0.5, 2.0])) == 0.0
-    empty = Binned([0], [0], [0.0])
-    for formula in (metric.formula for metric in estimators.METRICS):
-        assert formula(empty) is None
+    counts = np.array([[1, 4], [0, 0], [2, 4]]), np.array([[1, 2], [0, 0], [1, 2]])
+    sets = Binned(*counts, np.array([[0.5, 2.0], [0.0, 0.0], [1.0, 2.0]]))
+    undefined = {"kumar_l1": [True, True, False]}
+    for metric in estimators.METRICS:
+        expected = undefined.get(metric.field, [False, True, False])
+        assert np.isnan(metric.formula(sets)).tolist() == expected, metric.field
+    assert estimators.kumar_l2(sets)[[0, 2]].tolist() == [0.0, 0.0]
 
 
 def test_sweep_stops_at_its_most_bins_and_at_one() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scenes import item_maps
 
+from uqeval.metrics._columns import SetStates
 from uqeval.metrics._items import each, exact_sums, once_for_equal_states, together
-from uqeval.metrics.calibration_columns import records_of_items
-from uqeval.metrics.calibration_records import scores_of
-from uqeval.metrics.calibration_scores import Binned
+from uqeval.metrics.calibration_results import ADAPTIVE, columns, records
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.tallies import ClassReliability, FineGaps, ItemAdaptive, ProperScores, Reliability
 
@@ -30,6 +30,12 @@ ROWS = {
 def test_sums_are_those_of_fsum(kind: str) -> None:
     found = exact_sums(ROWS[kind])
     assert found.tolist() == [math.fsum(row) for row in ROWS[kind].tolist()]
+
+
+def test_sums_have_any_leading_axes() -> None:
+    values = ROWS["float64"].reshape(20, 10, 15)
+    assert (exact_sums(values) == exact_sums(ROWS["float64"]).reshape(20, 10)).all()
+    assert exact_sums(np.zeros((4, 2, 0))).tolist() == [[0.0, 0.0]] * 4
 
 
 @pytest.mark.parametrize("at_one", ["last", "own", "drop"])
@@ -51,14 +57,16 @@ def test_records_of_calibration_are_those_of_each_item(at_one: str, binary: str,
             maps["label"][...] = 255
         for tally, own in zip(tallies, packed, strict=True):
             own.append(tally.pack(tally.state_of(maps)))
+
+    def scores(*states: SetStates) -> list[dict[str, Any]]:
+        return records(settings, columns(settings, states[:3], {ADAPTIVE: states[3]}))
+
     found = [
-        record
-        for states in together(tallies, packed)
-        for record in records_of_items(settings, states)
+        record for states in together(tallies, packed) for record in scores(*map(SetStates, states))
     ]
     for item, states in enumerate(zip(*packed, strict=True)):
-        *own, massed = (t.unpack(data) for t, data in zip(tallies, states, strict=True))
-        expected = scores_of(settings, own, Binned.from_state(massed))
+        own = (t.unpack(data) for t, data in zip(tallies, states, strict=True))
+        (expected,) = scores(*map(SetStates.of_one, own))
         assert found[item] == expected and list(found[item]) == list(expected)
     assert found[7]["ece"] is None and found[7]["ece_reason"]
 

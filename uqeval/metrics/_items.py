@@ -58,20 +58,21 @@ def each(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:
 
 
 def exact_sums(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the sums of rows [item, number], rounded once: the bits of `math.fsum`."""
+    """Return the sums of the last axis, rounded once: the bits of `math.fsum`."""
     import numpy as np
 
-    total, rest = np.zeros((2, len(values)))
-    is_rounded = np.zeros(len(values), bool)
+    rows = values.reshape(-1, values.shape[-1]) if values.shape[-1] else np.zeros((0, 0))
+    total, rest = np.zeros((2, *values.shape[:-1])).reshape(2, -1)
+    is_rounded = np.zeros(total.size, bool)
     with np.errstate(invalid="ignore", over="ignore"):
-        for column in values.T:
+        for column in rows.T:
             total, lost = _two_sum(total, column)
             rest, lost = _two_sum(rest, lost)
             is_rounded |= lost != 0
         sums: NDArray[Any] = total + rest
-    for item in np.flatnonzero(is_rounded):
-        sums[item] = math.fsum(values[item].tolist())
-    return sums
+    for row in np.flatnonzero(is_rounded):
+        sums[row] = math.fsum(rows[row].tolist())
+    return sums.reshape(values.shape[:-1])
 
 
 def _two_sum(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -19,7 +19,6 @@ from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
-from uqeval.metrics.calibration_columns import SetBins
 from uqeval.metrics.calibration_scores import Binned, ece
 from uqeval.metrics.failure_cuts import fpr95, wrong_and_right
 from uqeval.metrics.failure_ranks import rank_pixels
@@ -143,7 +142,8 @@ class Bravo(Part[OodSettings]):
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         counts, bins, *ranks = self._tallies
         valid, out = exact or [RankBins.from_state(tally, states[tally]) for tally in ranks]
-        binned = Binned.from_state(states[bins], "last")
+        one_set = SetStates.of_one(states[bins])
+        (mean_gap,) = as_numbers(ece(Binned.of(one_set, "last"), one_set["count"].sum(axis=1)))
         areas = {
             name: bounded and bounded[0]
             for name, bounded in ((n, failure_scores.AREAS[n](valid))
@@ -156,7 +156,7 @@ class Bravo(Part[OodSettings]):
         )
         (mean_iou,) = as_numbers(miou(*class_counts(SetStates.of_one(states[counts]).fields)))
         values: dict[str, float | None] = {
-            "miou": mean_iou, "ece": ece(binned, int(states[bins]["count"].sum())),
+            "miou": mean_iou, "ece": mean_gap,
             **areas, "fpr95": fpr95_of_success(valid),
             "ood_auroc": ood_auroc, "ood_aupr": ood_aupr, "ood_fpr95": fpr95(out),
         }  # fmt: skip
@@ -181,7 +181,7 @@ class Bravo(Part[OodSettings]):
         pixels = states[bins]["count"].sum(axis=1)
         values = {
             "miou": miou(*class_counts(states[counts].fields)),
-            "ece": SetBins.from_states(states[bins], "last").ece(pixels),
+            "ece": ece(Binned.of(states[bins], "last"), pixels),
             **{name: scores[name](valid) for name in ("auroc", "aupr_success", "aupr_error")},
             "fpr95": _fpr95_of_sets(valid),
             "ood_auroc": scores["auroc"](out),

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import uqeval.metrics.calibration_columns as calibration_columns
 import uqeval.metrics.calibration_estimators as estimators
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_items as calibration_items
+import uqeval.metrics.calibration_results as calibration_results
 import uqeval.metrics.calibration_scores as cs
 from uqeval.errors import DataError, UsageError
+from uqeval.metrics._columns import SetStates
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -19,9 +20,8 @@ from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import together
 from uqeval.metrics.brier_decomposition import BrierDecomposition
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
-from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
-from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
-from uqeval.metrics.calibration_records import results_of
+from uqeval.metrics.calibration_results import ADAPTIVE as _ADAPTIVE
+from uqeval.metrics.calibration_results import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.calibration_tables import DISPLAY
 from uqeval.metrics.recalibration import MOST_CLASSES, IsotonicRegression, VectorScaling
@@ -31,7 +31,7 @@ from uqeval.metrics.temperature import Temperature
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
     from uqeval.tallies._fields import State
 
@@ -130,16 +130,18 @@ class Calibration(Evaluation[CalibrationSettings]):
         return (self._items,)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        massed = {name: cs.Binned.from_state(states[tally]) for name, tally in self._massed.items()}
-        bin_states = [states[tally] for tally in self._bins]
-        return results_of(self.settings, bin_states, massed, self.info.class_names)
+        massed = {name: SetStates.of_one(states[t]) for name, t in self._massed.items()}
+        bin_states = [SetStates.of_one(states[tally]) for tally in self._bins]
+        return calibration_results.results_of(
+            self.settings, bin_states, massed, self.info.class_names
+        )
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         bin_states = [states[tally] for tally in self._bins]
         massed = {name: states[tally] for name, tally in self._massed.items()}
-        return calibration_columns.columns(self.settings, bin_states, massed, fields)
+        return calibration_results.columns(self.settings, bin_states, massed, fields)
 
     def gaps(self) -> dict[Place, Gaps]:
         top, per_class, _ = self._bins
@@ -150,12 +152,12 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tallies = (*self._bins, self._items)
-        blocks = together(tallies, [results[tally].items for tally in tallies])
-        return [
-            record
-            for states in blocks
-            for record in calibration_columns.records_of_items(self.settings, states)
-        ]
+        items: list[dict[str, Any]] = []
+        for states in together(tallies, [results[tally].items for tally in tallies]):
+            *bins, massed = map(SetStates, states)
+            columns = calibration_results.columns(self.settings, bins, {_ADAPTIVE: massed})
+            items += calibration_results.records(self.settings, columns)
+        return items
 
     def over_items(self) -> OverItems:
         return OverItems(of_fields=calibration_items.of_fields())

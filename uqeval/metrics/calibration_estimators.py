@@ -10,11 +10,15 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
+from uqeval.metrics._columns import over
+from uqeval.metrics._contract import TEMPERATURE, Metric
+from uqeval.metrics._items import exact_sums
 from uqeval.metrics.calibration_edges import upper_ranks
-from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics.calibration_scores import Binned
     from uqeval.tallies import RankedErrors
     from uqeval.tallies._fields import State
 
@@ -24,61 +28,61 @@ PUBLISHED = ("kumar-l2", "kumar-l1", "roelofs-sweep")
 MOST_SWEPT = 1000
 
 
-def kumar_l2(binned: Binned) -> float | None:
+def kumar_l2(binned: Binned) -> NDArray[Any]:
     """Return √max(0, Σ_b n_b/N·(gap_b² - accuracy_b(1 - accuracy_b)/(n_b - 1))).
 
-    Bins of one pixel count as 0. Undefined without pixels. Kumar et al. 2019, Definition 5.1;
+    Bins of one pixel count as 0. NaN without pixels. Kumar et al. 2019, Definition 5.1;
     `unbiased_l2_ce` of the package uncertainty-calibration.
     """
-    total = sum(binned.count)
-    if not total:
-        return None
-    parts = []
-    for n, right, confidence in zip(binned.count, binned.correct, binned.confidence, strict=True):
-        if n > 1:
-            accuracy = right / n
-            noise = accuracy * (1 - accuracy) / (n - 1)
-            parts.append(n / total * (((confidence - right) / n) ** 2 - noise))
-    return math.sqrt(max(math.fsum(parts), 0.0))
+    import numpy as np
+
+    n, total = binned.count, binned.count.sum(axis=-1)
+    accuracy = over(binned.correct, n)
+    noise = over(accuracy * (1 - accuracy), n - 1)
+    parts = over(n, total[..., None]) * (over(-binned.signed, n) ** 2 - noise)
+    squares = np.maximum(exact_sums(np.where(n > 1, parts, 0.0)), 0.0)
+    return np.where(total > 0, np.sqrt(squares), np.nan)
 
 
-def kumar_l1(binned: Binned) -> float | None:
+def kumar_l1(binned: Binned) -> NDArray[Any]:
     """Return 2·ECE - Σ_b n_b/N·E|a_b - confidence_b|, a_b ~ N(accuracy_b, its standard error).
 
     The mean has a closed form (folded normal); the package uncertainty-calibration averages 1,000
-    random draws. May be below 0. Undefined without pixels, and where a bin holds one pixel.
+    random draws. May be below 0. NaN without pixels, and where a bin holds one pixel.
     """
-    total = sum(binned.count)
-    parts = []
-    for n, right, confidence in zip(binned.count, binned.correct, binned.confidence, strict=True):
-        if n == 1:
-            return None
-        if n:
-            gap, accuracy = (right - confidence) / n, right / n
-            spread = math.sqrt(accuracy * (1 - accuracy) / n)
-            parts.append(n / total * (2 * abs(gap) - _mean_distance(gap, spread)))
-    return math.fsum(parts) if parts else None
+    import numpy as np
+
+    n, total = binned.count, binned.count.sum(axis=-1)
+    gap, accuracy = over(binned.signed, n), over(binned.correct, n)
+    spread = np.sqrt(over(accuracy * (1 - accuracy), n))
+    parts = over(n, total[..., None]) * (2 * abs(gap) - _mean_distance(gap, spread))
+    sums = exact_sums(np.where(n > 0, parts, 0.0))
+    return np.where((total > 0) & (n != 1).all(axis=-1), sums, np.nan)
 
 
-def _mean_distance(mean: float, std: float) -> float:
+def _mean_distance(mean: NDArray[Any], std: NDArray[Any]) -> NDArray[Any]:
     """Return E|X| of X ~ N(mean, std²)."""
-    if std == 0:
-        return abs(mean)
-    z = mean / std
-    return std * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + mean * math.erf(z / math.sqrt(2))
+    import numpy as np
+
+    z = over(mean, std)
+    erf = np.array([math.erf(value / math.sqrt(2)) for value in z.flat]).reshape(z.shape)
+    spread = std * math.sqrt(2 / math.pi) * np.exp(-z * z / 2) + mean * erf
+    return np.where(std == 0, abs(mean), spread)
 
 
-def sweep_l1(binned: Binned) -> float | None:
-    """Return Σ_b n_b/N·gap_b, the ECE of the bins; undefined without pixels."""
-    total = sum(binned.count)
-    return math.fsum(binned.gaps()) / total if total else None
+def sweep_l1(binned: Binned) -> NDArray[Any]:
+    """Return Σ_b n_b/N·gap_b, the ECE of the bins; NaN without pixels."""
+    return over(exact_sums(abs(binned.signed)), binned.count.sum(axis=-1))
 
 
-def sweep_l2(binned: Binned) -> float | None:
-    """Return √(Σ_b n_b/N·gap_b²); undefined without pixels."""
-    total = sum(binned.count)
-    squares = [g * g / n for g, n in zip(binned.gaps(), binned.count, strict=True) if n]
-    return math.sqrt(math.fsum(squares) / total) if total else None
+def sweep_l2(binned: Binned) -> NDArray[Any]:
+    """Return √(Σ_b n_b/N·gap_b²); NaN without pixels."""
+    import numpy as np
+
+    gaps = abs(binned.signed)
+    squares = np.where(binned.count > 0, over(gaps * gaps, binned.count), 0.0)
+    root: NDArray[Any] = np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
+    return root
 
 
 _VOID = "no labelled pixel: all are void"
@@ -112,19 +116,9 @@ _SCORES = {
 }
 
 
-def fields_of(estimator: str) -> set[str]:
-    """Return the fields of an estimator's scores."""
-    return {metric.field for metric in _SCORES[estimator]}
-
-
-def scores_of(estimator: str, binned: Binned) -> dict[str, Any]:
-    """Return the scores of an estimator from its bins, and how many bins the sweep chose."""
-    record: dict[str, Any] = {}
-    for metric in _SCORES[estimator]:
-        set_value(record, metric.field, metric.formula(binned), metric.undefined)
-    if estimator == "roelofs-sweep":
-        record["sweep_bins"] = len(binned.count)
-    return record
+def metrics_of(estimator: str) -> tuple[Metric, ...]:
+    """Return the scores of an estimator."""
+    return _SCORES[estimator]
 
 
 def sweep_tally(classes: int) -> RankedErrors:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._evaluation import Gaps
-from uqeval.metrics.calibration_columns import SetBins
+from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,12 +47,12 @@ class _BinsOf:
 
     def __init__(self, tally: Tally, at_one: str) -> None:
         self._tally, self._at_one = tally, at_one
-        self._last: tuple[SetStates, SetBins] | None = None
+        self._last: tuple[SetStates, Binned] | None = None
 
-    def __call__(self, states: Mapping[Tally, SetStates]) -> SetBins:
+    def __call__(self, states: Mapping[Tally, SetStates]) -> Binned:
         own, last = states[self._tally], self._last
         if last is None or last[0] is not own:
-            self._last = last = own, SetBins.from_states(own, self._at_one)
+            self._last = last = own, Binned.of(own, self._at_one)
         return last[1]
 
 
@@ -66,7 +66,7 @@ def _gaps(
 ) -> Gaps:
     import numpy as np
 
-    def binned(states: Mapping[Tally, SetStates]) -> SetBins:
+    def binned(states: Mapping[Tally, SetStates]) -> Binned:
         bins = bins_of(states)
         return bins if row is None else bins.row(row)
 

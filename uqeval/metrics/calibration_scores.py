@@ -6,15 +6,18 @@ Guo et al. 2017 (ECE, MCE, temperature), Nixon et al. 2019 (adaptive bins), Kull
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import TEMPERATURE, Metric
+from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
-    from uqeval.tallies._fields import State
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import SetStates
 
 #: What becomes of pixels whose confidence is not below 1.
 AT_ONE = ("last", "own", "drop")
@@ -22,70 +25,90 @@ AT_ONE = ("last", "own", "drop")
 
 @dataclass(frozen=True)
 class Binned:
-    """Pixels of each bin, those that are right, and the sum of their confidences."""
+    """Pixels [set, …, bin], those that are right, and the sums of their confidences."""
 
-    count: list[int]
-    correct: list[int]
-    confidence: list[float]
+    count: NDArray[Any]
+    correct: NDArray[Any]
+    confidence: NDArray[Any]
 
     @classmethod
-    def from_state(cls, state: State, at_one: str = "own") -> Binned:
-        """Return the bins of a state [bin], whose last holds the confidences not below 1.
+    def of(cls, states: SetStates, at_one: str = "own") -> Binned:
+        """Return the bins of states whose last bin holds the confidences not below 1.
 
         `at_one`: they lie in the "last" of the other bins, in one of their "own", or in none
         ("drop").
         """
-        columns = [state[name].tolist() for name in ("count", "correct", "confidence")]
+        columns = [states[name] for name in ("count", "correct", "confidence")]
         if at_one != "own":
-            for column in columns:
-                top = column.pop()
-                if at_one == "last":
-                    column[-1] += top
+            top = [column[..., -1] for column in columns]
+            columns = [column[..., :-1].copy() for column in columns]
+            for column, last in zip(columns, top, strict=True):
+                column[..., -1] += last if at_one == "last" else 0
         return cls(*columns)
 
-    def gaps(self) -> list[float]:
-        """Return |Σ confidence - right pixels| of each bin."""
-        return [abs(s - k) for s, k in zip(self.confidence, self.correct, strict=True)]
+    def row(self, c: int) -> Binned:
+        """Return the bins [set, bin] of one class."""
+        return Binned(self.count[:, c], self.correct[:, c], self.confidence[:, c])
+
+    @property
+    def signed(self) -> NDArray[Any]:
+        """Return right pixels less the sum of confidences of each bin."""
+        difference: NDArray[Any] = self.correct - self.confidence
+        return difference
+
+    @property
+    def mean_gaps(self) -> NDArray[Any]:
+        """Return |accuracy - confidence| of each bin, NaN where it is empty."""
+        return over(abs(self.signed), self.count)
 
 
-def ece(binned: Binned, pixels: int) -> float | None:
+def ece(binned: Binned, pixels: NDArray[Any]) -> NDArray[Any]:
     """Return Σ_b n_b/N · |accuracy_b - confidence_b| (Guo et al. 2017, eq. 3), N all `pixels`.
 
-    Undefined without pixels.
+    NaN without pixels.
     """
-    return math.fsum(binned.gaps()) / pixels if pixels else None
+    return over(exact_sums(abs(binned.signed)), pixels)
 
 
-def mce(binned: Binned) -> float | None:
+def mce(binned: Binned) -> NDArray[Any]:
     """Return the largest |accuracy_b - confidence_b| of the bins with pixels (Guo et al. 2017, eq.
     5).
 
-    Undefined where no bin has any.
+    NaN where no bin has any.
     """
-    return max((g / n for g, n in zip(binned.gaps(), binned.count, strict=True) if n), default=None)
+    import numpy as np
+
+    largest: NDArray[Any] = np.fmax.reduce(binned.mean_gaps, axis=-1)
+    return largest
 
 
-def ace(binned: Binned) -> float | None:
+def ace(binned: Binned) -> NDArray[Any]:
     """Return the mean |accuracy_b - confidence_b| of the bins with pixels, each counted once.
 
-    Nixon et al. 2019, §3, in the bins of the ECE, as ValUES has it. Undefined where no bin has any.
+    Nixon et al. 2019, §3, in the bins of the ECE, as ValUES has it. NaN where no bin has any.
     """
-    gaps = [g / n for g, n in zip(binned.gaps(), binned.count, strict=True) if n]
-    return math.fsum(gaps) / len(gaps) if gaps else None
+    import numpy as np
+
+    gaps = np.where(binned.count > 0, binned.mean_gaps, 0.0)
+    return over(exact_sums(gaps), (binned.count > 0).sum(axis=-1))
 
 
-def classwise_ece(classes: Sequence[Binned], pixels: int) -> float | None:
-    """Return mean over all classes of the ECE of one class against the rest (Kull et al. 2019, eq.
-    3).
+def classwise_ece(classes: Binned, pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean over all classes [set, class, bin] of the ECE of one class against the rest
+    (Kull et al. 2019, eq. 3).
     """
-    values = [ece(binned, pixels) for binned in classes]
-    defined = [v for v in values if v is not None]
-    return math.fsum(defined) / len(classes) if defined else None
+    mean: NDArray[Any] = exact_sums(class_eces(classes, pixels)) / classes.count.shape[1]
+    return mean
 
 
-def mean_score(total: float, pixels: int) -> float | None:
-    """Return the mean of a score that was summed over `pixels`; undefined without any."""
-    return total / pixels if pixels else None
+def class_eces(classes: Binned, pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the ECE of each class against the rest [set, class]."""
+    return ece(classes, pixels[:, None])
+
+
+def mean_score(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean of a score that was summed over `pixels`; NaN without any."""
+    return over(total, pixels)
 
 
 _VOID = "no labelled pixel: all are void"
@@ -151,20 +174,17 @@ BY_FIELD: dict[str, Metric] = {metric.field: metric for metric in METRICS}
 
 
 def reliability(binned: Binned, edges: Sequence[float]) -> dict[str, list[Any]]:
-    """Return the reliability diagram: of each bin its edges, pixels, mean confidence and accuracy.
+    """Return the reliability diagram of one set: of each bin its edges, pixels, mean confidence and
+    accuracy.
 
     None where a bin is empty. A bin of confidence 1 alone runs from 1 to 1.
     """
     upper = [*edges[1:], edges[-1]]
-    n = len(binned.count)
+    (count,) = binned.count
     return {
-        "lower": list(edges)[:n],
-        "upper": upper[:n],
-        "count": binned.count,
-        "confidence": _ratios(binned.confidence, binned.count),
-        "accuracy": _ratios(binned.correct, binned.count),
+        "lower": list(edges)[: count.size],
+        "upper": upper[: count.size],
+        "count": count.tolist(),
+        "confidence": as_numbers(over(binned.confidence[0], count)),
+        "accuracy": as_numbers(over(binned.correct[0], count)),
     }
-
-
-def _ratios(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
-    return [s / n if n else None for s, n in zip(sums, counts, strict=True)]

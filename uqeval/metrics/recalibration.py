@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import SetStates, scores_of
 from uqeval.metrics._contract import IntervalKind, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
-from uqeval.metrics.calibration_columns import SetBins
+from uqeval.metrics.calibration_results import of_bins
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.recalibration_fit import NO_PIXEL, fit_vector, pooled
 from uqeval.metrics.temperature_fit import folded
@@ -23,7 +23,7 @@ from uqeval.metrics.temperature_fit import folded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -107,12 +107,7 @@ class _Recalibration(Part[CalibrationSettings]):
         if not self.tallies():
             return {}
         own = states[self.tallies()[0]]
-        pixels = own["count"].sum(axis=-1)
-        binned = SetBins.from_states(own, self.settings.at_one)
-        return {
-            ("ece",): binned.ece(pixels), ("mce",): binned.mce(),
-            ("nll",): over(own["sums"][:, 0], pixels), ("brier",): over(own["sums"][:, 1], pixels),
-        }  # fmt: skip
+        return _columns(own, own["sums"], self.settings.at_one)
 
     def gaps(self) -> dict[Place, Gaps]:
         tallies = self.tallies()
@@ -241,17 +236,14 @@ class VectorScaling(_Recalibration):
         return messages
 
 
+def _columns(states: SetStates, sums: NDArray[Any], at_one: str) -> dict[Place, NDArray[Any]]:
+    """Return the scores of bins of confidence, and of `sums` [set, 2] of NLL and Brier score."""
+    pixels, (nll, brier) = states["count"].sum(axis=-1), sums.T
+    means = {("brier",): cs.mean_score(brier, pixels), ("nll",): cs.mean_score(nll, pixels)}
+    return of_bins(states, at_one) | means
+
+
 def _scores(state: State, sums: NDArray[Any], at_one: str) -> dict[str, Any]:
-    pixels = int(state["count"].sum())
-    binned = cs.Binned.from_state(state, at_one)
-    nll, brier = sums.tolist()
-    values = {
-        "ece": cs.ece(binned, pixels),
-        "mce": cs.mce(binned),
-        "brier": cs.mean_score(brier, pixels),
-        "nll": cs.mean_score(nll, pixels),
-    }
-    record: dict[str, Any] = {}
-    for name, value in values.items():
-        set_value(record, name, value, cs.BY_FIELD[name].undefined)
+    metrics = [cs.BY_FIELD[name] for name, *_ in _SCORES]
+    (record,) = scores_of(metrics, _columns(SetStates.of_one(state), sums[None], at_one))
     return record

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
-import uqeval.metrics.regression_columns as regression_columns
+import uqeval.metrics.regression_results as regression_results
 import uqeval.metrics.regression_scores as rs
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import SetStates, as_numbers
@@ -68,16 +68,16 @@ class Regression(Evaluation[RegressionSettings]):
 
         of_one = [SetStates.of_one(states[tally]) for tally in self.tallies()]
         spread = None if exact is None else np.array([exact])
-        columns = regression_columns.columns(self.settings, of_one, spread)
-        (record,) = regression_columns.records(columns, of_one[0])
-        (observed,) = regression_columns.observed(self.settings, of_one)
+        columns = regression_results.columns(self.settings, of_one, spread)
+        (record,) = regression_results.records(columns, of_one[0])
+        (observed,) = regression_results.observed(self.settings, of_one)
         calibration = {"p": list(self.settings.plotted), "observed": as_numbers(observed)}
         return record | {"calibration": calibration}
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        return regression_columns.columns(self.settings, [states[t] for t in self.tallies()])
+        return regression_results.columns(self.settings, [states[t] for t in self.tallies()])
 
     def gaps(self) -> dict[Place, Gaps]:
         if self.settings.area == "crossing":
@@ -92,8 +92,8 @@ class Regression(Evaluation[RegressionSettings]):
             of_items = [SetStates(state) for state in states]
             # A single item has one mean: its spread is that within it.
             spread = of_items[0]["within"][:, 0]
-            columns = regression_columns.columns(self.settings, of_items, spread)
-            for record in regression_columns.records(columns, of_items[0]):
+            columns = regression_results.columns(self.settings, of_items, spread)
+            for record in regression_results.records(columns, of_items[0]):
                 items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         for tally in results:
             if isinstance(tally, DepthSums):
@@ -157,7 +157,7 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
 
     def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
         n = states[tallies[0]]["count"][:, 0]
-        observed = regression_columns.observed_coverage(states[tallies[-1]], levels, n)
+        observed = regression_results.observed_coverage(states[tallies[-1]], levels, n)
         gaps: NDArray[np.float64] = np.stack([observed[level] for level in settings.plotted], 1)
         gaps -= p * n[:, None]
         return gaps

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
+from uqeval.metrics._columns import SetStates, scores_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
-from uqeval.metrics.calibration_columns import of_temperature
+from uqeval.metrics.calibration_results import of_bins
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples, folded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -85,9 +86,16 @@ class Temperature(Part[CalibrationSettings]):
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        record = self.fitted["record"]
-        bin_states = [states[tally] for tally in self.tallies()]
-        return of_temperature(bin_states[0], self.settings.at_one, record) if bin_states else {}
+        import numpy as np
+
+        if not self.tallies():
+            return {}
+        own = states[self.tallies()[0]]
+        fitted: dict[Place, NDArray[Any]] = {
+            (name,): np.full(own.sets, float(value))
+            for name, value in self.fitted["record"].items() if isinstance(value, int | float)
+        }  # fmt: skip
+        return fitted | _columns(own, self.settings.at_one)
 
     def gaps(self) -> dict[Place, Gaps]:
         bin_tallies = self.tallies()
@@ -134,15 +142,13 @@ def _unfitted() -> dict[str, Any]:
     return record
 
 
+def _columns(states: SetStates, at_one: str) -> dict[Place, NDArray[Any]]:
+    """Return the scores of states of `Tempered`."""
+    nll = cs.mean_score(states["nll"][:, 0], states["count"].sum(axis=-1))
+    return of_bins(states, at_one) | {("nll",): nll}
+
+
 def _scores(state: State, at_one: str) -> dict[str, Any]:
-    pixels = int(state["count"].sum())
-    binned = cs.Binned.from_state(state, at_one)
-    values = {
-        "ece": cs.ece(binned, pixels),
-        "mce": cs.mce(binned),
-        "nll": cs.mean_score(float(state["nll"][0]), pixels),
-    }
-    record: dict[str, Any] = {}
-    for name, value in values.items():
-        set_value(record, name, value, cs.BY_FIELD[name].undefined)
+    metrics = [cs.BY_FIELD[name] for name in ("ece", "mce", "nll")]
+    (record,) = scores_of(metrics, _columns(SetStates.of_one(state), at_one))
     return record

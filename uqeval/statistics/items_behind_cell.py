@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.keys import Key
+from uqeval.metrics._columns import SetStates
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.from_states import states_of
@@ -50,8 +51,8 @@ def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.i
     """Return the wrong pixels of an item in each cell."""
     wrong: NDArray[np.int64]
     if isinstance(tally, Reliability):
-        binned = Binned.from_state(state, settings["at_one"])
-        wrong = np.array(binned.count) - np.array(binned.correct)
+        binned = Binned.of(SetStates.of_one(state), settings["at_one"])
+        (wrong,) = binned.count - binned.correct
     else:
         wrong = state["pixels"] - state["correct"]
     return wrong
