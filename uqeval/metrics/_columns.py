@@ -76,15 +76,24 @@ def over(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 
 def mean_of_defined(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the means of rows [set, class] over what is no NaN, NaN where all is.
-
-    Sums are from the first class to the last, whatever the number of sets.
-    """
+    """Return the means of rows [set, class] over what is no NaN, NaN where all is."""
     import numpy as np
 
     is_defined = np.isfinite(values)
-    sums = np.where(is_defined, values, 0.0).cumsum(axis=-1)[..., -1]
-    return over(sums, is_defined.sum(axis=-1))
+    return over(running_sum(np.where(is_defined, values, 0.0)), is_defined.sum(axis=-1))
+
+
+def running_sum(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums of the last axis, added up from its first number to its last one, so that
+    their bits do not depend on the number of sets.
+    """
+    sums: NDArray[Any] = values.cumsum(axis=-1)[..., -1]
+    return sums
+
+
+def as_number(value: NDArray[Any]) -> float | None:
+    """Return the value of one set as a report has it: None where it is NaN."""
+    return None if value != value else float(value)
 
 
 def as_numbers(values: NDArray[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.annotators_scores as scores_of_sums
-from uqeval.metrics._columns import of_rows, over
+from uqeval.metrics._columns import SetStates, as_numbers, of_rows, running_sum, scores_of
 from uqeval.metrics._contract import (
     ClassBars,
     Column,
@@ -22,13 +22,13 @@ from uqeval.metrics._contract import (
 )
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
-from uqeval.metrics._items import once_for_equal_states
+from uqeval.metrics._items import together
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -78,91 +78,84 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         return (self._distances, self._votes, self._correlation)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> Record:
-        own = [states[tally] for tally in self.tallies()]
+        own = [SetStates.of_one(states[tally]) for tally in self.tallies()]
+        columns = self._columns(*own)
+        (scores,) = self._records(columns)
         record: Record = {
             "uncertainty": self.settings.uncertainty, "annotators": self.info.annotators,
             "samples": self.info.samples,
         }  # fmt: skip
-        record |= self._scores(*own)
+        record |= scores
         edges = self.settings.binning().edges().tolist()
-        record["reliability"] = _reliability(own[1], edges)
-        record["per_class"] = self._rows(*own[:2])
+        record["reliability"] = _reliability(states[self._votes], edges)
+        record["per_class"] = self._rows(columns)
         return record
-
-    def _scores(self, distances: State, votes: State, correlation: State) -> Record:
-        """Return the scores of states, of a set or of an item."""
-        items, sums = int(distances["items"][1]), distances["sums"].tolist()
-        counts, of_votes = votes["counts"].tolist(), votes["sums"].tolist()
-        bins = [votes[name].tolist() for name in ("count", "share", "confidence")]
-        arguments: dict[str, tuple[Any, ...]] = {
-            "ged": (*sums[:3], items),
-            "ncc": (float(correlation["sum"][0]), int(correlation["items"][1])),
-            "ece": tuple(bins),
-            "kl": (*of_votes[:2], counts[0]),
-            "cross_entropy": (of_votes[0], counts[0]),
-            "label_entropy": (of_votes[1], counts[0]),
-            "brier": (of_votes[2], counts[0]),
-            "accuracy": (sum(bins[1]), counts[0]),
-            "kappa": (*counts[2:], votes["votes"].tolist()),
-        }
-        arguments |= {name: (sums[column], items) for name, column in _DISTANCES.items()}
-        record: Record = {}
-        for metric in scores_of_sums.METRICS:
-            lacks = metric.field in _OF_SAMPLES and not self._samples
-            value = None if lacks else metric.formula(*arguments[metric.field])
-            reason = scores_of_sums.NO_SAMPLES if lacks else metric.undefined
-            set_value(record, metric.field, value, reason)
-        return record | {"pixels": counts[0], "items": items}
-
-    def _rows(self, distances: State, votes: State) -> list[Record]:
-        rows = []
-        columns = zip(
-            distances["class_items"].tolist(), distances["class_sums"].tolist(),
-            votes["votes"].tolist(), strict=True,
-        )  # fmt: skip
-        for c, (items, sums, own_votes) in enumerate(columns):
-            row: Record = {"class": c, "name": self.info.class_names[c]}
-            value = None
-            if self._samples:
-                value = scores_of_sums.ged(sums[0], sums[1], sums[2], items)
-            absent = "no annotator and no sample has the class"
-            set_value(row, "ged", value, absent if self._samples else scores_of_sums.NO_SAMPLES)
-            set_value(row, "agreement", scores_of_sums.ratio(sums[3], items), absent)
-            rows.append(row | {"items": items, "votes": own_votes})
-        return rows
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
+        return self._columns(*(states[tally] for tally in self.tallies()))
+
+    def _columns(
+        self, distances: SetStates, votes: SetStates, correlation: SetStates
+    ) -> dict[Place, NDArray[Any]]:
         import numpy as np
 
-        distances, votes, correlation = (states[tally] for tally in self.tallies())
-        items, sums = distances["items"][:, 1], distances["sums"]
-        counts, of_votes = votes["counts"], votes["sums"]
-        pixels = counts[:, 0]
-        nothing = 1.0 if self._samples else np.nan
-        gaps = abs(votes["share"] - votes["confidence"]).sum(axis=1)
-        columns: dict[Place, NDArray[Any]] = {
-            ("ged",): nothing * _energy(sums, items),
-            ("ncc",): over(correlation["sum"][:, 0], correlation["items"][:, 1]),
-            ("ece",): over(gaps, pixels),
-            ("kl",): over(of_votes[:, 0] - of_votes[:, 1], pixels),
-            ("accuracy",): over(votes["share"].sum(axis=1), pixels),
-            ("kappa",): _kappas(counts, votes["votes"]),
-            ("pixels",): pixels, ("items",): items,
-        }  # fmt: skip
-        for column, name in enumerate(("cross_entropy", "label_entropy", "brier")):
-            columns[name,] = over(of_votes[:, column], pixels)
-        for name, column in _DISTANCES.items():
-            factor = nothing if name in _OF_SAMPLES else 1.0
-            columns[name,] = factor * over(sums[:, column], items)
-        class_items, class_sums = distances["class_items"], distances["class_sums"]
+        items, sums = distances["items"][:, 1], distances["sums"].T
+        pixels, _, pairs, agreeing = votes["counts"].T
+        cross_entropy, label_entropy, brier = votes["sums"].T
+        arguments: dict[str, tuple[Any, ...]] = {
+            "ged": (*sums[:3], items),
+            "ncc": (correlation["sum"][:, 0], correlation["items"][:, 1]),
+            "ece": (votes["count"], votes["share"], votes["confidence"]),
+            "kl": (cross_entropy, label_entropy, pixels),
+            "cross_entropy": (cross_entropy, pixels),
+            "label_entropy": (label_entropy, pixels),
+            "brier": (brier, pixels),
+            "accuracy": (running_sum(votes["share"]), pixels),
+            "kappa": (pairs, agreeing, votes["votes"]),
+        }
+        arguments |= {name: (sums[column], items) for name, column in _DISTANCES.items()}
+        columns: dict[Place, NDArray[Any]] = {("pixels",): pixels, ("items",): items}
+        for metric in scores_of_sums.METRICS:
+            columns[metric.field,] = metric.formula(*arguments[metric.field])
+        class_items = distances["class_items"]
+        of_both, of_samples, of_people, overlap = np.moveaxis(distances["class_sums"], 2, 0)
         rows = {
-            "ged": nothing * _energy(class_sums, class_items),
-            "agreement": over(class_sums[..., 3], class_items),
+            "ged": scores_of_sums.ged(of_both, of_samples, of_people, class_items),
+            "agreement": scores_of_sums.ratio(overlap, class_items),
             "items": class_items, "votes": votes["votes"],
         }  # fmt: skip
-        return columns | of_rows(rows, np.arange(self.info.classes).tolist())
+        columns |= of_rows(rows, range(self.info.classes))
+        for place, column in columns.items() if not self._samples else ():
+            if place[-1] in _OF_SAMPLES:
+                columns[place] = np.full(column.shape, np.nan)
+        return columns
+
+    def _records(self, columns: Mapping[Place, NDArray[Any]]) -> list[Record]:
+        """Return the scores of each set, or of each item."""
+        records = scores_of(scores_of_sums.METRICS, columns)
+        pixels, items = (as_numbers(columns[name,]) for name in ("pixels", "items"))
+        for record, n, compared in zip(records, pixels, items, strict=True):
+            for name in () if self._samples else _OF_SAMPLES:
+                record[f"{name}_reason"] = scores_of_sums.NO_SAMPLES
+            record |= {"pixels": n, "items": compared}
+        return records
+
+    def _rows(self, columns: Mapping[Place, NDArray[Any]]) -> list[Record]:
+        """Return the scores of each class of one set."""
+        absent = "no annotator and no sample has the class"
+        rows: list[Record] = []
+        for c, name in enumerate(self.info.class_names):
+            ged, agreement, items, votes = (
+                as_numbers(columns["per_class", c, field])[0]
+                for field in ("ged", "agreement", "items", "votes")
+            )
+            rows.append({"class": c, "name": name})
+            set_value(rows[-1], "ged", ged, absent if self._samples else scores_of_sums.NO_SAMPLES)
+            set_value(rows[-1], "agreement", agreement, absent)
+            rows[-1] |= {"items": items, "votes": votes}
+        return rows
 
     def gaps(self) -> dict[Place, Gaps]:
         import numpy as np
@@ -183,11 +176,11 @@ class Annotators(Evaluation[AnnotatorsSettings]):
     def records(self, results: Mapping[Tally, TallyResult]) -> list[Record]:
         tallies = self.tallies()
 
-        def score(*packed: bytes) -> Record:
-            states = [tally.unpack(data) for tally, data in zip(tallies, packed, strict=True)]
-            return self._scores(*states)
-
-        return once_for_equal_states(score, *(results[tally].items for tally in tallies))
+        return [
+            record
+            for states in together(tallies, [results[tally].items for tally in tallies])
+            for record in self._records(self._columns(*map(SetStates, states)))
+        ]
 
     def numerics(self, run: Run) -> dict[str, int]:
         counted, correlated = (run.total(t)["items"] for t in (self._distances, self._correlation))
@@ -227,19 +220,6 @@ def _reliability(votes: State, edges: Sequence[float]) -> Record:
         "confidence": [t / n if n else None for t, n in zip(total, count, strict=True)],
         "accuracy": [t / n if n else None for t, n in zip(share, count, strict=True)],
     }
-
-
-def _energy(sums: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
-    return over(2 * sums[..., 0] - sums[..., 1] - sums[..., 2], items)
-
-
-def _kappas(counts: NDArray[Any], votes: NDArray[Any]) -> NDArray[Any]:
-    import numpy as np
-
-    total = votes.sum(axis=1)
-    expected = (over(votes, total[:, None]) ** 2).sum(axis=1)
-    observed = over(counts[:, 3], counts[:, 2])
-    return over(observed - expected, np.where(votes.max(axis=1) < total, 1 - expected, 0.0))
 
 
 _ABOUT = """Several annotators: do the predictions disagree where people disagree?

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._columns import over, running_sum
 from uqeval.metrics._contract import Chance, IntervalKind, Metric
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _KOHL, _VALUES = "Kohl et al. 2018, §3", "Kahl et al. 2024"
 _GED_NEEDS = "needs samples, and an item with labels of two annotators or more"
@@ -19,42 +24,47 @@ _SOFT = "Train on the labels of all annotators (soft labels), or fit a temperatu
 _UNIT = (0.0, 1.0)
 
 
-def ratio(total: float, count: float) -> float | None:
-    """Return a mean; undefined without anything to average."""
-    return total / count if count else None
+def ratio(total: NDArray[Any], count: NDArray[Any]) -> NDArray[Any]:
+    """Return a mean [set]; NaN without anything to average."""
+    return over(total, count)
 
 
-def ged(of_both: float, of_samples: float, of_annotators: float, items: int) -> float | None:
-    """Return 2·E d(S, Y) - E d(S, S') - E d(Y, Y'), averaged over items; undefined without items.
+def ged(
+    of_both: NDArray[Any],
+    of_samples: NDArray[Any],
+    of_annotators: NDArray[Any],
+    items: NDArray[Any],
+) -> NDArray[Any]:
+    """Return 2·E d(S, Y) - E d(S, S') - E d(Y, Y'), averaged over items [set]; NaN without items.
 
-    Kohl et al. 2018, §3. The arguments are sums over items.
+    Kohl et al. 2018, §3. The first three arguments are sums over items.
     """
-    return (2 * of_both - of_samples - of_annotators) / items if items else None
+    return over(2 * of_both - of_samples - of_annotators, items)
 
 
-def kl(cross_entropy: float, entropy: float, pixels: int) -> float | None:
-    """Return mean KL(votes ‖ probabilities) in nats; undefined without pixels."""
-    return (cross_entropy - entropy) / pixels if pixels else None
+def kl(cross_entropy: NDArray[Any], entropy: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean KL(votes ‖ probabilities) in nats [set]; NaN without pixels."""
+    return over(cross_entropy - entropy, pixels)
 
 
-def ece(count: Sequence[int], share: Sequence[float], total: Sequence[float]) -> float | None:
-    """Return Σ_b |share_b - confidence_b| / N of summed shares and confidences by bin."""
-    pixels = sum(count)
-    gaps = sum(abs(a - b) for a, b in zip(share, total, strict=True))
-    return gaps / pixels if pixels else None
+def ece(count: NDArray[Any], share: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
+    """Return Σ_b |share_b - confidence_b| / N of summed shares and confidences [set, bin]."""
+    return over(running_sum(abs(share - total)), count.sum(axis=-1))
 
 
-def kappa(pairs: int, agreeing: int, votes: Sequence[int]) -> float | None:
-    """Return Fleiss' kappa (P - P_e)/(1 - P_e); undefined without pairs, or for votes of one class.
+def kappa(pairs: NDArray[Any], agreeing: NDArray[Any], votes: NDArray[Any]) -> NDArray[Any]:
+    """Return Fleiss' kappa (P - P_e)/(1 - P_e) [set]; NaN without pairs, or for votes of one class.
 
-    Fleiss 1971. `pairs` of annotators at a pixel and those that agree; `votes` of each class.
+    Fleiss 1971. `pairs` of annotators at a pixel and those that agree; `votes` of each class
+    [set, class].
     """
-    total = sum(votes)
-    if not pairs:
-        return None
-    expected = sum((n / total) ** 2 for n in votes)
-    observed = agreeing / pairs
-    return (observed - expected) / (1 - expected) if max(votes) < total else None
+    import numpy as np
+
+    total = votes.sum(axis=-1)
+    expected = running_sum(over(votes, total[:, None]) ** 2)
+    observed = over(agreeing, pairs)
+    rest = np.where(votes.max(axis=-1) < total, 1 - expected, 0.0)
+    return over(observed - expected, rest)
 
 
 def _metric(

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
 from uqeval.errors import UsageError
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import Display, Metric, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
+from uqeval.metrics._items import together
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
@@ -37,13 +38,12 @@ class DivergenceSettings(Settings):
     # fmt: on
 
 
-def kl(total: float, finite: int, infinite: int) -> float | None:
-    """Return mean KL(predictions ‖ reference) over the pixels where it is finite, in nats.
+def kl(total: NDArray[Any], finite: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean KL(predictions ‖ reference) over the `finite` pixels [set], in nats.
 
-    Gustafsson et al. 2020, §4.1. Undefined where it is finite nowhere; the `infinite` pixels are
-    told beside it.
+    Gustafsson et al. 2020, §4.1. NaN where it is finite nowhere.
     """
-    return total / finite if finite else None
+    return over(total, finite)
 
 
 METRICS = (
@@ -84,23 +84,20 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         return (self._sums,)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        return _scores(states[self._sums]) | {"clip": self.settings.clip}
+        (record,) = _records(SetStates.of_one(states[self._sums]))
+        return record | {"clip": self.settings.clip}
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        total, finite, infinite = (
-            states[self._sums][name][:, 0] for name in ("total", "finite", "infinite")
-        )
-        pixels = finite + infinite
-        return {
-            ("kl",): over(total, finite), ("infinite",): over(infinite, pixels),
-            ("pixels",): pixels,
-        }  # fmt: skip
+        return _columns(states[self._sums])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        tally = self._sums
-        return [_scores(tally.unpack(data)) for data in results[tally].items]
+        return [
+            record
+            for (states,) in together([self._sums], [results[self._sums].items])
+            for record in _records(SetStates(states))
+        ]
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
@@ -128,15 +125,29 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         return messages
 
 
-def _scores(state: State) -> dict[str, Any]:
-    total, finite, infinite = (state[n][0].item() for n in ("total", "finite", "infinite"))
-    record: dict[str, Any] = {}
+def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
+    """Return the scores of states of `Divergence`, and the share of the `infinite` pixels."""
+    total, finite, infinite = (states[n][:, 0] for n in ("total", "finite", "infinite"))
     (metric,) = METRICS
-    reason = metric.undefined if infinite else _NONE
-    set_value(record, "kl", metric.formula(total, finite, infinite), reason)
-    pixels = record["pixels"] = finite + infinite
-    set_value(record, "infinite", infinite / pixels if pixels else None, _NONE)
-    return record
+    pixels = finite + infinite
+    return {
+        ("kl",): metric.formula(total, finite), ("infinite",): over(infinite, pixels),
+        ("pixels",): pixels,
+    }  # fmt: skip
+
+
+def _records(states: SetStates) -> list[dict[str, Any]]:
+    """Return the scores of each set, or of each item."""
+    (metric,) = METRICS
+    values = {place: as_numbers(column) for place, column in _columns(states).items()}
+    records: list[dict[str, Any]] = []
+    for kl_value, share, pixels in zip(*values.values(), strict=True):
+        record: dict[str, Any] = {}
+        set_value(record, "kl", kl_value, metric.undefined if pixels else _NONE)
+        record["pixels"] = pixels
+        set_value(record, "infinite", share, _NONE)
+        records.append(record)
+    return records
 
 
 DISPLAY = Display(

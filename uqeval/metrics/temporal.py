@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import uqeval.metrics.temporal_columns as temporal_columns
 import uqeval.metrics.temporal_scores as ts
 import uqeval.metrics.track_scores as track_scores
 from uqeval.errors import UsageError
@@ -21,6 +20,7 @@ from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Run, Tal
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics._weighted import correlation as pearson
 from uqeval.metrics.temporal_means import (
+    columns,
     correlation,
     mean_fields,
     mean_scores,
@@ -159,9 +159,7 @@ class Temporal(Evaluation[TemporalSettings]):
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         tracks = self._tracks
-        return temporal_columns.columns(
-            self.settings, states[self._pairs], states[tracks] if tracks else None
-        )
+        return columns(self.settings, states[self._pairs], states[tracks] if tracks else None)
 
     def run_of(self, counted_results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Flag the pairs that look like cuts; average over the others."""

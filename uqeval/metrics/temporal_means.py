@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.temporal_scores as ts
 import uqeval.metrics.track_scores as track_scores
+from uqeval.metrics._columns import as_number, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
-from uqeval.metrics.temporal_pairs import Three, tc, three
+from uqeval.metrics.temporal_pairs import tc, three
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._fields import State
@@ -65,11 +69,15 @@ def pooled_scores(
     """Return scores of the counts of all kept pairs together: `mtc_pooled`, and what is to be
     pooled.
     """
-    scores = {"mtc_pooled": tc(settings, *_pooled_counts(states, retained, "counts"))}
+
+    def pooled_tc(field: str, occluded: bool | None) -> float | None:
+        return as_number(tc(settings, _pooled_counts(states, retained, field, occluded)))
+
+    scores = {"mtc_pooled": pooled_tc("counts", None)}
     if settings.average == "pooled":
         for name, (field, occluded) in _POOLED.items():
             if name != "occluded.mtc" or settings.occlusion == "fb":
-                scores[name] = tc(settings, *_pooled_counts(states, retained, field, occluded))
+                scores[name] = pooled_tc(field, occluded)
     return scores
 
 
@@ -82,22 +90,39 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
 
 def _pooled_counts(
     states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
-) -> Three:
-    """Return counts of all kept pairs together."""
-    current: list[list[int]] = []
-    warped: list[list[int]] = []
-    intersection: list[list[int]] = []
-    for state, keep in zip(states, retained, strict=True):
+) -> NDArray[Any]:
+    """Return counts of all kept pairs together [3, class]."""
+    import numpy as np
+
+    counts = [three(state, field, occluded) for state in states]
+    total: NDArray[Any] = np.zeros_like(counts[0])
+    for pair_counts, keep in zip(counts, retained, strict=True):
         if keep:
-            for total, counts in zip(
-                (current, warped, intersection), three(state, field, occluded), strict=True
-            ):
-                total.append(counts)
-    return _added_lists(current), _added_lists(warped), _added_lists(intersection)
+            total += pair_counts
+    return total
 
 
-def _added_lists(lists: Sequence[Sequence[int]]) -> list[int]:
-    return [sum(column) for column in zip(*lists, strict=True)]
+def columns(
+    settings: TemporalSettings, pairs: SetStates, tracks: SetStates | None
+) -> dict[Place, NDArray[Any]]:
+    """Return the scores of pooled counts of `PairCounts`, and of `TrackCounts` if there are any."""
+    import numpy as np
+
+    counts = np.moveaxis(pairs["counts"].sum(axis=1), 1, 0)
+    results: dict[Place, NDArray[Any]] = {("mtc_pooled",): tc(settings, counts)}
+    if settings.average == "pooled":
+        results["mtc",] = results["mtc_pooled",]
+        results["mtc_no_warp",] = tc(settings, np.moveaxis(pairs["still"], 1, 0))
+        if settings.occlusion == "fb":
+            visible = np.moveaxis(pairs["counts"][:, 0], 1, 0)
+            results["occluded", "mtc"] = tc(settings, visible)
+    rows = {"iou": ts.ious(*counts), "pixels": counts[0], "warped_pixels": counts[1]}
+    results |= of_rows(rows, range(counts.shape[2]))
+    if tracks is not None:
+        results |= {
+            ("tracks", *place): column for place, column in track_scores.columns(tracks).items()
+        }
+    return results
 
 
 def per_class(
@@ -105,9 +130,9 @@ def per_class(
 ) -> list[dict[str, Any]]:
     """Return IoU and pixels of each class over all pairs; unnamed classes only if present."""
     has_names = info.video is not None and info.video.named
-    current, warped, intersection = _pooled_counts(states, retained, "counts")
+    counts = _pooled_counts(states, retained, "counts")
     rows = []
-    class_rows = zip(ts.ious(current, warped, intersection), current, warped, strict=True)
+    class_rows = zip(as_numbers(ts.ious(*counts)), *counts[:2].tolist(), strict=True)
     for c, (iou, current_pixels, before) in enumerate(class_rows):
         if iou is None and not has_names:
             continue

@@ -8,39 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.temporal_scores as ts
 from uqeval.errors import number_of
+from uqeval.metrics._columns import as_number, as_numbers
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.metrics._dataset_info import VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._fields import State
 
-#: Pixels of each class here, there, and in both.
-Three = tuple[list[int], list[int], list[int]]
 #: What the entries of `pixels` in a state of `PairCounts` are.
 PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
 
 
-def three(state: State, field: str, occluded: bool | None = None) -> Three:
-    """Return pixels of each class here, there and in both; `occluded`: with those pixels or
-    without.
+def three(state: State, field: str, occluded: bool | None = None) -> NDArray[Any]:
+    """Return pixels of each class here, there and in both [3, class]; `occluded`: with those pixels
+    or without.
     """
-    counts = state[field]
+    counts: NDArray[Any] = state[field]
     if field == "counts":
         counts = counts[0] if occluded is False else counts.sum(axis=0)
-    current, warped, intersection = counts.tolist()
-    return current, warped, intersection
+    return counts
 
 
-def tc(
-    settings: TemporalSettings,
-    current: Sequence[int],
-    warped: Sequence[int],
-    intersection: Sequence[int],
-) -> float | None:
-    """Return TC_t of pixels by class (Varghese et al. 2020, eq. 3); None where no class
-    enters it.
+def tc(settings: TemporalSettings, counts: NDArray[Any]) -> NDArray[Any]:
+    """Return TC_t [set] of pixels by class [3, set, class] (Varghese et al. 2020, eq. 3); NaN where
+    no class enters it.
     """
+    current, warped, intersection = counts
     return ts.mean_iou(current, warped, intersection, settings.absent, settings.least_pixels)
 
 
@@ -55,22 +51,20 @@ def pair_record(
     reason = "no pixel of the pair is counted"
     least = settings.least_pixels
     too_few = f"no class has {number_of(least, 'pixel')}" if least else reason
-    set_value(record, "tc", tc(settings, *moved), too_few if compared else reason)
-    set_value(
-        record, "tc_no_warp", tc(settings, *identity), too_few if sum(identity[0]) else reason
-    )
-    set_value(record, "frequency_weighted", ts.frequency_weighted(*moved), reason)
-    set_value(record, "pixel_agreement", ts.agreement(*moved), reason)
+    no_warp = as_number(tc(settings, identity))
+    set_value(record, "tc", as_number(tc(settings, moved)), too_few if compared else reason)
+    set_value(record, "tc_no_warp", no_warp, too_few if identity[0].any() else reason)
+    set_value(record, "frequency_weighted", as_number(ts.frequency_weighted(*moved)), reason)
+    set_value(record, "pixel_agreement", as_number(ts.agreement(*moved)), reason)
     empty = "no pixel of the frame is in the region"  # without regions there are pixels
     for name, count in (("coverage", compared), ("out_of_frame", pixels["out"])):
         set_value(record, name, count / total if total else None, empty)
     if settings.occlusion == "fb":
         visible = three(state, "counts", occluded=False)
-        set_value(
-            record, "tc_visible", tc(settings, *visible), too_few if sum(visible[0]) else reason
-        )
+        tc_visible = as_number(tc(settings, visible))
+        set_value(record, "tc_visible", tc_visible, too_few if visible[0].any() else reason)
         for name, count in (
-            ("coverage_visible", sum(visible[0])),
+            ("coverage_visible", int(visible[0].sum())),
             ("occluded", pixels["occluded"]),
         ):
             set_value(record, name, count / total if total else None, empty)
@@ -80,7 +74,7 @@ def pair_record(
     flow = {name: float(state[name][0]) for name in ("flow_median", "flow_p99", "flow_max")}
     for name, value in flow.items():
         set_value(record, name, value if value >= 0 else None, "no pixel has a known flow")
-    class_ious = ts.ious(*moved)
+    class_ious = as_numbers(ts.ious(*moved))
     record["iou"] = {class_names[c]: iou for c, iou in enumerate(class_ious) if iou is not None}
     record["classes"] = len(record["iou"])
     return record
@@ -104,7 +98,7 @@ def frame_scores(state: State) -> list[float | None]:
     """Return mIoU of frame t, and of the frame before it where that begins a run (else
     undefined).
     """
-    return [ts.mean_iou(*three(state, name)) for name in ("now", "before")]
+    return [as_number(ts.mean_iou(*three(state, name))) for name in ("now", "before")]
 
 
 def add_frames(
@@ -114,7 +108,8 @@ def add_frames(
     first = []
     columns = zip(items, states, video.first, video.sequences, strict=True)
     for item, state, begins, sequence in columns:
-        set_value(item, "miou", ts.mean_iou(*three(state, "now")), "the frame has no labels")
+        now, before = frame_scores(state)
+        set_value(item, "miou", now, "the frame has no labels")
         if begins:
-            first.append((sequence, ts.mean_iou(*three(state, "before"))))
+            first.append((sequence, before))
     return first

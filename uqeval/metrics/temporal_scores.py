@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.errors import number_of
+from uqeval.metrics._columns import over
 from uqeval.metrics._contract import IntervalKind, Metric
+from uqeval.metrics._items import exact_sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    #: Pixels of each class [set, class].
+    Counts: TypeAlias = NDArray[Any]
 
 #: Pairs whose images differ by less than this are as good as still: no warp can be judged by them.
 MOVING = 1e-4
@@ -17,57 +25,52 @@ CUT_ERROR, CUT_SHARE, CUT_TIMES = 0.01, 0.25, 5.0
 #: Why a mean over pairs is undefined.
 NO_PAIR = "no pair has a pixel that both frames show"
 
-Counts = Sequence[int]
 
-
-def ious(current: Counts, warped: Counts, intersection: Counts) -> list[float | None]:
-    """Return IoU of each class from its pixels in either map and in both; None where it is in
-    neither.
+def ious(current: Counts, warped: Counts, intersection: Counts) -> NDArray[Any]:
+    """Return the IoU of each class from its pixels in either map and in both [set, class]; NaN
+    where it is in neither.
     """
-    return [
-        b / (h + t - b) if h + t > b or b else None
-        for h, t, b in zip(current, warped, intersection, strict=True)
-    ]
+    return over(intersection, current + warped - intersection)
 
 
 def mean_iou(
     current: Counts, warped: Counts, intersection: Counts, absent: str = "exclude", least: int = 0
-) -> float | None:
-    """Return mean IoU: TC_t of two predictions (Equation 3), mIoU_t of a prediction and labels (5).
+) -> NDArray[Any]:
+    """Return mean IoU [set]: TC_t of two predictions (Equation 3), mIoU_t of a prediction and
+    labels (5).
 
     `absent`: over the classes of either map ("exclude"), over all with 0 for those of neither
     ("zero"), or over those of the first map ("current"). Classes of fewer than `least` pixels in
-    the first map are left out. None where no class is left.
+    the first map are left out. NaN where no class is left.
     """
-    values = []
-    for h, iou in zip(current, ious(current, warped, intersection), strict=True):
-        if h < least:
-            continue
-        if absent == "zero":
-            values.append(iou or 0.0)
-        elif iou is not None and (h or absent == "exclude"):
-            values.append(iou)
-    if absent == "zero" and not sum(current):
-        return None
-    return statistics.fmean(values) if values else None
+    import numpy as np
+
+    values, retained = ious(current, warped, intersection), current >= least
+    if absent == "zero":
+        retained &= current.sum(axis=-1, keepdims=True) > 0
+        values = np.nan_to_num(values)
+    else:
+        retained &= np.isfinite(values)
+    if absent == "current":
+        retained &= current > 0
+    return over(exact_sums(np.where(retained, values, 0.0)), retained.sum(axis=-1))
 
 
-def agreement(current: Counts, warped: Counts, intersection: Counts) -> float | None:
-    """Return share of the counted pixels whose class is the same in both maps; undefined without
+def agreement(current: Counts, warped: Counts, intersection: Counts) -> NDArray[Any]:
+    """Return the share of the counted pixels with the same class in both maps [set]; NaN without
     any.
     """
-    return sum(intersection) / sum(current) if sum(current) else None
+    return over(intersection.sum(axis=-1), current.sum(axis=-1))
 
 
-def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) -> float | None:
-    """Return IoU of the classes weighted by their pixels in the first map; undefined
-    without any.
+def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) -> NDArray[Any]:
+    """Return the IoU of the classes weighted by their pixels in the first map [set]; NaN without
+    any.
     """
-    total = sum(current)
-    if not total:
-        return None
-    rows = zip(current, ious(current, warped, intersection), strict=True)
-    return math.fsum(h * iou for h, iou in rows if iou is not None) / total
+    import numpy as np
+
+    values = np.nan_to_num(ious(current, warped, intersection))
+    return over(exact_sums(current * values), current.sum(axis=-1))
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -7,18 +7,20 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import TRACK_LENGTHS
+from uqeval.metrics._columns import SetStates, as_number, as_numbers, of_rows, over
 from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import TrackCounts
     from uqeval.tallies._fields import State
 
 
-def consistency(consistent: int, tracks: int) -> float | None:
-    """Return the share of tracks along which the prediction keeps one label; undefined without
-    tracks.
-    """
-    return consistent / tracks if tracks else None
+def consistency(consistent: NDArray[Any], tracks: NDArray[Any]) -> NDArray[Any]:
+    """Return the share of tracks along which the prediction keeps one label; NaN without tracks."""
+    return over(consistent, tracks)
 
 
 METRICS = (
@@ -39,15 +41,15 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
     whose flow is not to be followed.
     """
     (metric,) = METRICS
-    by_class = list(zip(state["consistent"].tolist(), state["tracks"].tolist(), strict=True))
-    tracks = sum(n for _, n in by_class)
-    consistent = sum(k for k, _ in by_class)
-    pixels = _only(state, "pixels")
+    values = columns(SetStates.of_one(state))
     scores: dict[str, Any] = {}
-    set_value(scores, "consistency", metric.formula(consistent, tracks), metric.undefined)
-    scores |= {"tracks": tracks, "consistent": consistent}
-    length = _only(state, "points") / tracks if tracks else None
-    set_value(scores, "mean_length", length, metric.undefined)
+    for name, reason in (
+        ("consistency", metric.undefined), ("tracks", ""), ("consistent", ""),
+        ("mean_length", metric.undefined), ("unreliable", "there is no pair of frames"),
+        ("dropped", ""),
+    ):  # fmt: skip
+        (value,) = as_numbers(values[name,])
+        set_value(scores, name, value, reason)
     scores["lengths"] = [
         {"from": low, "to": high, "tracks": n}
         for low, high, n in zip(
@@ -57,12 +59,10 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
             strict=True,
         )
     ]
-    unreliable = _only(state, "unreliable") / pixels if pixels else None
-    set_value(scores, "unreliable", unreliable, "there is no pair of frames")
-    scores["dropped"] = _only(state, "dropped")
+    shares = as_numbers(consistency(state["consistent"], state["tracks"]))
     scores["per_class"] = [
-        {"class": c, "name": class_names[c], "tracks": n, "consistency": consistency(k, n)}
-        for c, (k, n) in enumerate(by_class)
+        {"class": c, "name": class_names[c], "tracks": n, "consistency": share}
+        for c, (n, share) in enumerate(zip(state["tracks"].tolist(), shares, strict=True))
     ]
     scores["rules"] = asdict(tally.rules)
     return scores
@@ -70,13 +70,36 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
 
 def consistency_record(states: Sequence[State]) -> dict[str, Any]:
     """Return the consistency of the tracks that end in some pairs, such as those of a sequence."""
+    import numpy as np
+
     (metric,) = METRICS
     tracks, consistent = (
-        sum(int(state[name].sum()) for state in states) for name in ("tracks", "consistent")
+        np.array([state[name].sum() for state in states]).sum() for name in ("tracks", "consistent")
     )
     scores: dict[str, Any] = {}
-    set_value(scores, "consistency", metric.formula(consistent, tracks), metric.undefined)
-    return scores | {"tracks": tracks, "consistent": consistent}
+    share = as_number(metric.formula(consistent, tracks))
+    set_value(scores, "consistency", share, metric.undefined)
+    return scores | {"tracks": int(tracks), "consistent": int(consistent)}
+
+
+def columns(states: SetStates) -> dict[Place, NDArray[Any]]:
+    """Return the scores of tracks of several sets, as `record` names them."""
+    per_class, consistent = states["tracks"], states["consistent"]
+    tracks, good = per_class.sum(axis=1), consistent.sum(axis=1)
+    points, unreliable, pixels, dropped = (
+        states[name][:, 0] for name in ("points", "unreliable", "pixels", "dropped")
+    )
+    return {
+        ("consistency",): consistency(good, tracks),
+        ("tracks",): tracks,
+        ("consistent",): good,
+        ("mean_length",): over(points, tracks),
+        ("unreliable",): over(unreliable, pixels),
+        ("dropped",): dropped,
+    } | of_rows(
+        {"tracks": per_class, "consistency": consistency(consistent, per_class)},
+        range(per_class.shape[1]),
+    )
 
 
 def pair_record(state: State) -> dict[str, Any]:
