@@ -120,13 +120,17 @@ def test_a_saved_kernel_that_makes_arrays_loads_without_the_functions_of_arrays(
 ) -> None:
     code = """if True:
         import sys
+        import numba
         import numpy as np
+        from numba.core.runtime import rtsys
         from uqeval.kernels.counting import COARSE, FINE_BITS
         from uqeval.kernels.sorting import pack_keys
         x, labels, is_wanted = np.float32([2, 1, 3]), np.zeros(3, np.uint8), np.ones(COARSE, bool)
         keys = np.zeros(3, np.uint64)
         n = pack_keys(x, x, labels, 255, is_wanted, FINE_BITS, keys)
-        print(n, keys, "numba.np.arrayobj" in sys.modules)
+        is_loaded = "numba.np.arrayobj" in sys.modules or rtsys._init
+        assert numba.njit(lambda n: np.full(n, 2.0))(3).tolist() == [2, 2, 2]  # compiled each time
+        print(n, keys, is_loaded)
     """
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     run = [sys.executable, "-c", code]

@@ -35,6 +35,8 @@ def _fast_import() -> Iterator[None]:
         if not is_measured:
             del sys.modules["coverage"]
         if collects:
+            if gc.get_freeze_count():  # the command line keeps what is imported
+                gc.freeze()
             gc.enable()
 
 

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,7 +22,7 @@ from numba.core.caching import (
     UserProvidedCacheLocator,
     UserWideCacheLocator,
 )
-from numba.core.runtime import rtsys
+from numba.core.runtime import nrtdynmod, rtsys
 
 
 def load_without_scipy() -> None:
@@ -72,6 +73,24 @@ def _light_environments() -> Iterator[None]:
         environment._rebuild_env = _load_environment
 
 
+@cache
+def _initialize_runtime(target_context: Any) -> None:
+    """Let saved kernels allocate memory, without compiling Numba's own functions for it.
+
+    A saved kernel contains those that it calls; to compile them takes as long as to load five
+    kernels. Numba initializes its runtime as a whole before it compiles a kernel.
+    """
+    if rtsys._init:
+        return
+    compiled = nrtdynmod.compile_nrt_functions
+    nrtdynmod.compile_nrt_functions = lambda context: None
+    try:
+        rtsys.initialize(target_context)
+    finally:
+        nrtdynmod.compile_nrt_functions = compiled
+        rtsys._init = False
+
+
 class _ReadOnlyLocator(InTreeCacheLocator):  # type: ignore[misc]
     """Cache folder of a kernel if none is writable: kernels are only loaded from it."""
 
@@ -108,7 +127,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled kernel, or None; then everything that compiles is loaded."""
-        rtsys.initialize(target_context)  # kernels allocate memory
+        _initialize_runtime(target_context)
         with _light_environments():
             with self._guard_against_spurious_io_errors():
                 compiled = self._load_overload(signature, target_context)
