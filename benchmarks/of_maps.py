@@ -137,13 +137,12 @@ def _added(path: str, entropies: bool) -> None:
     classes = tile.shape[1]
     sums, totals = np.zeros((classes, _BLOCK), np.int32), np.zeros((1, _BLOCK), np.int32)
     extremes = np.array([2**30, -(2**30)], np.int32)
-    terms, plogp = np.zeros(_BLOCK, np.int32), np.zeros(_BLOCK, np.int64)
+    plogp = np.zeros(_BLOCK, np.int64) if entropies else None
+    terms = np.zeros(_BLOCK, np.int32) if entropies else None
     for start in range(0, tile.shape[2], _BLOCK):
         stop = min(start + _BLOCK, tile.shape[2])
         sums[...] = 0
-        add_samples(
-            tile, start, stop, 0, 0, 0, 1.0, entropies, sums, totals, extremes, terms, plogp
-        )
+        add_samples(tile, start, stop, 0, 0, 0, 1.0, sums, totals, extremes, terms, plogp)
 
 
 def _adding(name: str, path: Path) -> Iterator[Case]:

@@ -7,14 +7,17 @@ from typing import Any
 import naive_calibration as naive
 import numpy as np
 import pytest
+from compiled import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uqeval.kernels.calibration import bin_of, count_bins, count_intervals, sum_scores
+from uqeval.kernels import calibration
+from uqeval.kernels.calibration import count_bins, count_intervals, sum_scores
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.settings import options_of
 from uqeval.tallies.reliability import Bins
 
+bin_of = compiled(calibration.bin_of)
 CONFIDENCE = st.floats(0, 1, width=32)
 EDGES = options_of(CalibrationSettings)["edge"].choices
 

@@ -7,9 +7,11 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
+from compiled import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uqeval.kernels import counting
 from uqeval.kernels.counting import (
     FINE,
     FINE_BITS,
@@ -19,8 +21,9 @@ from uqeval.kernels.counting import (
     count_ranks,
     count_ranks_finely,
     measure,
-    rank_key,
 )
+
+rank_key = compiled(counting.rank_key)
 
 LADDER = [
     -np.inf, -3.4e38, -1.5, -1.0, -1e-30, -(2.0**-126), -(2.0**-149), -0.0,

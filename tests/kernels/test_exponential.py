@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiled import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uqeval.kernels.exponential import LOWEST, exp_64
+from uqeval.kernels import exponential
+from uqeval.kernels.exponential import LOWEST
 from uqeval.kernels.logarithm import log_64
+
+exp_64 = compiled(exponential.exp_64)
 
 
 def test_ends() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiled import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uqeval.kernels.logarithm import p_log_p_32, p_log_p_64
+from uqeval.kernels import logarithm
+
+p_log_p_32, p_log_p_64 = compiled(logarithm.p_log_p_32), compiled(logarithm.p_log_p_64)
 
 SPECIAL = [1.0, 2.0**-24, 0.5, np.sqrt(0.5), 1 / 3, 0.1, 1 - 2.0**-24, 1 - 2.0**-11, 1e-7, 1e-30]
 

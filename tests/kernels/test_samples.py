@@ -32,8 +32,8 @@ def summed(values: Any, unit: float = 1.0) -> tuple[Any, int]:
     _, c, n = values.shape
     sums = np.zeros((c, n), total)
     worst = add_samples(
-        read_only(values.view(np.int16) if half else values), 0, n, 0, 0, 0, unit, False, sums,
-        np.zeros((1, n), total), np.zeros(2, total), np.zeros(n, np.int32), np.zeros(n, np.int64),
+        read_only(values.view(np.int16) if half else values), 0, n, 0, 0, 0, unit, sums,
+        np.zeros((1, n), total), np.zeros(2, total), None, None,
     )  # fmt: skip
     return sums, int(worst)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.kernels._jit import kernel
+from uqeval.kernels._jit import kernel, kernel_part
 from uqeval.kernels.logarithm import log_64
 
 
-@kernel
+@kernel_part
 def bin_of(value, edges, upper):
     """Return the bin of a float32 `value` between `edges` float64 [bin + 1] of about equal width.
 

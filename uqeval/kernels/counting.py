@@ -16,7 +16,7 @@ BLOCK = 4096
 _STRIDE = 64
 
 
-@kernel
+@kernel_part
 def rank_key(value):
     """Return an integer in [0, 2^32) that orders like the float32 `value` (not NaN)."""
     bits = np.int64(bits_of_float32(value))
@@ -74,7 +74,7 @@ def high_bits(values, labels, void, shift, high):
         high[i] = ordered + (void_code >> 1) if labels[i] != void else void_code
 
 
-@kernel
+@kernel_part
 def gather(values, labels, void, shift, is_wanted, high, pixels):
     """Collect the `pixels` of a block of numbers [i] whose high bits are wanted; return how many.
 

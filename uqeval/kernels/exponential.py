@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.kernels._jit import bits_of_float64, float64_of, kernel
+from uqeval.kernels._jit import bits_of_float64, float64_of, kernel_part
 
 #: Below this, exp is 0: 1e-261 does not change sums near 1, and no product becomes subnormal.
 LOWEST = -600.0
@@ -19,7 +19,7 @@ _ROUND = 1.5 * 2.0**52
 _ROUND_BITS = np.int64(0x4338000000000000)
 
 
-@kernel
+@kernel_part
 def exp_64(x):
     """Return e^x for a float64 x <= 0, relative error below 3e-16; 0 below `LOWEST`, 1 exactly
     at 0.

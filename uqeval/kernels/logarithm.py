@@ -16,6 +16,7 @@ from uqeval.kernels._jit import (
     float32_of,
     float64_of,
     kernel,
+    kernel_part,
 )
 
 # The bits of sqrt(1/2): subtracting them makes the exponent field count from a mantissa in
@@ -24,7 +25,7 @@ _HALF_ROOT_32 = np.int32(0x3F3504F3)
 _HALF_ROOT_64 = np.int64(0x3FE6A09E667F3BCD)
 
 
-@kernel
+@kernel_part
 def p_log_p_32(p):
     """Return p·ln p for a float32 p >= 0, error below 4.5e-8 for p <= 1 (Cephes `logf`)."""
     bits = bits_of_float32(p)
@@ -76,7 +77,7 @@ def log_64(p):
     return k * 6.93147180369123816490e-01 - ((half_square - tail) - f)
 
 
-@kernel
+@kernel_part
 def p_log_p_64(p):
     """Return p·ln p for a float64 p >= 0, relative error below 3e-16."""
     return p * log_64(p)

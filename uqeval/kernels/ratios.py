@@ -21,7 +21,7 @@ from uqeval.kernels.error_sums import (
 _FEW = 8
 
 
-@kernel
+@kernel_part
 def ratio_of(error, sigma):
     """Return λ = ε/σ rounded to float32, a rank key; ∞ or 0 where σ = 0."""
     e, s = np.float64(error), np.float64(sigma)
@@ -35,7 +35,7 @@ def _set_ratios(error, sigma, ratio):
         ratio[i] = ratio_of(error[i], sigma[i])
 
 
-@kernel
+@kernel_part
 def narrow(value, key):
     """Round numbers [i] to float32, the type of rank keys."""
     for i in range(value.shape[0]):

@@ -92,21 +92,20 @@ def _oddness(value, unit):
 
 
 @kernel
-def add_samples(
-    tile, start, stop, at, t0, c0, unit, entropies, sums, totals, extremes, terms, plogp
-):
+def add_samples(tile, start, stop, at, t0, c0, unit, sums, totals, extremes, terms, plogp):
     """Add Σ_t p into `sums` [class, pixel], Σ_c p of each sample into `totals` [row, pixel].
 
-    With `entropies`, Σ_t Σ_c p·ln p into `plogp` [pixel], in units of 2^-26; `terms` [pixel] is
-    worked in. `extremes` [2] keeps the least and largest complete Σ_c p. Returns the largest
-    `oddness`: above 0 if any number is no probability.
+    Also Σ_t Σ_c p·ln p into `plogp` [pixel], in units of 2^-26; `terms` [pixel] is worked in. Both
+    are None if nobody asks for it: the compiler leaves it out. `extremes` [2] keeps the least and
+    largest complete Σ_c p. Returns the largest `oddness`: above 0 if any number is no probability.
     """
     samples, tile_classes, _ = tile.shape
     n = stop - start
     # A reduction in the loop makes the compiler interleave four vectors: 1.7 times as fast.
     worst = np.int32(-(2**30))
-    term = terms[:n]
-    whole = plogp[at : at + n]
+    if plogp is not None:
+        term = terms[:n]
+        whole = plogp[at : at + n]
     for t in range(samples):
         total = totals[(t0 + t) % totals.shape[0], at : at + n]
         if c0 == 0:
@@ -115,7 +114,7 @@ def add_samples(
         for c in range(tile_classes):
             row = tile[t, c, start:stop]
             s = sums[c0 + c, at : at + n]
-            if entropies:
+            if plogp is not None:
                 if c % _FLUSH == 0:
                     for i in range(n):
                         term[i] = 0

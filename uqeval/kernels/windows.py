@@ -18,7 +18,10 @@ _KNOWN = np.int64(1 << 40)
 
 @kernel_part
 def _slide(total, width, window, stride, prefix, suffix, out):
-    """Write sums of `window` neighbours of `total` [x], one every `stride`, into `out` [column]."""
+    """Write sums of `window` neighbours of `total` [x], one every `stride`, into `out` [column].
+
+    `suffix` is None if no window crosses the border of a block: the compiler leaves out the rest.
+    """
     for start in range(0, width, window):
         stop = min(start + window, width)
         running = total[start]
@@ -26,7 +29,10 @@ def _slide(total, width, window, stride, prefix, suffix, out):
         for x in range(start + 1, stop):
             running += total[x]
             prefix[x] = running
-    if stride % window:
+    if suffix is None:
+        for column in range(out.shape[0]):
+            out[column] = prefix[column * stride + window - 1]
+    else:
         for start in range(0, width, window):
             stop = min(start + window, width)
             running = total[stop - 1]
@@ -38,16 +44,13 @@ def _slide(total, width, window, stride, prefix, suffix, out):
             x = column * stride
             last = prefix[x + window - 1]
             out[column] = last if x % window == 0 else suffix[x] + last
-    else:
-        for column in range(out.shape[0]):
-            out[column] = prefix[column * stride + window - 1]
 
 
 @kernel
 def patch_table(
     uncertainty, label, right, void, void_counts, padding_counts, top, left, padded, window, stride,
-    reals, counts, rows_real, rows_count, line_real, line_count, sum_real, sum_count,
-    mean, hits, valid, category,
+    reals, counts, rows_real, rows_count, line_real, line_count, suffix_real, suffix_count,
+    sum_real, sum_count, mean, hits, valid, category,
 ):  # fmt: skip
     """Compute mean uncertainty, right and valid pixels, and category of every patch.
 
@@ -58,16 +61,17 @@ def patch_table(
     int32, which is -1 without valid pixels, the class that all known pixels share, or else `void`.
     Worked in: `reals` [padded width] and `counts` [3, padded width] hold the running block;
     `rows_real` [window, padded width], `rows_count` [3, window, padded width] the last block;
-    `line_*` [2, …] prefix and suffix, `sum_*` [columns] one row of patches.
+    `line_*` [2, padded width] one row of windows and its prefix sums, `suffix_*` [padded width] its
+    suffix sums; `sum_*` [columns] one row of patches. If the stride is a multiple of the window,
+    no window crosses a block: `rows_*` have one row, and `suffix_*` are None.
     """
     height, width = label.shape
     planes = counts.shape[0]  # 3; loops over them are compiled once, not written out three times
-    sliding = stride % window != 0
     for v in range(padded[0]):
         j = v % window
         if j == 0:
-            if sliding and v > 0:  # rows of the last block to its suffix sums
-                for k in range(window - 2, -1, -1):
+            if suffix_real is not None:  # rows of the last block to its suffix sums
+                for k in range(window - 2 if v > 0 else -1, -1, -1):
                     for x in range(padded[1]):
                         rows_real[k, x] += rows_real[k + 1, x]
                     for q in range(planes):
@@ -79,7 +83,7 @@ def patch_table(
                     counts[q, x] = 0
         # The row itself: kept while windows slide, else written over by the next one. Suffix j + 1
         # of the last block is the highest that is still needed, so row j may be replaced.
-        k = j if sliding else 0
+        k = 0 if suffix_real is None else j
         for x in range(padded[1]):
             rows_real[k, x] = 0.0
             for q in range(3):
@@ -111,18 +115,20 @@ def patch_table(
         if begin < 0 or begin % stride:
             continue
         row = begin // stride
-        aligned = j == window - 1
-        for x in range(padded[1]):
-            line_real[2, x] = reals[x] if aligned else rows_real[j + 1, x] + reals[x]
-        _slide(line_real[2], padded[1], window, stride, line_real[0], line_real[1], sum_real)
-        for q in range(planes):
+        if suffix_real is None:
+            _slide(reals, padded[1], window, stride, line_real[1], None, sum_real)
+            for q in range(planes):
+                _slide(counts[q], padded[1], window, stride, line_count[1], None, sum_count[q])
+        else:
+            aligned = j == window - 1
+            line, sums = line_real[0], line_count[0]
             for x in range(padded[1]):
-                line_count[2, x] = (
-                    counts[q, x] if aligned else rows_count[q, j + 1, x] + counts[q, x]
-                )
-            _slide(
-                line_count[2], padded[1], window, stride, line_count[0], line_count[1], sum_count[q]
-            )
+                line[x] = reals[x] if aligned else rows_real[j + 1, x] + reals[x]
+            _slide(line, padded[1], window, stride, line_real[1], suffix_real, sum_real)
+            for q in range(planes):
+                for x in range(padded[1]):
+                    sums[x] = counts[q, x] if aligned else rows_count[q, j + 1, x] + counts[q, x]
+                _slide(sums, padded[1], window, stride, line_count[1], suffix_count, sum_count[q])
         for column in range(mean.shape[1]):
             n = sum_count[0, column] % _RIGHT
             valid[row, column] = n

@@ -199,9 +199,10 @@ class Reducer:
     def _add(self, tile: NDArray[Any], start: int, stop: int, at: int, t0: int, c0: int) -> None:
         form, arrays = self.form, self.sums.arrays
         extremes = self.check.fresh()
+        terms, plogp = (self._terms, arrays["plogp"]) if form.sums_entropies else (None, None)
         worst = kernels.samples.add_samples(
-            tile, start, stop, at, t0, c0, form.unit, form.sums_entropies,
-            arrays["sums"], arrays["totals"], extremes, self._terms, arrays["plogp"],
+            tile, start, stop, at, t0, c0, form.unit,
+            arrays["sums"], arrays["totals"], extremes, terms, plogp,
         )  # fmt: skip
         if worst > 0 or self.check.broken(extremes):
             totals = arrays["totals"][:, at : at + stop - start]

@@ -68,7 +68,8 @@ class Patches:
         padded = [n + sum(pad) for n, pad in zip(label.shape, pads, strict=True)]
         shape = tuple(max((n - self.window) // self.stride + 1, 0) for n in padded)
         columns, width = shape[1], padded[1]
-        rows = self.window if self.stride % self.window else 1
+        crosses = self.stride % self.window != 0  # windows cross the borders of blocks
+        rows = self.window if crosses else 1
         results = {
             "mean": np.empty(shape, np.float32),
             "hits": np.empty(shape, np.int32),
@@ -82,7 +83,9 @@ class Patches:
                 np.array(padded), self.window, self.stride,
                 np.empty(width), np.empty((3, width), np.int64),
                 np.empty((rows, width)), np.empty((3, rows, width), np.int64),
-                np.empty((3, width)), np.empty((3, width), np.int64),
+                np.empty((2, width)), np.empty((2, width), np.int64),
+                np.empty(width) if crosses else None,
+                np.empty(width, np.int64) if crosses else None,
                 np.empty(columns), np.empty((3, columns), np.int64),
                 *results.values(),
             )  # fmt: skip
