@@ -5,6 +5,7 @@ The values of all metrics on usual data are in `test_metric_law.py`.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,11 @@ def test_chunks_blocks_and_maps_give_the_same_bits(tmp_path: Path) -> None:
         evaluator.update(probs[3:], labels[3:], ["3"])
         live = evaluator.report().results
     assert live == maps
-    record, of_maps = whole.results["annotators"], maps["annotators"]
-    assert of_maps["ged"] is None and "has no samples" in of_maps["ged_reason"]
+    assert maps == whole.results
+    shutil.rmtree(tmp_path / "reduced.zarr" / "sample_predictions")
+    without = uqeval.evaluate(tmp_path / "reduced.zarr", None, ["annotators"]).results
+    record, of_maps = whole.results["annotators"], without["annotators"]
+    assert of_maps["ged"] is None and "no `sample_predictions`" in of_maps["ged_reason"]
     same = ("ncc", "ece", "kl", "brier", "annotator_ged", "agreement", "kappa", "reliability")
     assert all(record[name] == of_maps[name] for name in same)
 

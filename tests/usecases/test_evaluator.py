@@ -132,3 +132,28 @@ def test_what_cannot_be_merged(evaluator: uqeval.Evaluator, tmp_path: Path) -> N
             evaluator.merge([other])
     with pytest.raises(UsageError, match="kind='ids'"):
         uqeval.Evaluator(kind="ids")  # type: ignore[arg-type]
+
+
+def test_several_annotators_in_two_processes(tmp_path: Path) -> None:
+    """The energy distance needs the classes of each sample: 1 byte each, not the probabilities."""
+    probs, _ = predictions()
+    labels = np.random.default_rng(4).integers(0, C, (N, 3, 8, 6)).astype("u1")
+    with (
+        uqeval.Evaluator("annotators", scratch=tmp_path) as first,
+        uqeval.Evaluator("annotators", scratch=tmp_path) as second,
+    ):
+        first.update(probs[:5], labels[:5], NAMES[:5])
+        second.update(probs[4:], labels[4:], NAMES[4:])
+        first.merge([second.folder])
+        # Prediction, three annotators and two samples; entropy, confidence and three classes.
+        assert first.scratch_bytes == N * 8 * 6 * (1 + 3 + T + 4 * (2 + C))
+        report = first.report(ci=0.9)
+        for planes, number in ((labels[:1, :2], "2 annotators"), (labels[:1, 0], "1 annotator")):
+            with pytest.raises(DataError, match=f"labels of {number}; the items before have 3"):
+                first.update(probs[:1], planes, ["another"])
+        assert first.report(ci=0.9).results == report.results
+    expected = uqeval.evaluate(probs, labels, "annotators", names=NAMES, ci=0.9)
+    assert report.results["annotators"]["ged"] is not None
+    assert report.results == expected.results
+    assert report.items == expected.items
+    assert report.intervals == expected.intervals

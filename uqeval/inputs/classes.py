@@ -20,7 +20,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.maps.names import MOST_CLASSES
+from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
@@ -155,18 +155,22 @@ def _by_annotator(array: StoredArray) -> bool:
 
 
 def stored_maps(store: Store) -> dict[str, Planes]:
-    """Return the maps of a store: its arrays of numbers without samples, and of classes only
-    `mean_probs`.
+    """Return the maps of a store: its arrays of numbers [item, y, x], `mean_probs`, and, without
+    samples, `sample_predictions`.
     """
     from uqeval.stores.planes import Planes
 
-    return {
-        name: Planes(parts, channels=name == "mean_probs")
-        for name, parts in store.arrays.items()
-        if name not in ("probs", "logits", "labels") and parts[0].array.dtype.kind in "biuf"
-        and ("class" in parts[0].array.axes) == (name == "mean_probs")
-        and "sample" not in parts[0].array.axes
-    }  # fmt: skip
+    planes = {"mean_probs": "class"}
+    if not store.arrays.keys() & {"probs", "logits"}:
+        planes[SAMPLE_PREDICTIONS] = "sample"
+    found = {}
+    for name, parts in store.arrays.items():
+        array, own = parts[0].array, planes.get(name)
+        if name in ("probs", "logits", "labels") or array.dtype.kind not in "biuf":
+            continue
+        if {"class", "sample"} & set(array.axes) == ({own} if own else set()):
+            found[name] = Planes(parts, own is not None, own or "class")
+    return found
 
 
 def _ignore_index(options: InputOptions, labels: Store | None, predictions: Store) -> int:

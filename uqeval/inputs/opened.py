@@ -173,7 +173,7 @@ class Inputs:
             ),
             (record.get("labels") or {}).get("path", ""), self.ignore_index,
             all_names=self.all_names, sets=self.sets, inner_classes=self.inner_classes,
-            annotators=self.annotators,
+            annotators=self.annotators, choices=getattr(source, "stored_choices", 0),
         )  # fmt: skip
 
     def paths(self) -> list[str]:

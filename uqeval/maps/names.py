@@ -53,8 +53,12 @@ COMPUTED = (
 #: Computed where labels are there.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 _ANNOTATIONS, _CHOICES = "annotations:", "choices:"
+#: What a store calls `choices_of`.
+SAMPLE_PREDICTIONS = "sample_predictions"
 #: Maps of the true class or of the error: they are unknown at prediction time.
-NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs", *OF_LABELS})
+NO_UNCERTAINTY = frozenset(
+    {"prediction", "predictions", "labels", "mean_probs", SAMPLE_PREDICTIONS, *OF_LABELS}
+)
 
 
 def form_of(

@@ -17,6 +17,7 @@ from uqeval.maps.names import (
     COMPUTED,
     OF_LABELS,
     OF_SEVERAL_SAMPLES,
+    SAMPLE_PREDICTIONS,
     annotations_of,
     is_annotations,
     is_choices,
@@ -92,6 +93,11 @@ class Source(StackMaps):
         """Return T of the stack; None for a maps store."""
         return self.stack.samples if self.stack else None
 
+    @property
+    def stored_choices(self) -> int:
+        """Return how many samples have their likeliest classes in a maps store; else 0."""
+        return self._stored_maps.choices if SAMPLE_PREDICTIONS in self.stored else 0
+
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item."""
         if self.stack:
@@ -118,7 +124,9 @@ class Source(StackMaps):
                 )
             if name in ("label", "label_rank") or (self.stack and name in COMPUTED + OF_LABELS):
                 continue
-            if is_annotations(name) or (self.stack and is_choices(name)):
+            if is_annotations(name) or (
+                is_choices(name) and (self.stack or SAMPLE_PREDICTIONS in self.stored)
+            ):
                 continue
             if name not in self.stored and not (
                 name == "prediction" and "predictions" in self.stored
@@ -234,7 +242,12 @@ class Source(StackMaps):
             if own is not None and (name := annotations_of(len(own[1]))) in self.wanted:
                 item_maps[name] = own[1]
             for name in self.wanted - set(item_maps) - {"label_rank"}:
-                item_maps[name] = self._stored_maps.numbers(name, item, self.size(item))
+                stored, size = self._stored_maps, self.size(item)
+                item_maps[name] = (
+                    stored.choices_of(item, size)
+                    if is_choices(name)
+                    else stored.numbers(name, item, size)
+                )
                 heartbeat(item_maps[name].nbytes)
             if "label_rank" in self.wanted and "label_rank" not in item_maps:
                 assert label is not None

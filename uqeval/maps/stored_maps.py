@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError, cut, quoted
-from uqeval.maps.names import COMPUTED, NO_UNCERTAINTY, UNCERTAINTIES, id_dtype, void_of
+from uqeval.maps.names import (
+    COMPUTED,
+    NO_UNCERTAINTY,
+    SAMPLE_PREDICTIONS,
+    UNCERTAINTIES,
+    id_dtype,
+    void_of,
+)
 from uqeval.stores.planes import Planes
 
 
@@ -29,9 +36,30 @@ class StoredMaps:
         """Return height and width of an item's predictions."""
         return self.planes["predictions"].size(item)
 
+    @property
+    def choices(self) -> int:
+        """Return how many samples have their likeliest classes here."""
+        array = self.planes[SAMPLE_PREDICTIONS].parts[0].array
+        return array.shape[array.axes.index("sample")]
+
     def prediction(self, item: int) -> NDArray[Any]:
         """Return predicted class ids [y, x]."""
-        planes = self.planes["predictions"]
+        return self._ids("predictions", item)
+
+    def choices_of(self, item: int, size: tuple[int, int]) -> NDArray[Any]:
+        """Return the likeliest class of each sample [sample, y, x]."""
+        planes = self._ids(SAMPLE_PREDICTIONS, item)
+        if planes.shape != (self.choices, *size):
+            raise StoreError(
+                f"{self.planes[SAMPLE_PREDICTIONS].where(item)}, item {cut(self.names[item])}: "
+                f"shape {planes.shape}; expected {(self.choices, *size)}, as the first item and "
+                "the predictions have."
+            )
+        return planes
+
+    def _ids(self, name: str, item: int) -> NDArray[Any]:
+        """Return planes of class ids."""
+        planes = self.planes[name]
         plane = planes.read(item)
         where = f"{planes.where(item)}, item {cut(self.names[item])}"
         if plane.dtype.kind not in "iu":

@@ -71,6 +71,8 @@ class DatasetInfo:
     inner_classes: int = 0
     #: How many annotators labelled each item; 0 for one label a pixel.
     annotators: int = 0
+    #: Of a maps store: how many samples have a map of their likeliest classes; else 0.
+    choices: int = 0
 
     @property
     def labelled(self) -> Labelled:

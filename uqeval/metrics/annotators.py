@@ -44,7 +44,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     @property
     def _samples(self) -> int:
-        return self.info.samples or 0
+        return self.info.samples or self.info.choices
 
     @property
     def _distances(self) -> Tally:
@@ -83,7 +83,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         (scores,) = self._records(columns)
         record: Record = {
             "uncertainty": self.settings.uncertainty, "annotators": self.info.annotators,
-            "samples": self.info.samples,
+            "samples": self._samples or None,
         }  # fmt: skip
         record |= scores
         edges = self.settings.binning().edges().tolist()

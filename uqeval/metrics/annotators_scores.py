@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 _KOHL, _VALUES = "Kohl et al. 2018, §3", "Kahl et al. 2024"
 _GED_NEEDS = "needs samples, and an item with labels of two annotators or more"
-NO_SAMPLES = "a maps store has no samples: give the stack of samples"
+NO_SAMPLES = (
+    "the maps store has no `sample_predictions`: give the samples, or reduce them again with the "
+    "labels of all annotators"
+)
 TWO = "no item has labels of two annotators or more"
 VOID = "no pixel is labelled by all annotators of its item"
 CONSTANT = "no item in which both the annotators' disagreement and the uncertainty vary"

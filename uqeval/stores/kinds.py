@@ -34,6 +34,7 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "probs": _PROBABILITIES,
     "logits": _PROBABILITIES,
     "mean_probs": (("item", "class", "y", "x"),),
+    "sample_predictions": (("item", "sample", "y", "x"),),
     "labels": _LABELS,
     "mean": _MEMBERS,
     **dict.fromkeys(SPREADS, _MEMBERS),
@@ -107,7 +108,7 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
 
 def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     """Set `array.axes`; raises `StoreError` if its axes or numbers are not those of a `kind`."""
-    ids = kind in ("labels", "predictions")
+    ids = kind in ("labels", "predictions", "sample_predictions")
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "class ids as integers" if ids else "numbers"
         raise StoreError(

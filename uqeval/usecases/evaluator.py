@@ -14,6 +14,7 @@ from uqeval.disk.files import read_json
 from uqeval.disk.locks import temporary
 from uqeval.errors import DataError, OutputError, UsageError, cut, listed, number_of, quoted
 from uqeval.inputs.options import InputOptions
+from uqeval.maps.names import is_annotations, planes_of_ids
 from uqeval.stores.map_cache import has_room
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ class Evaluator:
     "logits". `scratch`: a folder for temporary files (default: that of the system). Options:
     `class_names`, `ignore_index` (255), `sum_tolerance`.
 
-    Keeps the maps that the metrics read in `folder`, never the samples: 2 bytes a pixel for
-    predicted and true class, 4 for each map of uncertainty, and 4 for each class if a metric reads
-    the mean probabilities, as `calibration` does. `scratch_bytes` says how many there are; on disk
-    they are compressed. The folder is removed by `close`, or with the process.
+    Keeps the maps that the metrics read in `folder`, never the probabilities of the samples: 2
+    bytes a pixel for predicted and true class, 4 for each map of uncertainty, and 4 for each class
+    if a metric reads the mean probabilities, as `calibration` does. `annotators` reads 1 byte for
+    each sample and each annotator. `scratch_bytes` says how many there are; on disk they are
+    compressed. The folder is removed by `close`, or with the process.
 
     The report has the bits of `uqeval.evaluate` for the same items in the order of their names, in
     a store of maps (`uqeval reduce`), however they were divided among updates and processes.
@@ -151,7 +153,6 @@ class Evaluator:
     def _plan(self, inputs: Inputs) -> None:
         """Find out which maps the metrics read, from the first item as a store of maps."""
         from uqeval.inputs import open_inputs
-        from uqeval.maps.names import is_annotations
         from uqeval.usecases.plans import evaluations_of, everything, families_of
         from uqeval.usecases.reduce import reduce
 
@@ -180,7 +181,8 @@ class Evaluator:
         zw.create_group(self.folder / "maps" / "items", {})
 
     def _check_form(self, inputs: Inputs) -> None:
-        """Raise `DataError` for items of another number of samples or classes than the first."""
+        """Raise `DataError` for items of another number of samples, classes or annotators than the
+        first."""
         declared = self._attributes["uqeval"]
         expected = declared["samples"], declared["classes"]
         found = inputs.record["samples"], inputs.record["classes"]
@@ -189,6 +191,13 @@ class Evaluator:
                 "an update of {} samples and {} classes; the items before have {} and {}.".format(
                     *found, *expected
                 )
+            )
+        of_annotators = [planes_of_ids(name) for name in self._maps if is_annotations(name)]
+        if of_annotators and inputs.annotators != of_annotators[0]:
+            raise DataError(
+                f"an update with labels of {number_of(max(inputs.annotators, 1), 'annotator')}; "
+                f"the items before have {of_annotators[0]}. Fill the planes of those who did not "
+                "label an item with the void id."
             )
 
     def _keep(self, name: str, maps: Maps) -> None:
@@ -253,7 +262,7 @@ class Evaluator:
             shutil.copytree(group, self.folder / "maps" / "items" / item_folder(name))
             self._order.append(name)
             self._names.add(name)
-            self.scratch_bytes += sum(f.stat().st_size for f in group.rglob("*") if f.is_file())
+            self.scratch_bytes += sum(_nbytes(array) for array in group.iterdir() if array.is_dir())
 
     def report(self, **options: Any) -> Report:
         """Return the report of all items so far; more may be added afterwards.
@@ -290,6 +299,13 @@ def _first_item(inputs: Inputs) -> Inputs:
     recipe = inputs.recipe
     assert recipe is not None
     return open_inputs(recipe.predictions, recipe.truth, replace(recipe.options, limit=1))
+
+
+def _nbytes(array: Path) -> int:
+    """Return the bytes of an array that an evaluator wrote, before compression."""
+    from uqeval.stores.zarr.writer import open_array
+
+    return int(open_array(array).nbytes)
 
 
 def _attributes_of(group: Path) -> dict[str, Any]:

@@ -20,9 +20,12 @@ from uqeval.maps.names import (
     COMPUTED,
     OF_LABELS,
     OF_SEVERAL_SAMPLES,
+    SAMPLE_PREDICTIONS,
     UNCERTAINTIES,
     annotations_of,
+    choices_of,
     is_annotations,
+    is_choices,
     void_of,
 )
 from uqeval.maps.sources import Source, with_samples
@@ -45,12 +48,17 @@ def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
     if source.labels is None:
         return tuple(names)
     annotators = source.labels.annotators
-    of_labels = [annotations_of(annotators) if annotators else "label", *OF_LABELS[1:]]
-    return (*names, *of_labels)
+    if not annotators:
+        return (*names, *OF_LABELS)
+    # The energy distance compares the samples with the annotators.
+    choices = choices_of(source.samples or 0)
+    return (*names, annotations_of(annotators), *OF_LABELS[1:], choices)
 
 
 def stored_name(name: str) -> str:
     """Return what a store calls a map."""
+    if is_choices(name):
+        return SAMPLE_PREDICTIONS
     return "labels" if is_annotations(name) else STORED.get(name, name)
 
 
@@ -68,7 +76,8 @@ def reduce(
     `maps`: uncertainties to write (default: all that are defined). On a cluster, the workers write
     the maps of their items, so `destination` must be a folder that all see. Arrays: `mean_probs`
     [item, class, y, x] and maps [item, y, x], float32; `predictions` and `labels`, uint8 (uint16
-    from 256 classes on). Writes to a temporary name and renames at the end. Raises `UqevalError`.
+    from 256 classes on); with labels of several annotators also `sample_predictions`
+    [item, sample, y, x]. Writes to a temporary name and renames at the end. Raises `UqevalError`.
     """
     from uqeval.stores.writing.new_store import NewStore
     from uqeval.stores.zarr import writer as zw

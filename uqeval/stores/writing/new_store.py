@@ -16,6 +16,8 @@ from uqeval.stores.zarr import writer as zw
 
 #: Open arrays that are kept where every item has its own.
 _KEPT = 64
+#: What the planes of an item's map are, if not classes.
+_AXES = {"labels": "annotator", "sample_predictions": "sample"}
 
 
 @dataclass
@@ -84,14 +86,14 @@ class NewStore:
         values: NDArray[Any],
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a whole map [y, x] (or [class, y, x]; labels [annotator, y, x]) of an item, in an
-        array made to fit.
+        """Write a whole map [y, x] (or [class, y, x], as `_AXES` says) of an item, in an array made
+        to fit.
 
         Raises `OutputError`, and `DataError` as `array` does.
         """
         *classes, height, width = values.shape
         chunks = zw.pixel_chunks(values.itemsize * math.prod(classes), height, width)
-        axes = ("annotator" if kind == "labels" else "class", "y", "x")[-values.ndim :]
+        axes = (_AXES.get(kind, "class"), "y", "x")[-values.ndim :]
         chunks = (*classes, *chunks)
         self.array(index, kind, values.shape, values.dtype, chunks, axes, attributes)
         self.write(index, kind, values)

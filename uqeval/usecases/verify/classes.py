@@ -90,7 +90,9 @@ def class_maps(source: Any, item: int) -> ClassMaps:
     else:
         names = {"predictions": "prediction", "mean_probs": "probs"}
         images = {
-            names.get(name, name): planes.read(item) for name, planes in source.stored.items()
+            names.get(name, name): planes.read(item)
+            for name, planes in source.stored.items()
+            if name != "sample_predictions"
         }
     prediction = images.pop("prediction").astype(np.int64)
     probs = images.pop("probs", None)
