@@ -171,7 +171,7 @@ def test_other_settings_are_named(folder: Path) -> None:
         (("mc.json", "gone.json"), ("gone.json", "No such file")),
         (("mc.json", "mc.states.zip"), ("mc.states.zip", "no JSON report")),
         (("mc.json", "ens.json", "--against", "x"), ("'x'", "mc, ens")),
-        (("mc.json", "ens.json", "--name", "x"), ("1 times for 2",)),
+        (("mc.json", "ens.json", "--name", "x"), ("1 name for 2",)),
         (("mc.json", "ens.json", "--metric", "pavpu.pavp"), ("nearest is pavpu.pavpu",)),
         (("mc.json", "ens.json", "--metric", "pavpu"), ("no address",)),
         (("mc.json", "ens.json", "--ci", "95"), ("--ci 95",)),

@@ -40,8 +40,8 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.parametrize(
     ("number", "status", "says"),
     [
-        (signal.SIGINT, 130, "uqeval: interrupted before it was done."),
-        (signal.SIGTERM, 143, "uqeval: stopped before it was done."),
+        (signal.SIGINT, 130, "uqeval: interrupted before the end."),
+        (signal.SIGTERM, 143, "uqeval: stopped before the end."),
     ],
 )
 def test_interrupted(
@@ -119,7 +119,7 @@ def test_an_interrupted_reduce(tmp_path: Path, long_run: list[str]) -> None:
             _, stderr = process.communicate(timeout=TIMEOUT)
         finally:
             process.kill()
-    assert (process.returncode, stderr) == (130, "uqeval: interrupted before it was done.\n")
+    assert (process.returncode, stderr) == (130, "uqeval: interrupted before the end.\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -221,7 +221,7 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
     ("error", "status", "says"),
     [
         ("MemoryError", 2, "uqeval: out of memory; give a lower --memory or fewer --workers.\n"),
-        ("KeyboardInterrupt", 130, "uqeval: interrupted before it was done.\n"),
+        ("KeyboardInterrupt", 130, "uqeval: interrupted before the end.\n"),
         ("BrokenPipeError(32, 'gone')", 141, ""),
         ("uqeval.errors.UqevalError('what is wrong')", 2, "uqeval: what is wrong\n"),
     ],

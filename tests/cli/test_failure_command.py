@@ -163,6 +163,6 @@ def test_options_of_items_and_of_pixels(complete: Path, tmp_path: Path) -> None:
     refused(run_uqeval("failure", complete, "--risk", "dice"), "--risk", "--images")
     (tmp_path / "r.json").write_text("{}")
     report = tmp_path / "r.json"
-    refused(run_uqeval("failure", report, complete, "--images"), "is no report")
+    refused(run_uqeval("failure", report, complete, "--images"), "is not a report")
     refused(run_uqeval("failure", report, "--images", "--region", "boundary:3"), "--region")
     refused(run_uqeval("failure", report, "--images"), "r.json")

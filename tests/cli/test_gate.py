@@ -210,7 +210,7 @@ def test_an_older_baseline(folder: Path) -> None:
         ("pavpu.pavpu: {min: yes}", "expected a number"), ("pavpu.pavpu: {}", "no limit"),
         ("", "is empty"), ("{}", "has no rules"), ("gate: {}", "has no rules"),
         ("a.b: !!python/name:os.system {}", "the tag"),
-        (BOMB, "aliases written out"),
+        (BOMB, "with aliases expanded"),
         ("pavpu.pavpu: {max_drop: 0.1}", "needs a baseline"),
         ("pavpu.pavpu: {min: 0, waive: {by: A, why: B}}", "waive: lacks the key 'until'"),
         ("pavpu.pavpu: {min: 0}\npavpu.pavpu: {max: 1}", "given twice"),

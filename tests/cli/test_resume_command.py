@@ -162,7 +162,9 @@ def test_without_resume_a_run_begins_anew_and_says_so(slow: Path, tmp_path: Path
     out.mkdir()
     partial(out).write_bytes(b"left")
     done = run_well(*_in(slow, out.name))
-    assert "is replaced; --resume would continue it" in " ".join(done.stderr.split())
+    assert "of an interrupted run; give --resume to continue that run" in " ".join(
+        done.stderr.split()
+    )
     same(slow / "whole", out)
 
 

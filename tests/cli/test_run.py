@@ -397,7 +397,7 @@ def test_what_cannot_be(folder: Path) -> None:
     (folder / "none.yaml").write_text("output: out/")
     (folder / "empty").mkdir()
     cases: list[tuple[list[str], str]] = [
-        (["--store", "nobody"], "--store nobody: is no store of uqeval.yaml; it has city, depth"),
+        (["--store", "nobody"], "--store nobody: is not a store of uqeval.yaml; its stores are city"),
         (["-o", "file"], "file: cannot be made a folder: File exists."),
         (["-o", "file/below"], "file/below: cannot be made a folder: Not a directory."),
         (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
@@ -442,7 +442,7 @@ def test_a_run_that_is_interrupted_keeps_what_is_done(folder: Path) -> None:
             _, stderr = process.communicate(timeout=TIMEOUT)
         finally:
             process.kill()
-    assert process.returncode == 130 and "uqeval: interrupted before it was done." in stderr
+    assert process.returncode == 130 and "uqeval: interrupted before the end." in stderr
     assert left(out) == {f"city.{ending}" for ending in ENDINGS}
 
 
@@ -463,7 +463,9 @@ def test_a_single_command_takes_the_file(folder: Path) -> None:
     several = "uqeval.yaml has several stores for sparsification: city, depth; give --store NAME."
     refused(run_uqeval("sparsification", cwd=folder), several)
     run_well("sparsification", "--store", "depth", cwd=folder)
-    refused(run_uqeval("sparsification", "--store", "x", cwd=folder), "--store x: is no store of")
+    refused(
+        run_uqeval("sparsification", "--store", "x", cwd=folder), "--store x: is not a store of"
+    )
     refused(run_uqeval("nmerci", "--store", "city", cwd=folder), "holds classes data")
     refused(run_uqeval("pavpu", "preds.zarr", "--store", "city", cwd=folder), "give it, or paths")
     refused(run_uqeval("tc", "video", "--store", "drive", cwd=folder), "give it, or a VIDEO")

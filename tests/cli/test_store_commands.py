@@ -169,7 +169,9 @@ def test_inspect_the_stores_of_the_file(tmp_path: Path, complete: Path, stores: 
     )
     assert list(one) == ["apart"] and one["apart"]["facts"]["ground truth"] == "yes"
     refused(run_uqeval("inspect", "--store", "film", cwd=tmp_path), "holds video data: film")
-    refused(run_uqeval("inspect", "--store", "gone", cwd=tmp_path), "it has good, apart, film")
+    refused(
+        run_uqeval("inspect", "--store", "gone", cwd=tmp_path), "its stores are good, apart, film"
+    )
     refused(run_uqeval("inspect", complete, "--store", "good", cwd=tmp_path), "give it, or paths")
     refused(run_uqeval("inspect", cwd=stores), "no uqeval.yaml in this folder; give PREDS [LABELS]")
 

@@ -424,7 +424,7 @@ def test_folders_are_matched_by_the_names_of_their_reports(tmp_path: Path) -> No
     found = compare(models, Choice(level=None))
     assert found.names == ["a", "b"]
     assert {own.address.store for own in found.rows} == {"city"}  # drive has the same scores
-    assert any(w.startswith("onlya: is left out") for w in found.warnings)
+    assert any(w.startswith("onlya: left out") for w in found.warnings)
     found = compare(models, Choice(("drive/segmentation.miou",), level=None))
     assert [str(own.address) for own in found.rows] == ["drive/segmentation.miou"]
     with pytest.raises(UsageError, match="no store in common"):
@@ -451,8 +451,8 @@ def test_names(folder: Path) -> None:
         (("bad.json",), {}, "nothing to compare"),
         (("bad.json", "bad.json"), {}, "is given twice"),
         (("bad.json", "same/../bad.json"), {}, "is given twice"),
-        (("bad.json", "good.json"), {"names": ["a"]}, "1 times for 2 models"),
-        (("bad.json", "good.json"), {"names": ["a", "a"]}, "not all different"),
+        (("bad.json", "good.json"), {"names": ["a"]}, "gives 1 name for 2 models"),
+        (("bad.json", "good.json"), {"names": ["a", "a"]}, "is empty or given twice"),
         (("bad.json",), {"replicates": [seeds[:1]]}, "one training has no standard deviation"),
     ):
         with pytest.raises(UsageError, match=says):

@@ -104,7 +104,7 @@ def test_another_name_of_a_metric_is_accepted_with_a_note(tmp_path: Path) -> Non
     assert config.notes == (f"{place}: `temporal` is called `tc`; use that name.",)
     with pytest.raises(UsageError, match=r":4: evaluate\.d\.tc: an empty list"):
         load(tmp_path, text.replace("dis", "[]"))
-    with pytest.raises(UsageError, match="another name of tc, also given; leave one out"):
+    with pytest.raises(UsageError, match="another name of tc, which is given too; leave one out"):
         load(tmp_path, text + "\n    tc: {}")
 
 
@@ -154,7 +154,9 @@ PLACES = pytest.mark.parametrize(
 @PLACES
 @pytest.mark.parametrize("path", ["C:\\x", "file:///etc/x", "a\\0b", "~nobody-here/x"])
 def test_what_is_no_path_of_this_machine(tmp_path: Path, where: str, path: str) -> None:
-    with pytest.raises(UsageError, match=r"uqeval.yaml:\d: .*(Windows|'/etc/x'|zero|not known)"):
+    with pytest.raises(
+        UsageError, match=r"uqeval.yaml:\d: .*(Windows|'/etc/x'|zero|does not have)"
+    ):
         load(tmp_path, where.format(f'"{path}"' if "\\0" in path else f"'{path}'"))
 
 
@@ -195,7 +197,7 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("stores: {a/b: {predictions: x}}", "stores.a/b"),
         ("stores: [x]", ":1: stores: "),
         ("stores:", ":1: stores: "),
-        ("evaluate: {a: {pavpu: {}}}", "evaluate.a: is no store"),
+        ("evaluate: {a: {pavpu: {}}}", "evaluate.a: is not a store"),
         ("workers: two", "workers: 'two'; expected a whole number."),
         ("workers: 0", "workers: "),
         ("ci: 95", "ci: "),
@@ -318,7 +320,6 @@ def test_errors_at_a_place_name_its_keys(tmp_path: Path) -> None:
         messages[place[0]] = str(caught.value)
     assert messages["stores"].endswith(
         "uqeval.yaml:1: stores.a: give --names, --label-map or --window 3, not --nothing or "
-        "x--names. "
-        "In this file, write `names:` for --names, `label_map:` for --label-map."
+        "x--names. In this file, write `names:` for --names, `label_map:` for --label-map."
     )
     assert messages["evaluate"].endswith("In this file, write `window:` for --window.")

@@ -41,7 +41,10 @@ INTERVAL = {"level": 0.9, "low": -1.0, "high": 1.0, "method": "expanded", "unit"
         (edit(0, value=-3.0), "-3 against min 0 is not"),
         (edit(0, interval=INTERVAL), "interval"),
         (edit(1, status="waived", counts_as="pass"), None),
-        (lambda record, *own: record.update(passed=True), "says passed True"),
+        (
+            lambda record, *own: record.update(passed=True),
+            "`passed` is True, but the verdicts give False",
+        ),
     ],
 )
 def test_edited_verdicts(tmp_path: Path, change: Any, says: str | None) -> None:

@@ -50,7 +50,7 @@ class CompareOptions(Settings):
         "Repeat for more.", metavar="ADDRESS", panel=_WHAT,
         list_by="repeat", shown="headline scores")
     every: bool = shared_option(
-        False, "Compare all scores that have a better direction.", flags=("--all",), panel=_WHAT)
+        False, "Compare all scores that can be better or worse.", flags=("--all",), panel=_WHAT)
     per_class: bool = shared_option(
         False, "Also compare the scores of each class; with --metric, only the named scores.",
         panel=_WHAT)
@@ -101,7 +101,7 @@ class CompareOptions(Settings):
         return [self.format, _ENDINGS.get(Path(self.output).suffix.lower(), "json")]
 
     def choice(self) -> Choice:
-        """Return which scores to compare, and how."""
+        """Return the options of the comparison."""
         from uqeval.compare import Choice
 
         level = self.ci if self.intervals else None
@@ -112,7 +112,7 @@ class CompareOptions(Settings):
 
 
 class Command(parsing.Command):
-    """Reader of `--replicates A B C`, which takes all values up to the next option."""
+    """Command whose --replicates takes all values up to the next option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; the values of each --replicates become one value."""
@@ -178,16 +178,16 @@ def compare(
 
 def _reports_of_page(models: Sequence[Model]) -> dict[str, Report]:
     """Return the report of each model. Raises `UsageError` for a model with several."""
-    found = {}
+    reports_by_model = {}
     for model in models:
-        reports = [own for training in model.trainings for own in training.reports.values()]
+        reports = [named for training in model.trainings for named in training.reports.values()]
         if len(reports) > 1:
             raise UsageError(
                 f"-o FILE.html: a page has one report of each model; {quoted(model.name)} has "
                 f"{len(reports)}. Give one report of each, or an output that ends in .md or .tex."
             )
-        found[model.name] = reports[0].report
-    return found
+        reports_by_model[model.name] = reports[0].report
+    return reports_by_model
 
 
 def _write(comparison: Comparison, settings: CompareOptions, reports: Mapping[str, Report]) -> None:
@@ -246,7 +246,7 @@ def _show(comparison: Comparison, layout: str) -> None:
 
 
 def _waiting(quiet: bool) -> AbstractContextManager[object]:
-    """Return a status line for a terminal; nothing elsewhere."""
+    """Return a status line on a terminal, else a context that does nothing."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console

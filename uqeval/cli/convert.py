@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uqeval.cli.declared import Shared, given, with_options
+from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.streams import tell, warn
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, shared_option
@@ -83,7 +83,7 @@ def convert(
     refuse_overlap([destination], [source, settings.labels, shared.names], "choose another path")
     if "://" not in destination:
         lock(destination)
-    options = given(
+    options = without_absent(
         labels=settings.labels, kind=settings.kind, axes=settings.axes, key=settings.key,
         compression="zstd-4" if settings.recommended else settings.compression,
         names=read_names_file(shared.names) if shared.names else None,

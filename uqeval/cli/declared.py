@@ -1,6 +1,4 @@
-"""Options of commands, made from the settings that declare them (`uqeval.settings`), and the values
-of those that several commands share.
-"""
+"""Make the options of commands from the settings that declare them (`uqeval.settings`)."""
 
 from __future__ import annotations
 
@@ -25,10 +23,10 @@ from uqeval.settings import (
 )
 
 Command: TypeAlias = Callable[..., None]
-#: Values come by name; order and defaults matter only for help.
+#: Typer passes values by name; order and defaults matter only for help.
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _IN, _OUT = "Input", "Output"
-#: Choices with more letters are listed in the help text: beside the name, they take its width.
+#: Longer lists of choices go into the help text. Beside the option, they would widen its column.
 _WIDE = 12
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 
@@ -82,17 +80,19 @@ class Shared:
         return default_of(settings, name)
 
     @property
-    def taken(self) -> frozenset[str]:
+    def option_names(self) -> frozenset[str]:
         """Return the shared options that the command has."""
         return frozenset(self._values)
 
     def values_of(self, *names: str) -> dict[str, Any]:
         """Return the given values among `names`, as the library takes them."""
-        return given(**{name: self._values[name] for name in names if name in self._values})
+        return without_absent(
+            **{name: self._values[name] for name in names if name in self._values}
+        )
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """Return the given options: not None, not an empty list; choices as text."""
+def without_absent(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None or an empty list; choices as text."""
     values = {}
     for name, value in options.items():
         if value is None or value in ([], ()):
@@ -156,19 +156,19 @@ def _settings(of: Any, values: dict[str, Any], form: str) -> Any:
     if form == "object":
         return of(**{name: _plain(of, name, value) for name, value in values.items()})
     if form == "values":
-        return given(**values)
-    # A flag that was not given has the value of its absence.
-    return given(**{n: value for n, value in values.items() if value is not _absent(of, n)})
+        return without_absent(**values)
+    # Typer passes this value for a flag that is not on the command line.
+    return without_absent(
+        **{n: value for n, value in values.items() if value is not _absent(of, n)}
+    )
 
 
 def _plain(settings: Any, name: str, value: Any) -> Any:
-    """Return the value of an option in the form that its settings expect: choices as text, lists as
-    lists.
-    """
+    """Return the value of an option as its settings take it: choices as text, lists as lists."""
     option = options_of(settings)[name]
     if value is None or (value == [] and option.list_by):
         return default_of(settings, name)
-    plain = given(value=value)["value"]
+    plain = without_absent(value=value)["value"]
     return plain.split(",") if option.list_by == "commas" else plain
 
 
@@ -208,7 +208,7 @@ def _enum(name: str, choices: Iterable[str]) -> Any:
 
 
 def _flags(name: str, option: Option, kind: Any, declared: Any) -> list[str]:
-    """Return the names of an option on the command line; none if Typer derives the right name."""
+    """Return the flags of an option; none if Typer derives the right flag from its name."""
     if option.flags:
         return list(option.flags)
     flag = option_name(name)

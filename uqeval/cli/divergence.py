@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import Shared, given
+from uqeval.cli.declared import Shared, without_absent
 from uqeval.cli.evaluating import evaluated, of_family
 from uqeval.errors import UsageError
 
@@ -33,5 +33,5 @@ def divergence(
     """
     if predictions is not None and reference is None:
         raise UsageError(f"no REFERENCE given with {predictions}; give PREDS REFERENCE.")
-    data = given(predictions=predictions, reference=reference)
+    data = without_absent(predictions=predictions, reference=reference)
     evaluated("divergence", shared, data, settings, "PREDS REFERENCE")

@@ -30,9 +30,9 @@ from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, quoted
 from uqeval.version import VERSION
 
-#: Commands in the order of help, with the first line of their help, so that the list loads no
-#: command. A command is in the module of its name. Without such a module it belongs to a metric
-#: family, and `evaluating.command_of` makes it.
+#: Commands in the order of help, with the first line of their help, so that `uqeval --help` imports
+#: no command. Command x is in x.py. Without such a file it belongs to a metric family, and
+#: `evaluating.command_of` makes it.
 COMMANDS = {
     "run": "Evaluate everything, with one read per store: reports, one page, and the gate's "
     "verdict.",
@@ -98,7 +98,7 @@ def _command(name: str) -> tuple[Callable[..., None], Any]:
 
 
 class _Commands(TyperGroup):
-    """Group of commands; it loads a module only for its command, so that each starts fast."""
+    """Group of commands that imports only the requested command, so that it starts fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands."""
@@ -131,7 +131,7 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; shorten messages about its arguments."""
         gc.freeze()
-        # Python's 700 costs a tenth of a small run: most of what is allocated are imported modules.
+        # Python's threshold of 700 costs a tenth of a small run, because imports allocate much.
         gc.set_threshold(20_000)
         gc.enable()
         with _short_mistakes():
@@ -174,12 +174,12 @@ def _root(
 
 def main() -> None:
     """Run the command line, and end the process with one of the statuses above."""
-    # What is imported stays: until the command runs, garbage collection finds nothing.
+    # Imports leave no garbage: collect none until the command runs.
     gc.disable()
     # uqeval has its own threads; additional threads of NumPy's library would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     ended: list[int] = []
-    atexit.register(_leave, ended)  # the first to be registered is the last to be called
+    atexit.register(_leave, ended)  # Python calls first what was registered last
     try:
         _run()
     except SystemExit as leaving:
@@ -201,7 +201,7 @@ def _leave(ended: Sequence[int]) -> None:
     except BrokenPipeError:
         ended = [*ended, next(filter(None, ended[-1:]), BROKEN_PIPE)]
     except ValueError:
-        return  # for Python to tell
+        return  # a stream is closed; Python reports that itself
     if ended:
         os._exit(ended[-1])
 
@@ -211,18 +211,18 @@ def _run() -> None:
         signal.signal(number, _terminated)
     sys.unraisablehook = _deliver_again
     silence()
-    # Pydantic would search all packages that are installed for plugins of its own.
+    # Otherwise pydantic searches all installed packages for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     guard_streams()
     try:
         app(prog_name="uqeval")
     except SystemExit as leaving:
-        # Typer and rich turn these two into exits with statuses of their own.
+        # Typer and rich turn these two errors into exits with other statuses.
         if _came_of(leaving, KeyboardInterrupt):
-            tell(f"uqeval: interrupted before it was done.{_notes(leaving)}")
+            tell(f"uqeval: interrupted before the end.{_notes(leaving)}")
             sys.exit(130)
         if notes := _notes(leaving):
-            tell(f"uqeval: stopped before it was done.{notes}")
+            tell(f"uqeval: stopped before the end.{notes}")
         _end_without_output(leaving)
         raise
     except BrokenPipeError:
@@ -230,7 +230,7 @@ def _run() -> None:
     except UqevalError as error:
         tell(f"uqeval: {error}{_notes(error)}")
         sys.exit(2)
-    except RecursionError:  # only what is read can be nested
+    except RecursionError:  # only inputs can be nested deeply
         tell("uqeval: an input file is nested too deeply; check whether it is damaged.")
         sys.exit(2)
     except OSError as error:  # the disk, or the working folder
@@ -242,7 +242,7 @@ def _run() -> None:
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
         sys.exit(2)
-    except Exception:  # a bug: shown whole, with a status of its own
+    except Exception:  # a bug: print its traceback
         traceback.print_exc()
         typer.echo(
             f"uqeval {VERSION}: this is a bug; please report it with the lines above.", err=True
@@ -259,7 +259,7 @@ def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
 
 def _end_without_output(leaving: SystemExit) -> None:
     """Exit with an error status if output was lost and the work itself succeeded."""
-    broken = _came_of(leaving, BrokenPipeError)  # then the status is that of Typer or Rich
+    broken = _came_of(leaving, BrokenPipeError)  # then Typer or rich has set the status
     if leaving.code and not broken:
         return
     if isinstance(lost := lost_output(), UqevalError):

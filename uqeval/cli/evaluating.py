@@ -11,7 +11,7 @@ from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import option_name, options_of
 
-#: What is read.
+#: Arguments and options that name inputs.
 _PATHS = (
     "predictions", "labels", "reference", "video", "pseudo_labels", "names", "flow_path",
     "flow_forward_path", "slices", "threshold_from", "fit_on", "item_table", "fitted",
@@ -22,14 +22,14 @@ _ALL = (*o.OUTPUTS, "store", *o.INPUTS, *o.CUTS, "resume", *o.RUNNING)
 
 def shared_by(*kinds: str) -> list[str]:
     """Return the shared options of commands that evaluate data of these `kinds`."""
-    only = {name: option.data for name, option in options_of(InputOptions).items() if option.data}
-    return [name for name in _ALL if only.get(name, kinds[0]) in kinds]
+    kinds_of_option = {
+        name: option.data for name, option in options_of(InputOptions).items() if option.data
+    }
+    return [name for name in _ALL if kinds_of_option.get(name, kinds[0]) in kinds]
 
 
 def command_of(name: str) -> Callable[..., None]:
-    """Return the command of a family: its paths, the options of its settings, and the shared
-    options for its kinds of data.
-    """
+    """Return the command of a family, with its paths, its options and the shared options."""
     from uqeval.metrics import FAMILIES
 
     family = FAMILIES[name]
@@ -47,8 +47,8 @@ def command_of(name: str) -> Callable[..., None]:
 
 
 def of_family(name: str, *shared: str) -> Callable[..., Callable[..., None]]:
-    """Add to a command the options of a family's settings, then the `shared` ones. The command gets
-    `settings`: a dict of the options that stand on the command line."""
+    """Add the options of a family, then the `shared` ones, to a command. The command gets the
+    values on the command line as the dict `settings`."""
     from uqeval.metrics import FAMILIES
 
     return with_options(*shared, of=FAMILIES[name].settings_type, form="given")
@@ -57,11 +57,11 @@ def of_family(name: str, *shared: str) -> Callable[..., Callable[..., None]]:
 def evaluated(
     command: str, shared: Shared, data: dict[str, Any], settings: dict[str, Any], needs: str
 ) -> None:
-    """Evaluate one family and deliver the report; the last step of each family's command.
+    """Evaluate one family and deliver the report.
 
-    `data` and `settings`: the given values, named as in `uqeval.evaluate` and in the family's
-    settings. Without data, the values of `uqeval.yaml` apply. `needs`: the arguments that the error
-    message asks for if there is no such file.
+    `data` and `settings`: the values on the command line, with the names of `uqeval.evaluate` and
+    of the family's settings. Without data, those of `uqeval.yaml` apply. `needs`: the arguments
+    that the error message requests if there is no such file.
     """
     from uqeval.cli.finish import deliver, states_path
     from uqeval.cli.streams import progress_for
@@ -82,11 +82,10 @@ def completed(
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """Return data with the shared options, and settings; without data, those of `uqeval.yaml`.
 
-    Raises `UsageError` now, not after the work, if `outputs` or the shared outputs cannot be
-    written.
+    Raises `UsageError` before the work if `outputs` or the shared outputs cannot be written.
     """
     from uqeval.cli.finish import check_outputs, refuse_other_format
-    from uqeval.cli.from_file import from_file, over
+    from uqeval.cli.from_file import from_file, merged_options
     from uqeval.disk.outputs import paths_in, refuse_overlap
 
     request = data | shared.values_of(*o.INPUTS, *o.CUTS, *o.RUNNING)
@@ -95,9 +94,9 @@ def completed(
         from uqeval.config import FILE  # YAML is loaded only where the file is read
 
         from_yaml, files = from_file(command, needs, shared.store, shared.quiet), [FILE]
-        settings = over(from_yaml.settings, settings, shared.typed)
-        everywhere = {n: v for n, v in from_yaml.everywhere.items() if n in shared.taken}
-        request = over(from_yaml.data | everywhere, request, shared.typed)
+        settings = merged_options(from_yaml.settings, settings, shared.typed)
+        everywhere = {n: v for n, v in from_yaml.everywhere.items() if n in shared.option_names}
+        request = merged_options(from_yaml.data | everywhere, request, shared.typed)
     elif shared.store is not None:
         positional = "a VIDEO" if "video" in data else "paths"
         raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {positional}.")

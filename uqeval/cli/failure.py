@@ -57,8 +57,8 @@ def _refuse_options_of_images(settings: dict[str, Any]) -> None:
     names = [name for name in settings if name not in of_pixels or name == "definition"]
     if names:
         raise UsageError(
-            f"{', '.join(map(option_name, names))} is of whole items; add --images, or leave it "
-            "out."
+            f"{', '.join(map(option_name, names))} has an effect only with --images; add that, or "
+            "leave it out."
         )
 
 
@@ -71,14 +71,14 @@ def _from_reports(paths: Sequence[str], shared: Shared, settings: dict[str, Any]
     strange = [path for path in paths if not path.endswith(_SAVED)]
     if strange:
         raise UsageError(
-            f"{cut(strange[0])} is no report; give reports with their states alone, or "
+            f"{cut(strange[0])} is not a report; give only reports with saved states, or give "
             "predictions and labels."
         )
-    taken = {"output", "csv", "format", "states", "quiet", *o.CUTS}
-    if unused := sorted(shared.typed & shared.taken - taken):
+    used_options = {"output", "csv", "format", "states", "quiet", *o.CUTS}
+    if unused := sorted(shared.typed & shared.option_names - used_options):
         raise UsageError(
-            f"{', '.join(map(option_name, unused))} has no effect: a report's items are not read "
-            "again. Leave it out."
+            f"{', '.join(map(option_name, unused))} has no effect on saved reports, because their "
+            "predictions are not read. Leave it out."
         )
     refuse_other_format(shared)
     o.refuse_draws_without_level(shared.typed, shared.ci)

@@ -32,8 +32,8 @@ def states_path(shared: Shared) -> str | None:
         raise UsageError("--resume needs the states that are saved with a report; give -o FILE.")
     if path is not None and not shared.resume and (partial := partial_path(path)).exists():
         tell(
-            f"uqeval: {partial}, left by an interrupted run, is replaced; --resume would continue "
-            "it."
+            f"uqeval: replacing {partial} of an interrupted run; give --resume to continue that "
+            "run instead."
         )
     return path
 
@@ -65,9 +65,7 @@ def refuse_other_format(shared: Shared) -> None:
 
 
 def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
-    """Reject outputs before the work starts: those that cannot be written, are given twice, or
-    touch an input (`refuse_overlap`).
-    """
+    """Reject outputs that cannot be written, are given twice, or overlap an input."""
     from uqeval.disk.outputs import refuse_overlap
 
     written: set[str] = set()
@@ -88,11 +86,11 @@ def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
             and path != "-"
             and not (Path(path).exists() and not Path(path).is_file())
         ):
-            lock(path)  # until the command ends; the second is not a pipe or /dev/stdout
+            lock(path)  # until the command ends; not pipes and /dev/stdout
 
 
 def tell_reused(report: Report) -> None:
-    """Print how many items come from the results of an earlier run."""
+    """Print how many items have results of an earlier run."""
     if reused := report.timing.get("items_reused"):
         tell(
             f"uqeval: {reused} of {len(report.items)} items unchanged; "

@@ -22,10 +22,10 @@ _OF_OTHERS = {"sweep": ("classes", "regression"), "reduce": ("classes",)}
 
 @dataclass(frozen=True)
 class StoreRequest:
-    """Request of the file for one store, with the names of `uqeval.evaluate`.
+    """Request of `uqeval.yaml` for one store, with the names of `uqeval.evaluate`.
 
-    `data`: the store and how to read it; `settings`: the options of the command; `everywhere`: the
-    options for all stores.
+    `data`: the store and its input options; `settings`: the options of the command; `everywhere`:
+    the options for all stores.
     """
 
     data: dict[str, Any]
@@ -33,12 +33,12 @@ class StoreRequest:
     everywhere: dict[str, Any]
 
 
-def over(
+def merged_options(
     file_options: Mapping[str, Any], options: Mapping[str, Any], typed: Set[str]
 ) -> dict[str, Any]:
-    """Return defaults, replaced by options of the file, replaced by options on the command line."""
+    """Return options: defaults, then those of the file, then those on the command line."""
     merged = dict(file_options)
-    if "slices" in typed:  # another table, whose columns differ
+    if "slices" in typed:  # another table has other columns
         merged.pop("slice_by", None)
         merged.pop("group_by", None)
     return {**options, **merged, **{name: options[name] for name in options.keys() & typed}}
@@ -84,7 +84,9 @@ def from_file(
     return StoreRequest(data, requests[name] or {}, _everywhere(config))
 
 
-def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, StoreRequest], list[str]]:
+def stores_to_inspect(
+    needs: str, store_names: Sequence[str]
+) -> tuple[dict[str, StoreRequest], list[str]]:
     """Return the requests for stores to inspect, and the names of stores that are videos.
 
     Inspects `store_names`, or all stores. Raises `UsageError` if no store remains.
@@ -97,7 +99,7 @@ def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, StoreRe
     if not stores or len(videos) == len(stores) or (store_names and videos):
         content = f"holds video data: {', '.join(videos)}" if videos else "has no store"
         raise UsageError(
-            f"{FILE}: {content}; expected stores of predictions. Name one, or {needs}."
+            f"{FILE}: {content}; expected stores of predictions. Name one, or give {needs}."
         )
     return {
         name: StoreRequest(
@@ -119,7 +121,7 @@ def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Conf
         if name not in config.stores:
             store_list = ", ".join(config.stores) or "none"
             raise UsageError(
-                f"--store {cut(name)}: is no store of {FILE}; it has {cut(store_list)}."
+                f"--store {cut(name)}: is not a store of {FILE}; its stores are {cut(store_list)}."
             )
     return config
 
@@ -146,7 +148,7 @@ def _data(store: Store) -> dict[str, Any]:
 def _fits(command: str, name: str, store: Store, opened: dict[str, list[Contents]]) -> bool:
     """Return whether a command can evaluate a store that does not request it.
 
-    Adds to `opened` the predictions if it must look at them.
+    Opens the predictions only if the answer depends on them, and adds them to `opened`.
     """
     if _needs_reference(command) and store.reference is None:
         return False

@@ -50,8 +50,8 @@ class GateOptions(Settings):
         None, "Write annotations to stderr, and append Markdown to $GITHUB_STEP_SUMMARY.",
         flags=("--github/--no-github",), panel=_CI, shown="if GITHUB_ACTIONS is true")
     today: str | None = shared_option(
-        None, "Check waivers against this day instead of today (UTC). To test rules, not to "
-        "release.", metavar="YYYY-MM-DD", panel=_CI)
+        None, "Check waivers against this day instead of today (UTC). For tests of rules, not for "
+        "releases.", metavar="YYYY-MM-DD", panel=_CI)
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -63,9 +63,9 @@ class GateOptions(Settings):
 
     @property
     def on_github(self) -> bool:
-        """Whether to write what GitHub shows."""
-        found = os.environ.get("GITHUB_ACTIONS") == "true"
-        return found if self.github is None else self.github
+        """Return whether to write annotations and a job summary for GitHub."""
+        in_action = os.environ.get("GITHUB_ACTIONS") == "true"
+        return in_action if self.github is None else self.github
 
 
 @with_options(of=GateOptions)
@@ -140,7 +140,7 @@ def tell_not_evaluated(judgement: Judgement) -> None:
 
 @dataclass(frozen=True)
 class _Texts:
-    """Verdicts as texts, each made when it is asked for; `read`: the files that they are of."""
+    """Verdicts as JSON, JUnit and Markdown, made on demand; `read`: the files of the gate."""
 
     judgement: Judgement
     read: dict[str, Any]
@@ -196,7 +196,7 @@ def _default_rules() -> str:
 
 
 def show(judgement: Judgement) -> None:
-    """Print the table, the details of every verdict that is not a plain pass, and the outcome."""
+    """Print the table of verdicts, details of all that are not a plain pass, and the outcome."""
     from rich.markup import escape
 
     from uqeval.report import verdicts as words
@@ -231,7 +231,7 @@ def _tell_github(texts: _Texts) -> None:
 
 
 class _Tallies:
-    """The resampler of `uqeval.statistics`, which loads NumPy: not before it is asked."""
+    """Resampler that imports `uqeval.statistics`, and with it NumPy, at its first use."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
@@ -262,7 +262,7 @@ class _Tallies:
         try:
             statistics = import_module("uqeval.statistics")
         except ModuleNotFoundError:
-            raise StoreError("this uqeval resamples no tallies") from None
+            raise StoreError("uqeval.statistics is not installed") from None
         addresses = (rule.address for rule in self._rules)
         resampler: Resampler = statistics.resampler(addresses)
         return resampler

@@ -1,4 +1,4 @@
-"""`uqeval inspect`: check a store before it is evaluated, and estimate the cost."""
+"""`uqeval inspect`: check a store before you evaluate it, and estimate memory and time."""
 
 from __future__ import annotations
 
@@ -85,19 +85,19 @@ def inspect(
 def _of_file(
     options: dict[str, Any], full: bool, shared: Shared, store_names: Sequence[str]
 ) -> dict[str, Inspection]:
-    """Return the inspections of the stores of uqeval.yaml, and the errors of the others."""
-    from uqeval.cli.from_file import looked_at, over
+    """Inspect the stores of uqeval.yaml; print the errors of those that cannot be opened."""
+    from uqeval.cli.from_file import merged_options, stores_to_inspect
     from uqeval.usecases.inspect import Inspection
 
-    stores, videos = looked_at("PREDS [LABELS]", store_names)
+    stores, videos = stores_to_inspect("PREDS [LABELS]", store_names)
     warn(
         (f"{name}: skipped, because inspect does not check video data." for name in videos),
         shared.quiet,
     )
     inspections = {}
     for name, store in stores.items():
-        everywhere = {n: v for n, v in store.everywhere.items() if n in shared.taken}
-        request = over(store.data | everywhere, options, shared.typed)
+        everywhere = {n: v for n, v in store.everywhere.items() if n in shared.option_names}
+        request = merged_options(store.data | everywhere, options, shared.typed)
         try:
             inspections[name] = _looked(request, full, shared)
         except UqevalError as error:
@@ -119,7 +119,7 @@ def _looked(request: dict[str, Any], full: bool, shared: Shared) -> Inspection:
 
 
 def _first(names: Sequence[object], most: int) -> str:
-    """Return the first few of many names, each shortened, and the number of the others."""
+    """Return the first `most` names, shortened, and the number of the others."""
     return ", ".join(map(cut, names[:most])) + (" …" if len(names) > most else "")
 
 

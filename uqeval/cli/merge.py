@@ -66,11 +66,11 @@ def _fit(shared: Shared, parts: list[str]) -> None:
     from uqeval.usecases.merge import files_of
     from uqeval.usecases.rounds.fitting import fit_shards
 
-    others = sorted(shared.typed - {"fit", "output", "quiet", "parts"})
-    if others:
+    unused = sorted(shared.typed - {"fit", "output", "quiet", "parts"})
+    if unused:
         raise UsageError(
-            f"{option_name(others[0])} has no effect with --fit, which makes no report; give it to "
-            "the merge after the last pass."
+            f"{option_name(unused[0])} has no effect with --fit, which writes no report; give it "
+            "to the merge after the last pass."
         )
     if shared.output is None or shared.output == "-":
         raise UsageError("--fit writes a file for the shards; give -o FITTED.json.")
@@ -82,7 +82,7 @@ def _fit(shared: Shared, parts: list[str]) -> None:
             f"uqeval: {passes} counted. Repeat the command of each shard with --fitted "
             f"{quote(shared.output)}."
             if fitted.unfinished
-            else f"uqeval: {passes} counted, and no other is needed. Join the shards: uqeval merge "
+            else f"uqeval: {passes} counted; that was the last. Join the shards: uqeval merge "
             f"{' '.join(map(quote, parts))} -o report.json"
         )
     with printing():

@@ -56,7 +56,7 @@ class ObserveOptions(Settings):
     follow: bool = shared_option(
         False, "Wait for new frames and predictions until interrupted.", panel=_WAIT)
     poll: float = shared_option(
-        0.2, "Time between two looks for new frames.", metavar="SECONDS", panel=_WAIT)
+        0.2, "Look for new frames at this interval.", metavar="SECONDS", panel=_WAIT)
     timeout: float | None = shared_option(
         None, "Stop after this time without a new frame.", metavar="SECONDS", panel=_WAIT)
     output: str | None = shared_option(
@@ -154,7 +154,7 @@ def _observed(
 
     observer: TemporalObserver | None = None
     for frame in islice(live, limit):
-        if observer is None:  # the first frame says how many classes there are
+        if observer is None:  # the number of classes is known after the first frame
             observer = TemporalObserver(
                 settings.flow, flow_scale=settings.flow_scale, occlusion=settings.occlusion,
                 alarm=alarm, classes=live.classes, ignore_index=void_of(live.classes),
@@ -186,7 +186,7 @@ def _lines(output: str | None) -> Iterator[list[IO[str]]]:
     try:
         yield [sys.stdout, file]
     finally:
-        with _writing(output):  # what the disk has refused is written again
+        with _writing(output):  # closing flushes, and may fail again
             file.close()
 
 
@@ -208,7 +208,7 @@ def _writing(destination: object) -> Iterator[None]:
         raise OutputError(f"{destination}: cannot be written: {error.strerror}.") from error
 
 
-#: The interval of the summary covers the last pairs: between this number and twice as many.
+#: The interval of the summary uses the last pairs: at least this number, at most twice as many.
 _MOST_PAIRS = 1 << 17
 
 

@@ -41,7 +41,7 @@ TargetPaths = Annotated[
 
 #: Outputs and their format.
 OUTPUTS = ("output", "csv", "format", "states", "quiet")
-#: How inputs are read, other than video and sets of items.
+#: Input options, without those of videos and of out-of-distribution sets.
 INPUTS = tuple(
     n for n, option in options_of(InputOptions).items() if option.data not in ("video", "ood")
 )
@@ -68,9 +68,9 @@ def data_of(paths: list[str] | None) -> dict[str, Any]:
 
 
 def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None:
-    """Raise `UsageError` for options of intervals on the command line where there are none.
+    """Raise `UsageError` for options of intervals on the command line if there are no intervals.
 
-    Typed defaults too: who gives `--draws 2000` expects intervals.
+    Also for a typed default value: a user who gives `--draws 2000` expects intervals.
     """
     interval_options = ("draws", "seed", "interval_method")
     typed_options = [option_name(name) for name in interval_options if name in typed]
@@ -84,11 +84,11 @@ def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None
 def split_paths(
     paths: list[str], labels_alone: bool = False
 ) -> tuple[list[Contents], Contents | None]:
-    """Open the paths: predictions, and the ground truth if the last one holds labels or a target.
+    """Open the paths: predictions, then labels or a target if the last path holds these.
 
-    Decided by what the path holds (PNG, .npy or .pfm files, an array called `labels` or `target`,
-    ids or numbers without a class axis), never by its values. Raises `UsageError` where ground
-    truth stands anywhere but last, or alone; `StoreError` for what cannot be opened.
+    The kind of files, the name, the dtype and the axes of an array decide, never its values. Raises
+    `UsageError` for labels or a target before the last path, or without predictions; `StoreError`
+    for a path that cannot be opened.
     """
     from uqeval.stores.store import contents_of
 
@@ -114,10 +114,10 @@ def split_paths(
 
 
 def _predictions_of(stores: Sequence[Contents]) -> bool:
-    """Whether all stores but the last are predictions of classes, and the last one their labels.
+    """Return whether all stores but the last hold class predictions, and the last one labels.
 
-    Decided together, since each of them alone may be either: ids before ids are predicted;
-    numbers [N, C] or [N, T, C] before ids are class probabilities.
+    A store alone may be either. Ids before ids are predicted classes; numbers [N, C] or [N, T, C]
+    before ids are class probabilities.
     """
     *before, last = stores
     if not last.is_labels():
@@ -135,15 +135,15 @@ def _how_to_pack(stores: Sequence[Contents]) -> str:
     loose = [store for store in stores if _noun(store) == "targets" and _is_loose(store.path)]
     if not loose:
         return ""
-    hint = " A folder of .npy files is targets, one an item."
+    hint = " A folder of .npy files holds targets, one file per item."
     if loose[0].unnamed is not None:
         shape = loose[0].unnamed.shape
         hint = (
-            f" An array without a class axis is a target, and this one has the shape {shape}; "
-            "class probabilities have 4 or 5 axes, [item, (sample,) class, y, x]"
+            f" This array has the shape {shape}. An array without a class axis is a target; class "
+            "probabilities have 4 or 5 axes, [item, (sample,) class, y, x]"
             + (": is the item axis missing?" if len(shape) == 3 else ".")
-            + " Those of image classification, [N, C] or [N, T, C], need their labels [N] after "
-            "them."
+            + " Probabilities of image classification, [N, C] or [N, T, C], need their labels [N] "
+            "as the last path."
         )
     return hint + (
         " Predicted numbers are one store with `mean` and `std` (or `variance`, or `samples`), "

@@ -45,7 +45,7 @@ class OutcomePrinter(Listener):
 
 
 def _read_off(report: Report) -> str:
-    """Return the times of intervals and slices in words."""
+    """Return the times of intervals and slices as text; empty if there are none."""
     parts = {step: report.timing.get(f"{step}_seconds") for step in ("intervals", "slices")}
     return "".join(f", {step} {took:.1f} s" for step, took in parts.items() if took is not None)
 

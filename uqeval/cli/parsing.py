@@ -1,7 +1,7 @@
-"""Reading of a command's arguments, and its help.
+"""Typer commands with the messages and the help of uqeval.
 
-Works as Typer, with three differences. Messages repeat the wrong value. Other spellings of commands
-and options are accepted with a note. The help of a command with many options shows the common ones;
+There are three differences to Typer. Messages repeat the wrong value. Other names of commands and
+options work, with a note. If a command has many options, its help shows the common ones, and
 `--help-all` shows all.
 """
 
@@ -117,10 +117,10 @@ class Command(TyperCommand):
 
 
 def _show_type(parameter: Any) -> None:
-    """Show what an option takes, and no type of Python: flags and arguments show none."""
+    """Show N or NUMBER in help instead of Python's types; show none for flags and arguments."""
     display = parameter.display_type_rich
 
-    def shown(ctx: Any) -> str | None:
+    def text_of_type(ctx: Any) -> str | None:
         text: str | None = display(ctx)
         if not text or text == "<bool>" or isinstance(parameter, TyperArgument):
             return None
@@ -129,7 +129,7 @@ def _show_type(parameter: Any) -> None:
         plain = text.replace("<list[", "<").replace("]>", ">")
         return {"<int>": "N", "<float>": "NUMBER"}.get(plain, plain)
 
-    parameter.display_type_rich = shown
+    parameter.display_type_rich = text_of_type
 
 
 def _tell_unsaved() -> None:
@@ -145,9 +145,9 @@ def _tell_unsaved() -> None:
 
 
 def _skip_check_of_absent(parameter: Any) -> None:
-    """Let an absent option without a default be None, or () if it takes several values.
+    """Skip pydantic's check of an absent option: its value is None, or () if it takes several.
 
-    Typer gives the same, but first has pydantic build a check, which takes a millisecond an option.
+    Typer returns the same value, but lets pydantic build a check first: a millisecond per option.
     """
     if parameter.required or parameter.callback:
         return
@@ -165,7 +165,7 @@ _READ_REPORTS = {
 
 
 def _check_numbers(command: TyperCommand, ctx: Any) -> None:
-    """Raise `typer.BadParameter` for a number that no option allows."""
+    """Raise `typer.BadParameter` for a number that is not valid for its option."""
     for parameter in command.params:
         flaw = number_flaw(parameter.name or "", ctx.params.get(parameter.name))
         if flaw is not None:
@@ -235,7 +235,7 @@ def replace_options(command: str, args: Sequence[str]) -> tuple[list[str], list[
 
 
 def _files(command: str, values: dict[str, Any]) -> AbstractContextManager[None]:
-    """Let local files stand for URLs among the values of a command (see `cli.remote`)."""
+    """Replace URLs among the values of a command by local files (see `cli.remote`)."""
     if not any("://" in str(value) for value in values.values()):
         return nullcontext()
     from uqeval.cli.remote import remote_files

@@ -1,4 +1,4 @@
-"""URLs of object stores as reports that commands read, and as files that they write."""
+"""URLs of object stores in place of local reports and outputs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _BETWEEN = "\0"
 
 @contextmanager
 def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
-    """Replace URLs among the arguments of a command by local files; put its outputs at the end.
+    """Replace URLs among the arguments of a command by local files; upload its outputs at the end.
 
-    Nothing is put if the command fails, except that a gate fails or one store of a run.
+    Uploads nothing if the command fails, unless only a rule or some stores of a run failed.
     """
     outputs = [name for name in _OUTPUTS if is_object_url(values.get(name))]
     inputs = [
@@ -44,7 +44,7 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
     if values.get("resume") and outputs:
         raise UsageError(
             f"--resume: {cut(values[outputs[0]])} is a URL, and the states of an interrupted run "
-            "are only kept beside a local report. Give a local -o, or leave out --resume."
+            "are saved only next to a local report. Give a local -o, or leave out --resume."
         )
     sources = [text for name in values if name not in outputs for text in _texts(values[name])]
     refuse_overlap_of_urls([values[name] for name in outputs], sources)
@@ -56,7 +56,7 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
             values[name] = _mapped(values[name], staged.input)
         try:
             yield
-        except typer.Exit:  # a gate that fails has written its verdicts, a run its other stores
+        except typer.Exit:  # a failed gate has written verdicts, a run the stores that worked
             staged.put()
             raise
         staged.put()

@@ -40,7 +40,7 @@ class ReportOptions(Settings):
         "entropy:class-p95,errors,accurate,uncertain, or image,error,sigma.", metavar="A,B,…",
         panel=_ITEMS, shown="all")
     by: Sequence[str] = shared_option(
-        (), "Write this score of the item, such as pavpu.pavpu, beside its maps. Repeat for more. "
+        (), "Add this score of the item to its figure, such as pavpu.pavpu. Repeat for more. "
         "With several reports, the first --by sorts them, the best first.", metavar="FIELD",
         list_by="repeat", panel=_ITEMS)
     frames: int | None = shared_option(

@@ -58,7 +58,7 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Gallery |
 
 
 def dataset_of(reports: Mapping[str, Report], settings: ReportOptions) -> Callable[[], str] | None:
-    """Return a function that writes the dataset of `--fiftyone`, once all is checked.
+    """Return a function that writes the dataset of `--fiftyone`, after all checks.
 
     Raises `UsageError` for options that do not fit.
     """
@@ -85,10 +85,10 @@ def item_figures(
 
     files: dict[str, str] = {}
     for item in settings.item:
-        if (other := files.setdefault(file_name(item), item)) != item:
+        if (earlier_item := files.setdefault(file_name(item), item)) != item:
             raise UsageError(
-                f"--item {quoted(item)} and {quoted(other)} would be written to the same file, "
-                f"{file_name(item)}. Write them to different folders, one by one."
+                f"--item {quoted(item)} and {quoted(earlier_item)} would be written to the same "
+                f"file, {file_name(item)}. Write them to different folders, one by one."
             )
     maps = [name.strip() for name in (settings.maps or "").split(",") if name.strip()]
     boxes = [_box(text) for text in settings.box]
@@ -137,17 +137,17 @@ def _open(
     option: str,
     maps: Sequence[str] = (),
 ) -> Pictures:
-    """Return the pictures of a report from its stores. Raises `UsageError` if some are missing."""
+    """Return the pictures of a report from its stores. Raises `UsageError` without its stores."""
     video, model = settings.video, settings.model
     if "video" in (report.inputs.get("options") or {}) and video is None:
         raise UsageError(
             f"{option} shows frames; give --video VIDEO (and --predictions STORE) of the report. "
-            "The paths that a report holds are not followed."
+            "uqeval does not open the paths in a report."
         )
     if video is None and not predictions:
         raise UsageError(
             f"{option} shows pixels; give --predictions STORE (and --labels STORE) of the report. "
-            "The paths that a report holds are not followed."
+            "uqeval does not open the paths in a report."
         )
     if model is not None and video is None:
         raise UsageError("--model chooses a model of a `uqeval tc` report; give --video VIDEO too.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.declared import Shared, given, with_options
+from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.streams import warn
 from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
@@ -47,14 +47,14 @@ def run(
 
     of_input = shared.values_of(
         *(name for name in (*o.INPUTS, "video") if name not in OF_ITEMS)
-    ) | given(reference=reference)
-    defaults = InputOptions()  # the file has the same
+    ) | without_absent(reference=reference)
+    defaults = InputOptions()  # a default value does not override the file
     of_input = {
         name: value for name, value in of_input.items()
         if name == "reference" or value != getattr(defaults, name)
     }  # fmt: skip
     over_file = shared.values_of(*OF_ITEMS, *o.CUTS, "workers", "dask")
-    for name in ("draws", "seed", "interval_method"):  # likewise
+    for name in ("draws", "seed", "interval_method"):  # neither do these defaults
         if name not in shared.typed:
             del over_file[name]
     stores = list(settings.stores)
@@ -76,8 +76,8 @@ def run(
 def _config(
     paths: list[str], of_input: dict[str, Any], stores: list[str]
 ) -> tuple[str | None, Config, dict[str, Contents]]:
-    """Return the path and content of the file; or None, the configuration of the given paths, and
-    what was opened to tell predictions from labels."""
+    """Return the path and content of the file; or None, a configuration for the given paths, and
+    the inputs that were opened to distinguish predictions from labels."""
     from uqeval.config import FILE, load_config
     from uqeval.usecases.run import config_of_store
 

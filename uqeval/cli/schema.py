@@ -1,4 +1,4 @@
-"""`uqeval schema`: the JSON Schema of `uqeval.yaml`, for editors; and checks of such files."""
+"""`uqeval schema`: print the JSON Schema of `uqeval.yaml`, or check files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typer
 def schema(
     files: Annotated[list[str] | None, typer.Argument(
         metavar="[FILE]...", show_default=False,
-        help="Check these: each a uqeval.yaml, or a file of rules. Opens no stores.")] = None,
+        help="Files to check: uqeval.yaml or rules. Opens no stores.")] = None,
 ) -> None:  # fmt: skip
     """Print the JSON Schema of uqeval.yaml, for completion and checks in editors; or check files.
 
-    With files: prints what is wrong in them, a line each, and exits with status 2 if anything is.
+    With files: prints one line per invalid file; the exit status is then 2.
 
     Example: uqeval schema > uqeval.schema.json
     """
@@ -32,7 +32,7 @@ def schema(
 
 
 def _is_valid(path: str) -> bool:
-    """Return whether a settings file or a file of rules is valid; tell what is wrong."""
+    """Return whether a settings file or a file of rules is valid; print its error if not."""
     from uqeval.cli.streams import tell
     from uqeval.config import check_file
     from uqeval.errors import UsageError

@@ -48,9 +48,9 @@ def selftest(
         tell(f"uqeval: selftest: {check.group}: {check.name}: {check.detail}")
     if failed:
         tell(
-            f"uqeval: {len(failed)} of {len(result.checks)} checks failed; this installation does "
-            "not compute what it should. Install the versions that the project tests, or report "
-            "this with the output of uqeval selftest -o selftest.json."
+            f"uqeval: {len(failed)} of {len(result.checks)} checks failed; do not trust results of "
+            "this installation. Install the versions that the project tests, or report this with "
+            "the output of uqeval selftest -o selftest.json."
         )
         raise typer.Exit(3)
 

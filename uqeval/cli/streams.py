@@ -79,14 +79,14 @@ class _Stdout(_Stream):
             yield
         except BrokenPipeError as error:
             self.lost = error
-            _lead_nowhere(self._inner.fileno())  # what is still buffered, too
+            _redirect_to_null(self._inner.fileno())  # also for text in the buffer
             raise
         except OutputError as error:
             self.lost = error
             raise
         except OSError as error:
-            # What is buffered would fail again when the process ends.
-            _lead_nowhere(self._inner.fileno())
+            # Otherwise the text in the buffer fails again when the process ends.
+            _redirect_to_null(self._inner.fileno())
             self.lost = OutputError(
                 f"stdout: cannot be written: {error.strerror or error}. Write elsewhere, such as "
                 "with -o FILE --quiet."
@@ -108,20 +108,20 @@ class _Stderr(_Stream):
         try:
             self._inner.flush()
         except OSError:
-            _lead_nowhere(self._inner.fileno())
+            _redirect_to_null(self._inner.fileno())
 
 
 def guard_streams() -> None:
     """Replace `sys.stdout` and `sys.stderr` by streams that detect lost output.
 
-    Opens /dev/null for descriptors 0 to 2 that the caller closed. Otherwise a file could get such a
-    number, and with it the output of libraries.
+    Opens /dev/null for descriptors 0 to 2 that the caller closed. Otherwise the next file gets such
+    a descriptor, and libraries write their output into it.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            _lead_nowhere(number)
+            _redirect_to_null(number)
     closed = sys.stdout is None
     out, err = (
         Path(os.devnull).open("w") if stream is None else stream  # noqa: SIM115 - to the end
@@ -129,16 +129,16 @@ def guard_streams() -> None:
     )
     for stream in (out, err):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names may hold what the locale cannot
+            stream.reconfigure(errors="backslashreplace")  # for names that the locale cannot encode
     sys.stdout = cast("TextIO", _Stdout(out, closed))
     sys.stderr = cast("TextIO", _Stderr(err))
 
 
-def _lead_nowhere(number: int) -> None:
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    if nowhere != number:
-        os.dup2(nowhere, number)
-        os.close(nowhere)
+def _redirect_to_null(number: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    if null != number:
+        os.dup2(null, number)
+        os.close(null)
 
 
 def lost_output() -> BrokenPipeError | OutputError | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from uqeval.cli.declared import Shared, given
+from uqeval.cli.declared import Shared, without_absent
 from uqeval.cli.evaluating import evaluated, of_family, shared_by
 from uqeval.errors import UsageError
 from uqeval.inputs.options import OF_VIDEO
@@ -47,5 +47,5 @@ def tc(
     ):
         raise UsageError("--flow-path is the flow of --flow file; give that too.")
     of_video = shared.values_of(*OF_VIDEO)
-    data = given(video=video, predictions=predictions, labels=labels) | of_video
+    data = without_absent(video=video, predictions=predictions, labels=labels) | of_video
     evaluated("tc", shared, data, settings, "VIDEO")

@@ -28,13 +28,14 @@ def verify(
     seed: Annotated[int, typer.Option(metavar="N", help="Seed for the choice of items.")] = 0,
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False,
-        help="Write the result as JSON, also what was not verified; - is stdout.")] = None,
+        help="Write the result as JSON, with the values that were not verified; - is stdout.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only problems.")] = False,
 ) -> None:  # fmt: skip
     """Recompute a report from its predictions with independent code in plain NumPy.
 
     Also checks the fingerprints of stores, labels and states. Status 0: all compared values agree;
-    2: a value differs, or cannot be verified.
+    2: a value differs, or the report cannot be verified.
 
     Example: uqeval verify report.json preds.zarr labels/ --all -o verification.json
     """
@@ -79,7 +80,7 @@ def _show(verification: Verification) -> None:
         "Recomputed", [f"{key}: {', '.join(names)}" for key, names in verification.fields.items()]
     )
     paragraph("Not verified", verification.not_verified)
-    word = "[bold green]the report follows from the predictions, as far as compared[/]"
+    word = "[bold green]all compared values follow from the predictions[/]"
     stdout.print(word if verification.passed else "[bold red]not verified[/]")
 
 

@@ -15,7 +15,8 @@ from uqeval.errors import UsageError, quoted
 if TYPE_CHECKING:
     from uqeval.usecases.warmup import Warmup
 
-#: Commands that need what the metric families need. Last, so that the families show their times.
+#: Commands that use the loops of the metric families. They run last, so that the time of a loop
+#: counts for its family.
 _OF_FAMILIES = ("run", "demo")
 
 
@@ -48,8 +49,8 @@ def _checked(names: Sequence[str]) -> list[str]:
 
     from uqeval.cli.entry import COMMANDS
 
-    others = [name for name in COMMANDS if name not in ("warmup", *_OF_FAMILIES)]
-    known = [*others, *_OF_FAMILIES]
+    not_families = [name for name in COMMANDS if name not in ("warmup", *_OF_FAMILIES)]
+    known = [*not_families, *_OF_FAMILIES]
     for name in names:
         if name not in known:
             similar = get_close_matches(name, known, 1)
@@ -59,7 +60,7 @@ def _checked(names: Sequence[str]) -> list[str]:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run a command line in this process, and drop what it prints."""
+    """Run a command line in this process, and discard its output."""
     from uqeval.cli.entry import app
     from uqeval.disk.locks import release_all
 
@@ -75,7 +76,7 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _show(results: Sequence[Warmup]) -> None:
-    """Print what each command needed, and where it is saved."""
+    """Print how many loops each command needs, and where they are saved."""
     from uqeval.kernels._jit import cache_folders, target_cpu
     from uqeval.report.tables.table import text_table
     from uqeval.report.terminal import print_table

@@ -1,4 +1,4 @@
-"""Comparison of models by their reports. Pure: `uqeval.statistics` does the resampling."""
+"""Comparison of models by their reports; `uqeval.statistics` does the resampling."""
 
 from uqeval.compare.comparison import Cell, Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.models import Model, load_models

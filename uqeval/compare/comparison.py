@@ -1,4 +1,4 @@
-"""The choices and the results of a comparison."""
+"""The options and the results of a comparison."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Choice:
     """The scores to compare, the reference model, and the intervals.
 
     `metrics`: addresses of scores. If empty: the headline scores of each family, or with `every`
-    all scores that have a better direction. `per_class`: also the scores of classes, of the
-    `metrics` if these are named. `baseline`: the name of the reference model (None: the first).
+    all scores of which high or low values are better. `per_class`: also the scores of classes, of
+    the `metrics` if these are named. `baseline`: the name of the reference model (None: the first).
     `level`, `draws`, `seed`: of the intervals; `level` None: no intervals.
 
     Raises `UsageError` for invalid values.
@@ -52,11 +52,11 @@ class Choice:
 class Difference:
     """A model's score minus that of the reference model.
 
-    `better`: whether it is an improvement; None if the scores are equal, or the score has no better
-    direction. `p`: two-sided p-value of swapping the models item by item. `p_adjusted`: the p-value
-    adjusted for all comparisons of its family (Holm). `p_least`: the smallest p-value possible with
-    this number of units. Between models of several trainings there is no p-value, and the interval
-    is over trainings.
+    `better`: whether it is an improvement; None if the scores are equal, or if neither high nor low
+    is better. `p`: two-sided p-value of the permutation test that swaps the models in single units.
+    `p_adjusted`: the p-value adjusted for all tests of its family (Holm). `p_least`: the smallest
+    p-value possible with this number of units. Models of several trainings have no p-value, and
+    their interval is over trainings.
     """
 
     value: float

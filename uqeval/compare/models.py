@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from uqeval.errors import UsageError, cut, listed
+from uqeval.errors import UsageError, cut, listed, number_of
 from uqeval.records.folder import Named, load_reports
 
 
@@ -37,7 +37,7 @@ def load_models(
 
     A path is a report or a folder of reports. If there is only one path and it is a folder, each
     report in it is a model. `names`: of all models (default: the shortest distinctive part of each
-    path). `least`: how many models are needed. Raises `UsageError` and `StoreError`.
+    path). `least`: the smallest number of models. Raises `UsageError` and `StoreError`.
     """
     groups = [[training] for training in _trainings(paths, single_model=not replicates)]
     for paths_of_one in replicates:
@@ -58,9 +58,15 @@ def load_models(
     defaults = [_common([next(remaining) for _ in paths_of_one]) for paths_of_one in groups]
     unique_names = list(names) or _distinct(defaults)
     if len(unique_names) != len(groups):
-        raise UsageError(f"--name is given {len(names)} times for {len(groups)} models; name all.")
+        raise UsageError(
+            f"--name gives {number_of(len(names), 'name')} for {len(groups)} models; give --name "
+            "once for each model."
+        )
     if len(set(unique_names)) < len(unique_names) or "" in unique_names:
-        raise UsageError(f"--name {cut(', '.join(unique_names))}: the names are not all different.")
+        raise UsageError(
+            f"--name {cut(', '.join(unique_names))}: a name is empty or given twice; give each "
+            "model a name of its own."
+        )
     return [
         Model(name, tuple(paths_of_one))
         for name, paths_of_one in zip(unique_names, groups, strict=True)
@@ -70,8 +76,8 @@ def load_models(
 def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
     """Return the stores for which every training has a report, and a warning for each other store.
 
-    If every training has only one report, these are matched whatever their names; the store is then
-    "". Raises `UsageError` if there is no common store.
+    If every training has only one report, their names do not matter, and the store is "". Raises
+    `UsageError` if there is no common store.
     """
     stores_by_training = [list(stores.reports) for model in models for stores in model.trainings]
     if all(len(stores) == 1 for stores in stores_by_training):
@@ -93,8 +99,7 @@ def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
         if store not in common
     ]
     return common, [
-        f"{store}: is left out, because not all models have a report of it"
-        for store in partial_stores
+        f"{store}: left out, because not all models have a report of it" for store in partial_stores
     ]
 
 
@@ -115,12 +120,15 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
     """Return the shortest distinctive part of each path. Raises `UsageError`."""
     absolute = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - no link is followed
     steps = [path.parts if path.is_dir() else path.with_suffix("").parts for path in absolute]
-    for path, own in zip(paths, absolute, strict=True):
-        if absolute.count(own) > 1:
+    for path, full_path in zip(paths, absolute, strict=True):
+        if absolute.count(full_path) > 1:
             raise UsageError(f"{cut(path)} is given twice.")
     deepest = max(map(len, steps))
-    single = [[own[-k] if k <= len(own) else "" for own in steps] for k in range(1, deepest + 1)]
-    ends = [["/".join(own[-k:]) for own in steps] for k in range(1, deepest + 1)]
+    single = [
+        [full_path[-k] if k <= len(full_path) else "" for full_path in steps]
+        for k in range(1, deepest + 1)
+    ]
+    ends = [["/".join(full_path[-k:]) for full_path in steps] for k in range(1, deepest + 1)]
     for candidates in (*single, *ends):
         if len(set(candidates)) == len(candidates) and "" not in candidates:
             return candidates

@@ -1,4 +1,4 @@
-"""Which scores to compare: those requested, or those that any report has."""
+"""Choose the scores to compare: the requested ones, or those of any report."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ def addresses_to_compare(choice: Choice, store: str, reports: Sequence[Named]) -
     """Return the addresses to compare in the reports of a store."""
     if choice.metrics:
         requested = [Address.parse(text) for text in choice.metrics]
-        own = [
+        requested_here = [
             dataclasses.replace(address, store=None)
             for address in requested
             if address.store in (None, store)
         ]
-        more = [a for one in own for a in _of_classes(one, reports)] if choice.per_class else []
-        return list(dict.fromkeys([*own, *more]))
+        of_classes = (
+            [
+                a
+                for requested_address in requested_here
+                for a in _of_classes(requested_address, reports)
+            ]
+            if choice.per_class
+            else []
+        )
+        return list(dict.fromkeys([*requested_here, *of_classes]))
     addresses: dict[Address, None] = {}
     for address in _addresses(reports):
         if _is_selected(choice, address) and description(reports, address).get("direction"):
@@ -36,7 +44,7 @@ def addresses_to_compare(choice: Choice, store: str, reports: Sequence[Named]) -
 
 
 def description(reports: Sequence[Named], address: Address) -> Mapping[str, object]:
-    """Return what the reports say of the metric of an address; empty if nothing."""
+    """Return the record of an address's metric from the reports; empty if none has it."""
     for named in reports:
         if record := described(named.report.metrics, address.metric, address.fields):
             return record
@@ -50,13 +58,13 @@ def _addresses(reports: Sequence[Named]) -> Iterator[Address]:
 
 
 def _of_classes(address: Address, reports: Sequence[Named]) -> Iterator[Address]:
-    """Yield the addresses of the same score of each class."""
-    for other in _addresses(reports):
-        is_same = (other.key, other.fields[0], other.fields[2:]) == (
+    """Yield the address of the same score for each class."""
+    for candidate in _addresses(reports):
+        is_same = (candidate.key, candidate.fields[0], candidate.fields[2:]) == (
             address.key, "per_class", address.fields,
         )  # fmt: skip
         if is_same:
-            yield dataclasses.replace(other, where=address.where)
+            yield dataclasses.replace(candidate, where=address.where)
 
 
 def _is_selected(choice: Choice, address: Address) -> bool:

@@ -42,7 +42,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     for store in stores:
         comparison = _OneStore(store, models, base, choice)
         for row in comparison.rows():
-            # Reports of several commands on the same data hold some scores each: once is enough.
+            # Models of one store may have several reports with the same scores: keep one row.
             rows.setdefault((row.address.within, row.address.where, row.items, row.cells), row)
         warnings += comparison.warnings
         missed = [text for text in missed if text not in comparison.answered]
@@ -64,15 +64,15 @@ def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
         if address.key in warning.partition(": left out")[0].split(", "):
             return f"--metric {cut(text)}: {warning}."
     reports = [named.report for m in models for t in m.trainings for named in t.reports.values()]
-    near = suggestion(reports, address)
-    hint = f"; the nearest is {near}" if near and near != text else ""
+    nearest = suggestion(reports, address)
+    hint = f"; the nearest is {nearest}" if nearest and nearest != text else ""
     return f"--metric {cut(text)}: no two models have it{hint}."
 
 
 class _OneStore:
-    """The models' reports of one store, `rows` of them, and `warnings`.
+    """Comparison of the models' reports of one store: its rows and warnings.
 
-    `answered`: which of the requested addresses have a row.
+    `answered`: the requested addresses that have a row.
     """
 
     def __init__(self, store: str, models: Sequence[Model], base: int, choice: Choice) -> None:
@@ -81,24 +81,26 @@ class _OneStore:
         self.warnings: list[str] = []
         self.answered: set[str] = set()
         self._check_truth()
-        self.item_names = [[_names(one) for one in training] for training in self.reports]
-        all_held = [names for training in self.item_names for names in training]
-        shared = set.intersection(*map(set, all_held))
-        self.same_items = all(len(names) == len(shared) for names in all_held)
-        # The same order whatever model comes first, so that the same items are drawn.
-        self.names = min(tuple(n for n in names if n in shared) for names in all_held)
+        self.item_names = [[_names(named) for named in training] for training in self.reports]
+        item_lists = [names for training in self.item_names for names in training]
+        shared = set.intersection(*map(set, item_lists))
+        self.same_items = all(len(names) == len(shared) for names in item_lists)
+        # An order that does not depend on the order of the models, so that draws do not either.
+        self.names = min(tuple(n for n in names if n in shared) for names in item_lists)
         self.stateless = [_stateless(training) for training in self.reports]
         self._check_items()
 
     def rows(self) -> list[Row]:
         """Return a row for each score that at least two models have (or the only model)."""
-        wanted = addresses_to_compare(self.choice, self.store, self._all)
-        addresses = [text for text in wanted if self._refused.get(text.key) is None]
+        selected = addresses_to_compare(self.choice, self.store, self._all)
+        addresses = [text for text in selected if self._refused.get(text.key) is None]
         lookups: dict[Address, list[list[Score | NoScore]]] = {}
         for address in addresses:
-            by_model = [[find(one.report, address) for one in each] for each in self.reports]
-            located = [c.address for each in by_model for c in each if isinstance(c, Score)]
-            if sum(all(isinstance(c, Score) for c in each) for each in by_model) < min(
+            by_model = [
+                [find(named.report, address) for named in of_model] for of_model in self.reports
+            ]
+            located = [c.address for of_model in by_model for c in of_model if isinstance(c, Score)]
+            if sum(all(isinstance(c, Score) for c in of_model) for of_model in by_model) < min(
                 len(self.models), 2
             ):
                 continue
@@ -117,18 +119,17 @@ class _OneStore:
 
     @cached_property
     def _refused(self) -> dict[str, str]:
-        """Return, by key of the results, why they cannot be compared."""
+        """Return why results cannot be compared, by their key."""
         reasons: dict[str, str] = {}
         for key in dict.fromkeys(key for named in self._all for key in named.report.results):
-            first, *others = [named for named in self._all if key in named.report.results]
-            for other in others:
-                if (differs := other_setting(first.report, other.report, key)) is not None:
-                    name, mine, theirs = differs
+            first, *further = [named for named in self._all if key in named.report.results]
+            for second in further:
+                if (differs := other_setting(first.report, second.report, key)) is not None:
+                    name, first_value, second_value = differs
                     reasons[key] = (
-                        f"{cut(name)} is {quoted(mine)} in {first.path} and {quoted(theirs)} in "
-                        f"{other.path}; "
-                        "scores of different settings cannot be compared; evaluate both with the "
-                        "same settings"
+                        f"{cut(name)} is {quoted(first_value)} in {first.path} and "
+                        f"{quoted(second_value)} in {second.path}; scores of different settings "
+                        "cannot be compared; evaluate both with the same settings"
                     )
                     break
         return reasons
@@ -243,8 +244,7 @@ class _OneStore:
             if len(self.models) > 1 and self.choice.level is not None:
                 self._warn(
                     f"no intervals: {reason}. They are computed from the states that `-o FILE` "
-                    f"saves; "
-                    "evaluate again without --no-states"
+                    "saves; evaluate again without --no-states"
                 )
         elif not self.same_items:
             counts = " and ".join(
@@ -259,11 +259,10 @@ class _OneStore:
                 )
             if reason or len(self.models) < 2:
                 raise UsageError(
-                    f"{self._place}the reports share {number_of(len(self.names), 'item')} "
-                    f"of {counts}; scores of the common items need states: "
+                    f"{self._place}the reports share {number_of(len(self.names), 'item')} of "
+                    f"{counts}; scores of the common items need states: "
                     f"{reason or 'replicates must have the same items'}. Evaluate again on the "
-                    f"same "
-                    "items."
+                    "same items."
                 )
             self._warn(
                 f"compared over the {number_of(len(self.names), 'item')} that all models have, "

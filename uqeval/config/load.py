@@ -42,8 +42,8 @@ def load_rules(path: str | Path) -> list[Rule]:
     if str(document.data.get("schema")).startswith("uqeval.report/"):
         raise UsageError(
             f"{cut(path)}: is a report, not rules; give a file of rules, such as pavpu.pavpu: "
-            "{min: 0.8}. Another report is what changes are measured from: --baseline FILE; to "
-            "see two side by side: uqeval compare."
+            "{min: 0.8}. To limit the change since another report, give it as --baseline FILE. To "
+            "compare two reports, run uqeval compare."
         )
     is_config = any(key in Config.model_fields for key in document.data)
     above: Location = ("gate",) if is_config else ()
@@ -62,7 +62,7 @@ def load_rules(path: str | Path) -> list[Rule]:
 
 
 def check_file(path: str | Path) -> None:
-    """Raise `UsageError` for a `uqeval.yaml` or a file of rules that no run or gate takes."""
+    """Raise `UsageError` for a `uqeval.yaml` or a rules file that is not valid."""
     document = _mapping(read_yaml(path))
     if not any(key in Config.model_fields for key in document.data) or _config(document).gate:
         load_rules(path)
@@ -125,8 +125,7 @@ def _config(document: Document) -> Config:
 
 
 def _replace_aliases(document: Document) -> tuple[str, ...]:
-    """Give metrics and options of another spelling their documented name. Return notes for the
-    user."""
+    """Replace other names of metrics and options by the documented ones; return notes on them."""
     notes: list[str] = []
     evaluate = document.data.get("evaluate")
     stores = evaluate.items() if isinstance(evaluate, dict) else ()
@@ -141,11 +140,13 @@ def _replace_aliases(document: Document) -> tuple[str, ...]:
 def _renamed(
     document: Document, mapping: dict[str, Any], aliases: Mapping[str, str], above: Location
 ) -> Iterator[str]:
-    """Replace keys of another spelling in place. Yield a note about each."""
+    """Replace other names of keys by the documented ones, in place. Yield a note on each."""
     for alias in aliases.keys() & mapping:
         name, location = aliases[alias], document.locate((*above, alias))
         if name in mapping:
-            raise UsageError(f"{location}: is another name of {name}, also given; leave one out.")
+            raise UsageError(
+                f"{location}: is another name of {name}, which is given too; leave one out."
+            )
         renamed = {name if key == alias else key: value for key, value in mapping.items()}
         mapping.clear()
         mapping.update(renamed)
@@ -178,7 +179,7 @@ def _check_stores(document: Document, config: Config) -> None:
     for name in config.evaluate:
         if name not in config.stores:
             raise UsageError(
-                f"{document.locate(('evaluate', name))}: is no store of this file"
+                f"{document.locate(('evaluate', name))}: is not a store of this file"
                 + _nearest(name, list(config.stores))
             )
         for command, options in (config.metrics_of(name) or {}).items():
@@ -210,7 +211,7 @@ def _anchored(document: Document, config: Config) -> Config:
     """
     bad: list[str] = []
 
-    def one(path: str, *place: str) -> str:
+    def anchored_path(path: str, *place: str) -> str:
         try:
             return anchored(path, document.path.parent)
         except ValueError as error:
@@ -219,8 +220,8 @@ def _anchored(document: Document, config: Config) -> Config:
 
     def fixed(value: Any, *place: str) -> Any:
         if isinstance(value, list):
-            return [one(str(path), *place) for path in value]
-        return None if value is None else one(str(value), *place)
+            return [anchored_path(str(path), *place) for path in value]
+        return None if value is None else anchored_path(str(value), *place)
 
     def fix(model: BaseModel, names: tuple[str, ...], *place: str) -> None:
         for name in names:

@@ -76,9 +76,7 @@ def _kind(settings: Any, name: str) -> Any:
         return FilePath
     if option.list_by == "commas":
         return list[Name]
-    if (
-        str in types and not option.list_by
-    ):  # also of a number, such as bytes: "512MB" says the unit
+    if str in types and not option.list_by:  # also numbers with a unit, such as "512MB"
         return str
     bounds = Field(ge=option.least, le=option.most, gt=option.above, lt=option.below)
     json_types = [kind for kind in (bool, int, float, str) if kind in types]
@@ -129,7 +127,7 @@ STORE_PATHS = (
     *(name for name, option in options_of(InputOptions).items() if option.path),
 )  # fmt: skip
 
-#: A number is a text to options that take either, such as a threshold.
+#: Options that take a text or a number, such as a threshold, get numbers as text.
 Text = Annotated[str | int | float, AfterValidator(str)]
 
 
@@ -139,10 +137,10 @@ def _one_or_more(kind: Any) -> Any:
 
 @cache
 def options_model(command: str) -> type[BaseModel]:
-    """Return the model of a command's options; made on demand, as the gate needs none.
+    """Return the model of a command's options; made on demand, because the gate needs none.
 
-    Options of one value on the command line may be lists here, which make variants. The schema
-    tells editors the allowed values. The settings check them with their own messages.
+    A file may give a list for an option that has one value on the command line: each value makes a
+    variant. The JSON Schema has the allowed values for editors; the settings check them.
     """
     declared = declared_options(command)
     fields: dict[str, Any] = {}
@@ -195,8 +193,8 @@ class Slices(BaseModel):
         BeforeValidator(_listed),
     ] = Field(
         [],
-        description="Column, or columns, a list of them for their combinations; "
-        "each of few values if left out.",
+        description="Columns that define slices; a list of columns for their combinations. "
+        "Default: each column with few values.",
     )
 
 
@@ -207,7 +205,7 @@ class _Parts(BaseModel):
 
     stores: dict[Name, Store] = Field({}, description="The stores by name.")
     evaluate: dict[Name, dict[str, dict[str, Any] | None] | None] = Field(
-        {}, description="Commands and their options for each store; all that applies for others."
+        {}, description="Commands and their options for each store. Default: all that fit its data."
     )
     output: FilePath | None = Field(None, description="Folder of the reports, one a store.")
     gate: dict[str, Limits] = Field({}, description="Rules by address, for `uqeval gate`.")
@@ -272,8 +270,8 @@ class Config(_ConfigKeys):
 
 
 def _keys_of_options(message: str, keys: Collection[str]) -> str:
-    """Return a sentence about the keys of options in a message, which are written as for the
-    command line; empty if it names none."""
+    """Return a sentence that gives the keys for the command-line options in a message; empty if it
+    has none."""
     options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", message))
     named = [name for name in options if name.replace("-", "_") in keys]
     if not named:

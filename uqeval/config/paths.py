@@ -25,11 +25,14 @@ def anchored(path: str, folder: Path) -> str:
     if "://" in path:
         path_in_url = path.partition("://")[2]
         raise ValueError(
-            f"{quoted(path)} is neither a path nor a URL that is read; write {quoted(path_in_url)}"
+            f"{quoted(path)} is neither a path nor a supported URL; write {quoted(path_in_url)}"
         )
     if PureWindowsPath(path).drive:
         raise ValueError(f"{quoted(path)} is a Windows path; write the path on this machine")
     try:
         return str(folder / Path(path).expanduser())
     except RuntimeError:
-        raise ValueError(f"{quoted(path)} is in the home of a user who is not known here") from None
+        raise ValueError(
+            f"{quoted(path)} is in the home folder of a user that this machine does not have; "
+            "write the whole path"
+        ) from None

@@ -1,6 +1,7 @@
 """A strict reader of YAML 1.2 that records the line of every key.
 
-`yes` is a text and 1e-3 a number. Rejects duplicate keys, tags, growing aliases and large files.
+`yes` is a text and 1e-3 a number. Rejects duplicate keys, tags, large files, and aliases that
+expand to many values.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class _Reader:
     def value(self, node: yaml.Node, place: Location) -> Any:
         self.count += 1
         if self.count > MOST_VALUES:
-            self._refuse(node, f"more than {MOST_VALUES:,} values, aliases written out")
+            self._refuse(node, f"more than {MOST_VALUES:,} values, with aliases expanded")
         if len(place) > MOST_DEEP:
             self._refuse(node, f"nested more than {MOST_DEEP} deep")
         self.lines.setdefault(place, node.start_mark.line + 1)

@@ -172,8 +172,8 @@ def content_of(where: object) -> Iterator[None]:
     except _UNEXPECTED as error:
         raise StoreError(
             f"{where}: the content is not as uqeval writes it ({type(error).__name__}: "
-            f"{cut(error)}). "
-            "Evaluate again; if uqeval wrote it and it was not edited, please report this."
+            f"{cut(error)}). Evaluate again; if uqeval wrote it and it was not edited, please "
+            "report this."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The gate: reports and rules to verdicts. Pure, and loads nothing heavy."""
+"""The gate: judge reports by rules. Its modules do not import NumPy."""
 
 from uqeval.gate.judge import judge
 from uqeval.gate.kinds import KINDS, Kind

@@ -19,7 +19,7 @@ _MODEL_NAME = "model"
 
 @dataclass(frozen=True)
 class Pair:
-    """The baseline of a report. `difference` describes how their items differ; empty if equal."""
+    """The baseline of a report, and how the items of the two differ (empty: they are equal)."""
 
     baseline: Named
     difference: str
@@ -54,8 +54,9 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
         }
         if baseline and not matched:
             raise UsageError(
-                f"no report has a baseline of its name: {cut(', '.join(n.name for n in reports))} "
-                f"against {cut(', '.join(baselines))}. Give a folder of reports of the same names."
+                f"no baseline has the name of a report: the reports are "
+                f"{cut(', '.join(n.name for n in reports))}, the baselines "
+                f"{cut(', '.join(baselines))}. Give a folder of baselines with the same file names."
             )
     now = {named.name: named.report for named in reports}
     return {name: Pair(base, _difference(now[name], base.report)) for name, base in matched.items()}
@@ -69,8 +70,7 @@ def _difference(report: Report, baseline: Report) -> str:
         common = len(set(names) & set(baseline_names))
         return (
             f"the baseline has other items, or another order of items: {len(baseline_names)} "
-            f"items, "
-            f"{len(names)} in this report, {common} in both."
+            f"items, {len(names)} in this report, {common} in both."
         )
     if truth_of(report) != truth_of(baseline):
         return "the baseline was evaluated against other labels (their fingerprints differ)."

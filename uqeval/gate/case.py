@@ -23,7 +23,7 @@ from uqeval.records.lookup import NoScore, Score, find
 from uqeval.records.resampling import Interval, NoInterval, Resampler, Units
 from uqeval.records.units import recorded_units, units_of
 
-#: Suffix of values that are corrected by bootstrap draws: `calibration.ece_debiased`.
+#: Suffix of fields that bootstrap draws correct for bias, such as `calibration.ece_debiased`.
 _DEBIASED = "_debiased"
 
 
@@ -136,15 +136,12 @@ class Case:
         baseline = self._baseline
         base = find(baseline.report, self.score.address)
         if isinstance(base, NoScore):
-            raise UsageError(f"{self.rule.place}: {baseline.path} lacks it: {base.why}.")
+            raise UsageError(f"{self.rule.place}: {baseline.path} has no such value: {base.why}.")
         refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key)
         return base
 
     def _measured(self, base: Score | None) -> tuple[Fraction | None, str | None]:
-        """Return the number to compare with the limit, or None and the reason.
-
-        It is the value, its drop or its rise.
-        """
+        """Return the value, drop or rise that the limit applies to; or None and the reason."""
         if self.score.value is None:
             return None, self.score.reason
         value = _exact(self.score.value)
@@ -176,8 +173,7 @@ class Case:
         if score.address.fields[-1].endswith(_DEBIASED):
             raise UsageError(
                 f"{self.rule.place}: {score.address} has no interval, because bootstrap draws "
-                f"correct "
-                "it. Remove confidence, or write the rule for "
+                "correct it. Remove confidence, or write the rule for "
                 f"{str(score.address).replace(_DEBIASED, '', 1)}."
             )
         if self.resampler is None:
@@ -208,8 +204,8 @@ class Case:
             )
         return (
             f"{self.rule.place}: {self.named.path} has no interval at level {level!r}, and its "
-            f"saved "
-            f"states give none: {reason}. Evaluate again with --ci {level!r}, or with --states."
+            f"saved states give none: {reason}. Evaluate again with --ci {level!r}, or with "
+            "--states."
         )
 
     def _notes(self) -> list[str]:
@@ -262,5 +258,5 @@ def _recorded_interval(score: Score, level: float) -> Interval | None:
 
 
 def _exact(value: float) -> Fraction:
-    """Return the decimal that a number is written as: 0.8 − 0.79 is 0.01, not a little more."""
+    """Return the shortest decimal of a float as a fraction, so that 0.8 − 0.79 is exactly 0.01."""
     return Fraction(repr(value))

@@ -12,10 +12,10 @@ KEY = "checksum"
 
 
 def checksum_of(record: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a JSON record without its checksum, whatever its layout.
+    """Return the SHA-256 of a JSON record without its checksum; white space does not matter.
 
-    It finds edits, not forgery: who edits a record on purpose can also replace its checksum. Sign
-    the evidence against that.
+    It detects accidental edits, not forgery: a forger can also replace the checksum. A signature of
+    the evidence prevents that.
     """
     content = {key: value for key, value in record.items() if key != KEY}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))

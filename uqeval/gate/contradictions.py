@@ -8,7 +8,7 @@ from uqeval.gate.verdict import Verdict
 def contradiction(verdict: Verdict) -> str | None:
     """Return how a verdict contradicts its own value, interval and limit; None if it does not.
 
-    Numbers are compared as in a judgement, but for differences in the last place.
+    Numbers may be on the wrong side of the limit by 1e-9, because they are rounded.
     """
     status = verdict.status
     if verdict.waiver is not None and status == "waived":
@@ -17,7 +17,7 @@ def contradiction(verdict: Verdict) -> str | None:
         status = verdict.waiver.instead_of
     counts = "pass" if verdict.status in ("pass", "waived") else "fail"
     if verdict.status == "inconclusive":
-        counts = verdict.counts_as  # as its rule says, which the file does not hold
+        counts = verdict.counts_as  # the rule decides, and the file does not contain the rule
     if verdict.counts_as != counts:
         return f"it is {verdict.status!r} and counts as {verdict.counts_as!r}"
     measured = verdict.value if verdict.kind in ("min", "max") else verdict.change
@@ -41,7 +41,7 @@ def contradiction(verdict: Verdict) -> str | None:
 
 
 def _margin(verdict: Verdict, measured: float) -> float:
-    """Return how far a number is on the good side of the limit."""
+    """Return the distance of a number to the limit; positive on the side that passes."""
     if verdict.kind == "min":
         return measured - verdict.limit
     if "drop" in verdict.kind:

@@ -1,4 +1,4 @@
-"""Reports and rules to verdicts. Values are compared unrounded, as the decimals of their text."""
+"""Judge reports by rules. Values are compared unrounded, as decimals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Judging:
     errors: list[UqevalError]
 
     def judge(self, rule: Rule, lost: list[NotEvaluated]) -> None:
-        """Judge a rule for all reports. `lost`: the rule for stores that failed."""
+        """Judge a rule for all reports. `lost`: its records for stores that failed."""
         self.unjudged.extend(lost)
         try:
             lookups = list(_lookups(rule, self.reports, optional=bool(lost)))
@@ -78,18 +78,18 @@ class _Judging:
             else:
                 self._judge(rule, named, lookup)
 
-    def _judge(self, rule: Rule, named: Named, found: Score) -> None:
+    def _judge(self, rule: Rule, named: Named, score: Score) -> None:
         pair = self.pairs.get(named.name)
         if pair is not None and pair.difference and compares(rule):
             self.warnings.append(f"{named.name}: {pair.difference}")
         for kind, limit in rule.limits.kinds_and_values():
-            case = Case(rule, named, found, kind, limit, pair, self.resampler, self.baseline_given,
+            case = Case(rule, named, score, kind, limit, pair, self.resampler, self.baseline_given,
                         self.today)  # fmt: skip
             try:
                 self.verdicts.append(case.verdict())
             except UqevalError as error:
                 single = replace(rule, limits=rule.limits.only(kind))
-                self._give_up(single, found.address.with_store(named.name), error)
+                self._give_up(single, score.address.with_store(named.name), error)
 
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:
         reason = str(error).removeprefix(f"{rule.place}: ")
@@ -102,7 +102,7 @@ class _Judging:
             raise self.errors[0]
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
             self.warnings.append(note)
-        verdicts = sorted(self.verdicts, key=lambda own: own.status != "waived")
+        verdicts = sorted(self.verdicts, key=lambda verdict: verdict.status != "waived")
         texts = tuple(dict.fromkeys(self.warnings))
         return Judgement(tuple(verdicts), texts, tuple(self.unjudged), self.today)
 
@@ -120,7 +120,7 @@ def _margins(verdicts: Sequence[Verdict]) -> Iterator[Margin]:
 def _lookups(
     rule: Rule, reports: Sequence[Named], *, optional: bool
 ) -> Iterator[tuple[Named, Score | UqevalError]]:
-    """Yield each report to which a rule applies, with its value or the error.
+    """Yield each report to which a rule applies, and its value or the error.
 
     Raises `UsageError` if the rule matches nothing, unless `optional`.
     """
@@ -136,8 +136,8 @@ def _lookups(
     lookups = [(named, _find(named, address)) for named in candidates]
     with_value = [named for named, lookup in lookups if isinstance(lookup, Score)]
     if not with_value:
-        damaged = next((own for _, own in lookups if isinstance(own, StoreError)), None)
-        raise damaged or _names_nothing(rule, candidates, [own for _, own in lookups])
+        damaged = next((lookup for _, lookup in lookups if isinstance(lookup, StoreError)), None)
+        raise damaged or _names_nothing(rule, candidates, [lookup for _, lookup in lookups])
     for named, lookup in lookups:
         if isinstance(lookup, Score | StoreError):
             yield named, lookup
@@ -168,6 +168,6 @@ def _names_nothing(
         (lookup for lookup in lookups if isinstance(lookup, NoScore)),
         key=lambda lookup: lookup.depth,
     )
-    near = suggestion((named.report for named in candidates), rule.address)
-    hint = f" Did you mean {near}?" if near else ""
+    suggested = suggestion((named.report for named in candidates), rule.address)
+    hint = f" Did you mean {suggested}?" if suggested else ""
     return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")

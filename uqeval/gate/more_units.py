@@ -11,7 +11,7 @@ from statistics import NormalDist
 from uqeval.records.resampling import Interval
 from uqeval.special import special
 
-#: If a verdict needs more than this factor times the present units, it is too close to call.
+#: Give no number if the decision needs more than this factor times the present units.
 _MOST_TIMES = 100
 #: The quantile for the power in `more_units`. It is above 80 %, because the standard error is only
 #: estimated. Averaged over estimates, the power is about 80 % (docs/intervals.md).
@@ -22,10 +22,11 @@ _UNLIKELY = 0.5
 
 @dataclass(frozen=True)
 class MoreUnits:
-    """How many more units decide with a power of 80 % if the true distance is the observed one.
+    """The number of additional units that decides a verdict with a power of 80 %.
 
-    `low` and `high`: the same for a distance of one standard error more, and one less. None: more
-    than 100 times the present number of units.
+    It assumes that the observed distance to the limit is the true one. `low` and `high` assume a
+    distance of one standard error more, and of one less. None: more than 100 times the present
+    number of units.
     """
 
     count: int | None
@@ -37,7 +38,7 @@ class MoreUnits:
 def more_units(
     interval: Interval, measured: Fraction, limit: Fraction, items: int
 ) -> MoreUnits | None:
-    """Return how many units in addition to n decide the verdict; None without units.
+    """Return the number of units in addition to n that decides the verdict; None without units.
 
     Solve distance = (t + t′)·se/√k + a/k for k; the result is k·n − n. t and t′ are the quantiles
     of Student's t at (1 + level)/2 and 85 %, with units − 1 degrees of freedom. a is the distance
@@ -66,11 +67,11 @@ def more_units(
         if error:
             skew, straight = max(reach - t * error, 0.0), (t + of_power) * error
             root = (straight + math.sqrt(straight * straight + 4 * skew * gap)) / (2 * gap)
-            more = n * root * root - n
+            additional = n * root * root - n
         else:
             bounds = 0 < reach < 1 and gap < 1
-            more = n * (math.log1p(-reach) / math.log1p(-gap) if bounds else reach / gap) - n
-        return max(1, math.ceil(more)) if more <= _MOST_TIMES * n else None
+            additional = n * (math.log1p(-reach) / math.log1p(-gap) if bounds else reach / gap) - n
+        return max(1, math.ceil(additional)) if additional <= _MOST_TIMES * n else None
 
     nearer, farther = distance - (error or 0.0), distance + (error or 0.0)
     return MoreUnits(count_for(distance), count_for(farther), count_for(nearer), unit)
@@ -102,7 +103,7 @@ def chance_of_all(margins: Sequence[Margin]) -> str | None:
         return None
     weakest = min(chances, key=lambda name: chances[name])
     return (
-        f"all {len(chances)} rules with confidence pass, but on as many other items all of them "
-        f"would pass again with a chance of about {chance:.0%} (least: {weakest}, "
-        f"{chances[weakest]:.0%}): evaluate more items, or widen the limits."
+        f"all {len(chances)} rules with confidence pass. On as many new items, all of them would "
+        f"pass again with a chance of about {chance:.0%}; the lowest is {chances[weakest]:.0%}, of "
+        f"{weakest}. Evaluate more items, or widen the limits."
     )

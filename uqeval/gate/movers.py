@@ -1,4 +1,4 @@
-"""The items, groups and classes that harm a value most; shown when a rule fails."""
+"""The items, groups and classes that harm a value most. Outputs show them if a rule fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that a gate cannot judge, because a store failed, and the check for partial reports."""
+"""Rules that the gate cannot judge because a store failed, and the check for partial reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FailedStore:
 
 @dataclass(frozen=True)
 class NotEvaluated:
-    """A rule of a failed store, or one that cannot be judged: the address there, and why."""
+    """A rule that was not evaluated: its address in the store, and the reason."""
 
     rule: Rule
     address: Address
@@ -50,14 +50,12 @@ def _why_partial(report: Report) -> str:
     if part := report.inputs.get("part"):
         return (
             f"is part {part['number']} of {part['of']}: not all items were evaluated. The gate "
-            f"needs "
-            "all parts: join them with `uqeval merge`."
+            "needs all parts: join them with `uqeval merge`."
         )
     if report.inputs.get("missing_parts"):
         return (
             "was merged from parts, and some parts are missing. The gate needs all parts: merge "
-            "them "
-            "with `uqeval merge`."
+            "them with `uqeval merge`."
         )
     return (
         "is partial (--limit): not all items were evaluated. The gate needs all items: evaluate "

@@ -48,8 +48,7 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
         if fitted and not any(settings.get(name) for name in _OTHER_SOURCES):
             yield (
                 f"the threshold ({rule}) was fitted on the evaluated items, so the score is "
-                f"optimistic; "
-                "use --threshold-from REPORT or --threshold NUMBER"
+                "optimistic; use --threshold-from REPORT or --threshold NUMBER"
             )
     record = score.results.get(address.key)
     record = record if isinstance(record, dict) else {}

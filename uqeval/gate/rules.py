@@ -68,13 +68,13 @@ class Limits(BaseModel):
                 yield kind, limit
 
     def only(self, kind: Kind) -> Limits:
-        """Return the limits with only one of them."""
+        """Return the limits without those of other kinds."""
         waive = None if self.waive is None else self.waive.for_kind(kind)
-        changes: dict[str, Any] = {other: None for other in KINDS if other != kind}
+        changes: dict[str, Any] = {unset: None for unset in KINDS if unset != kind}
         return self.model_copy(update=changes | {"waive": waive})
 
     def remove(self, kinds: Collection[Kind]) -> Limits:
-        """Return the limits without those of some kinds."""
+        """Return the limits without those of the given kinds."""
         return self.model_copy(update=dict.fromkeys(kinds))
 
 

@@ -1,4 +1,4 @@
-"""Verdicts loaded from JSON."""
+"""Load verdicts from JSON."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ _VERDICT = TypeAdapter(Verdict)
 
 
 def load_verdicts(path: str | Path) -> Judgement:
-    """Return the verdicts of a file that `uqeval gate -o` wrote. Raises `StoreError` if it
-    is none.
-    """
+    """Return the verdicts of a file that `uqeval gate -o` wrote. Raises `StoreError` for others."""
     try:
         record = read_json(path)
     except OSError as error:
@@ -49,27 +47,26 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
     Older files have no checksum.
     """
     try:
-        verdicts = tuple(_verdict(own) for own in record["verdicts"])
-        for own in verdicts:
-            if (conflict := contradiction(own)) is not None:
+        verdicts = tuple(_verdict(entry) for entry in record["verdicts"])
+        for entry in verdicts:
+            if (conflict := contradiction(entry)) is not None:
                 raise StoreError(
-                    f"{cut(path)}: the verdict on {cut(own.address)} contradicts itself: "
-                    f"{conflict}. "
-                    "The file was edited; judge again with uqeval gate -o."
+                    f"{cut(path)}: the verdict on {cut(entry.address)} contradicts itself: "
+                    f"{conflict}. The file was edited; judge again with uqeval gate -o."
                 )
-        unjudged = tuple(_not_evaluated(own) for own in record.get("not_evaluated", ()))
+        unjudged = tuple(_not_evaluated(entry) for entry in record.get("not_evaluated", ()))
         day = record.get("today")
         today = None if day is None else parse_day(day)
         judgement = Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged, today)
         if record.get("passed", judgement.passed) != judgement.passed:
             raise StoreError(
-                f"{cut(path)}: says passed {quoted(record['passed'])}, and its verdicts say "
+                f"{cut(path)}: `passed` is {quoted(record['passed'])}, but the verdicts give "
                 f"{judgement.passed}. The file was edited; judge again with uqeval gate -o."
             )
-        if KEY in record and record[KEY] != (own_sum := checksum_of(record)):
+        if KEY in record and record[KEY] != (actual_sum := checksum_of(record)):
             raise StoreError(
-                f"{cut(path)}: its checksum is {quoted(record[KEY])}, and its content has "
-                f"{own_sum!r}. The file was edited; judge again with uqeval gate -o."
+                f"{cut(path)}: `{KEY}` is {quoted(record[KEY])}, but the content gives "
+                f"{actual_sum!r}. The file was edited; judge again with uqeval gate -o."
             )
         return judgement
     except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:
@@ -79,7 +76,7 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
 
 
 def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
-    """Return the verdicts on some stores."""
+    """Return only the verdicts on the stores `names`."""
     chosen_verdicts = tuple(
         verdict for verdict in judgement.verdicts if verdict.address.store in names
     )
@@ -101,7 +98,7 @@ def _verdict(record: dict[str, Any]) -> Verdict:
     rule = Rule(Address.parse(fields.pop("rule")), limits, fields.pop("file"), fields.pop("line"))
     del fields["store"]
     if isinstance(interval := fields.get("interval"), dict):
-        # Its units are those of the verdict; older files have the number alone.
+        # The verdict has the units of its interval. Older files have only their number.
         count = interval.get("units")
         units = fields.get("units") or {
             "name": interval.get("unit"),

@@ -87,5 +87,5 @@ class Judgement:
         """Return the judgement with a warning that names the day of --today, if it was used."""
         if today is None:
             return self
-        text = f"waivers were checked for {today} (--today), not for the present day."
+        text = f"waivers were checked for {today} (--today), not for today."
         return replace(self, warnings=(text, *self.warnings))

@@ -1,4 +1,4 @@
-"""Waivers: the gate passes although a rule fails, until a day, for a reason and under a name."""
+"""Waivers: until a given day, the gate passes although a rule fails."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Waiver(BaseModel):
-    """Until when, by whom and why a rule is waived, and for which values."""
+    """The last day of a waiver, the person responsible, the reason, and the waived values."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -70,9 +70,9 @@ class Waiver(BaseModel):
 class WaiverUse:
     """The effect of a waiver on a verdict.
 
-    `outcome`: "waived": the waiver applies. "unneeded": the rule passes without it. "expired",
-    "beyond" (its bound), "undefined" (the value): it does not apply, and the rule fails. `note`:
-    the outcome as a sentence. `instead_of`: the status without the waiver.
+    `outcome`: "waived" if the waiver applies; "unneeded" if the rule passes without it. In the
+    other cases the rule fails: the waiver has "expired", the value is "beyond" its bound, or the
+    value is "undefined". `note`: the outcome as a sentence. `instead_of`: the status without it.
     """
 
     outcome: Literal["waived", "unneeded", "expired", "beyond", "undefined"]
@@ -94,15 +94,13 @@ def check_bounds(waiver: Waiver, limits: dict[Kind, float]) -> None:
     limit_min, limit_max = limits.get("min"), limits.get("max")
     if waiver.at_least is not None and limit_min is not None and waiver.at_least > limit_min:
         raise ValueError(
-            f"waive.at_least {waiver.at_least!r} is above min {limit_min!r}, so it waives "
-            f"nothing; use "
-            "a value below min"
+            f"waive.at_least {waiver.at_least!r} is above min {limit_min!r}, so it waives nothing; "
+            "use a value below min"
         )
     if waiver.at_most is not None and limit_max is not None and waiver.at_most < limit_max:
         raise ValueError(
             f"waive.at_most {waiver.at_most!r} is below max {limit_max!r}, so it waives nothing; "
-            f"use a "
-            "value above max"
+            "use a value above max"
         )
 
 
@@ -116,7 +114,7 @@ def use_of(
 ) -> WaiverUse:
     """Return the effect of a waiver on a day. `value`: None if it is undefined."""
     if counts_as == "pass":
-        note = "the waiver is not needed, the rule passes without it: remove the waiver"
+        note = "the waiver is not needed, because the rule passes without it; remove the waiver"
         return WaiverUse("unneeded", note, status)
     prefix = f"the waiver by {waiver.by}"
     if today > waiver.until:

@@ -94,8 +94,7 @@ class SumCheck:
         raise DataError(
             f"{self.where}: the class probabilities of {int(off.sum())} of {off.size} pixels from "
             f"{self._pixel_name(start)} on do not sum to 1, first {sums[t, i]:.6g} in sample "
-            f"{t0 + t}, "
-            f"{self._pixel_name(start + i)} (tolerance {self.tolerance:g}). {hint}"
+            f"{t0 + t}, {self._pixel_name(start + i)} (tolerance {self.tolerance:g}). {hint}"
         )
 
     def _pixel_name(self, pixel: int) -> str:

@@ -104,8 +104,7 @@ class Report(BaseModel):
         """Return a summary in one line; `to_json` has everything."""
         partial = ", partial" if self.partial else ""
         return (
-            f"<Report of {self._stores()}: "
-            f"{number_of(len(self.items), 'item')}{partial}; "
+            f"<Report of {self._stores()}: {number_of(len(self.items), 'item')}{partial}; "
             f"{', '.join(self.results)}; {number_of(len(self.warnings), 'warning')}>"
         )
 

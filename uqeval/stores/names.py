@@ -70,9 +70,8 @@ def refuse_reordered(names: Sequence[str], stored_names: Sequence[str] | None, w
     i = next(k for k, (a, b) in enumerate(zip(names, stored_names, strict=True)) if a != b)
     raise StoreError(
         f"{where}: --names gives the names of the store in another order; item {i} is "
-        f"{quoted(stored_names[i])} "
-        f"in the store and {quoted(names[i])} in --names. Names do not change the order of items: "
-        "leave --names out."
+        f"{quoted(stored_names[i])} in the store and {quoted(names[i])} in --names. Names do not "
+        "change the order of items: leave --names out."
     )
 
 

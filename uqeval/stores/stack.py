@@ -146,8 +146,7 @@ class Stack:
             if len(member) != self.items:
                 raise StoreError(
                     f"{store.path} holds {number_of(len(member), 'item')}, {stores[0].path} holds "
-                    f"{self.items}; "
-                    "members of one ensemble hold the same items in the same order."
+                    f"{self.items}; members of one ensemble hold the same items in the same order."
                 )
             for i, (first_part, member_part) in enumerate(zip(first, member, strict=True)):
                 axes = {"class": "classes", "y": "height", "x": "width"}
@@ -209,8 +208,8 @@ class Stack:
         if not isinstance(scale, int | float) or not 0 < scale <= 1:
             raise StoreError(
                 f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)} in the "
-                "attributes; "
-                f"expected a number in (0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}."
+                "attributes; expected a number in (0, 1], such as "
+                f"{1 / np.iinfo(array.dtype).max:.6g}."
             )
         return float(scale)
 

@@ -191,7 +191,9 @@ def test_edited_verdicts_are_refused(folder: Path, key: str) -> None:
     assert verdict[key] != edits[key]
     verdict[key] = edits[key]
     Path("verdicts.json").write_text(json.dumps(record))
-    with pytest.raises(StoreError, match=r"its checksum is .* The file was edited"):
+    with pytest.raises(
+        StoreError, match=r"`checksum` is .* but the content gives .* The file was edited"
+    ):
         collect(["report.json"], "verdicts.json")
 
 

@@ -71,9 +71,8 @@ class KittiFlow(FileArray):
             kind = _KINDS.get(header.kind, "unknown")
             raise StoreError(
                 f"{cut(path)}: is a PNG of {header.depth}-bit {kind}; optical flow is a 16-bit RGB "
-                "PNG "
-                "as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. Take it "
-                "out of the folder, or convert it."
+                "PNG as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. Take "
+                "it out of the folder, or convert it."
             )
         super().__init__(path, (header.height, header.width, 2))
 

@@ -167,8 +167,8 @@ class UnfinishedStore:
             elif self._ranks == 1 and self._claims.alone():
                 raise OutputError(
                     f"{cut(self.path)}: {len(missing)} of {len(self.names)} items are not all "
-                    "there: "
-                    f"{listed(missing)}. The store stays unfinished; go on with resume=True. {HINT}"
+                    f"there: {listed(missing)}. The store stays unfinished; go on with "
+                    f"resume=True. {HINT}"
                 )
             clean = True
         finally:

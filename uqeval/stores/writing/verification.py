@@ -121,9 +121,8 @@ def check_same_settings(
     if differences:
         raise OutputError(
             f"{cut(root)}: is a finished store with other settings "
-            f"({cut(', '.join(differences))}). Give "
-            "the settings that it was written with, say overwrite=True alone to replace it, or "
-            "choose another path."
+            f"({cut(', '.join(differences))}). Give the settings that it was written with, say "
+            "overwrite=True alone to replace it, or choose another path."
         )
 
 

@@ -29,8 +29,8 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
     if resolved(folder) in goals or any(_is_same_path(goal, folder) for goal in goals):
         raise UsageError(
             f"--baseline {baseline} and the output, {cut(folder)}, are the same folder: the run "
-            "would "
-            "write over its baseline; name another with -o DIR, or keep the baseline elsewhere."
+            "would write over its baseline; name another with -o DIR, or keep the baseline "
+            "elsewhere."
         )
 
 

@@ -177,7 +177,7 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
     strange = [name for name in run_settings.stores if name not in config.stores]
     if strange:
         raise UsageError(
-            f"--store {cut(strange[0])}: is no store of {cut(file)}; it has "
+            f"--store {cut(strange[0])}: is not a store of {cut(file)}; its stores are "
             f"{cut(', '.join(config.stores))}."
         )
     names = [
@@ -188,8 +188,7 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
         if name.casefold() in reserved:
             raise UsageError(
                 f"{config.locate('stores', name)}its report would be written over another file of "
-                f"the "
-                "run; call the store something else."
+                "the run; call the store something else."
             )
         reserved.add(name.casefold())
     return names

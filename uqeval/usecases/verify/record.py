@@ -55,8 +55,7 @@ class Verification:
         if self.compared.get("items"):
             texts.append(
                 f"{self.compared['items']:,} values of {len(self.items)} of {self.items_of_report} "
-                f"items were recomputed from the predictions in plain NumPy; "
-                f"{self._agree()}"
+                f"items were recomputed from the predictions in plain NumPy; {self._agree()}"
             )
         if self.compared.get("set"):
             texts.append(
