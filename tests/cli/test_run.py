@@ -397,7 +397,10 @@ def test_what_cannot_be(folder: Path) -> None:
     (folder / "none.yaml").write_text("output: out/")
     (folder / "empty").mkdir()
     cases: list[tuple[list[str], str]] = [
-        (["--store", "nobody"], "--store nobody: is not a store of uqeval.yaml; its stores are city"),
+        (
+            ["--store", "nobody"],
+            "--store nobody: is not a store of uqeval.yaml; its stores are city, depth",
+        ),
         (["-o", "file"], "file: cannot be made a folder: File exists."),
         (["-o", "file/below"], "file/below: cannot be made a folder: Not a directory."),
         (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
