@@ -167,11 +167,14 @@ def by_depth(found: Sequence[tuple[float, ...]], step: float, **settings: Any) -
     return [(k * step, nmerci(groups[k], **settings)) for k in sorted(groups)]
 
 
-def depth(mean: Any, sigma: Any, target: Any) -> dict[str, Any]:
-    """Depth scores, scores by bins of σ, and the best factor of σ, of flat arrays."""
+def depth(mean: Any, sigma: Any, target: Any, of_bins: Any = None) -> dict[str, Any]:
+    """Depth scores, scores by bins of σ, and the best factor of σ, of flat arrays.
+
+    `of_bins`: the σ that give the edges of the bins, if these are others than `sigma`.
+    """
     m, s, y = (np.asarray(values, "f8").reshape(-1) for values in (mean, sigma, target))
     e, d, ratio = m - y, np.log(m) - np.log(y), np.maximum(m / y, y / m)
-    keys = np.sort(s.astype("f4"))
+    keys = np.sort((s if of_bins is None else np.asarray(of_bins)).astype("f4").reshape(-1))
     bins = 15 * np.searchsorted(keys, s.astype("f4")) // len(keys)
     rows = [((e[k] ** 2).mean(), (s[k] ** 2).mean(), k.sum())
             for k in (bins == b for b in range(15)) if k.any()]  # fmt: skip

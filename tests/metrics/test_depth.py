@@ -50,11 +50,24 @@ def test_ties_and_regions(data: dict[str, Any]) -> None:
                 interval = intervals[f"{key}.{field}"]
                 assert interval["low"] <= report.results[key][field] <= interval["high"]
     for i, item in enumerate(report.items):
-        expected = naive.depth(*arrays(data, i))
-        for field in FIELDS[:8]:
+        expected = naive.depth(*arrays(data, i), of_bins=arrays(data)[1])
+        for field in FIELDS:
             assert item["regression"][field] == pytest.approx(expected[field], rel=1e-12), field
     bins = report.results["regression"]["sigma_bins"]
     assert sum(bins["pixels"]) == data["valid"].sum()
+
+
+def test_an_item_with_a_bin_of_sigma_0(data: dict[str, Any]) -> None:
+    """It has no ENCE, as the whole set."""
+    own = data | {"std": data["std"].copy()}
+    own["std"][2] = 0
+    report = uqeval.evaluate(own, None, PARTS)
+    item = report.items[2]["regression"]
+    assert item["ence"] is item["cv"] is report.results["regression"]["ence"] is None
+    assert item["ence_reason"] == "no pixel is evaluated, or σ = 0 in a whole bin"
+    mean, _, target = arrays(own, 2)
+    assert item["uce"] == pytest.approx(((mean - target) ** 2).mean())
+    assert report.items[0]["regression"]["ence"] > 0
 
 
 def test_an_error_by_one_factor_has_no_silog(data: dict[str, Any]) -> None:

@@ -6,20 +6,22 @@ Parts of the results of `regression`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
+from uqeval.metrics._items import exact_sums, together
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import Place
     from uqeval.tallies import ErrorSums, ScaledErrors, SigmaBins, Tally
     from uqeval.tallies._fields import State
 
@@ -33,28 +35,36 @@ _ON_ITSELF = (
 )
 
 
-def ence(bins: Sequence[tuple[int, float, float]]) -> float | None:
-    """Return the mean of |RMV - RMSE|/RMV over the bins (pixels, Σ ε², Σ σ²) with pixels.
+def ence(count: NDArray[Any], errors: NDArray[Any], variances: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the mean of |RMV - RMSE|/RMV [set] over the bins [set, bin] with pixels.
 
-    Levi et al. 2022, eq. 8. Undefined where σ = 0 in a whole bin.
+    Levi et al. 2022, eq. 8, of pixels, Σ ε² and Σ σ². NaN where σ = 0 in a whole bin.
     """
-    filled = [(e, v) for n, e, v in bins if n]
-    if not filled or any(v == 0 for _, v in filled):
-        return None
-    return math.fsum(abs(1 - math.sqrt(e / v)) for e, v in filled) / len(filled)
+    import numpy as np
+
+    is_filled = count > 0
+    with np.errstate(all="ignore"):
+        gaps = np.where(is_filled & (variances > 0), abs(1 - np.sqrt(errors / variances)), 0.0)
+    is_zero = (is_filled & (variances == 0)).any(axis=-1)
+    means = over(exact_sums(gaps), is_filled.sum(axis=-1))
+    return np.where(is_zero, np.nan, means)
 
 
-def uce(bins: Sequence[tuple[int, float, float]]) -> float | None:
-    """Return Σ n_b/N·|mean ε² - mean σ²| over the bins (pixels, Σ ε², Σ σ²)."""
-    pixels = sum(n for n, _, _ in bins)
-    return math.fsum(abs(e - v) for _, e, v in bins) / pixels if pixels else None
+def uce(count: NDArray[Any], errors: NDArray[Any], variances: NDArray[Any]) -> NDArray[np.float64]:
+    """Return Σ n_b/N·|mean ε² - mean σ²| [set] over the bins [set, bin]: pixels, Σ ε², Σ σ²."""
+    return over(exact_sums(abs(errors - variances)), count.sum(axis=-1))
 
 
-def cv(total: float, squares: float, pixels: int) -> float | None:
-    """Return the standard deviation of σ divided by its mean (Levi et al. 2022, eq. 9)."""
-    if pixels < 2 or total <= 0:
-        return None
-    return math.sqrt(max(squares - total * total / pixels, 0.0) / (pixels - 1)) * pixels / total
+def cv(total: NDArray[Any], squares: NDArray[Any], pixels: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the standard deviation of σ divided by its mean [set] (Levi et al. 2022, eq. 9).
+
+    NaN for less than two pixels, and where all σ are 0.
+    """
+    import numpy as np
+
+    spread = np.maximum(squares - over(total * total, pixels), 0.0)
+    deviation = np.sqrt(over(spread, np.where(pixels > 1, pixels - 1, 0)))
+    return over(deviation * pixels, total)
 
 
 def scale(squares: float, pixels: int) -> float | None:
@@ -154,42 +164,46 @@ class BinsOfSigma(Part[RegressionSettings]):
         return (self._bins, self._sums) if self.can_score else ()
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        bins, sums = states[self._bins], states[self._sums]
-        names = ("count", "errors", "variances")
-        rows = list(zip(*(bins[name].tolist() for name in names), strict=True))
-        total, squares = sums["sums"][0, 2:4].tolist()
-        arguments = {"ence": (rows,), "uce": (rows,), "cv": (total, squares, int(sums["count"][0]))}
-        record: dict[str, Any] = {}
-        for metric in OF_BINS:
-            set_value(record, metric.field, metric.formula(*arguments[metric.field]),
-                      metric.undefined)  # fmt: skip
-        roots = {"rmse": 1, "rmv": 2}
-        record["sigma_bins"] = {"pixels": [n for n, _, _ in rows]} | {
-            name: [math.sqrt(row[i] / row[0]) if row[0] else None for row in rows]
-            for name, i in roots.items()
+        of_one = {tally: SetStates.of_one(states[tally]) for tally in self.tallies()}
+        (record,) = self._records(of_one)
+        bins = states[self._bins]
+        roots = {
+            name: _roots(bins[field], bins["count"])
+            for name, field in (("rmse", "errors"), ("rmv", "variances"))
         }
-        return record
+        return record | {"sigma_bins": {"pixels": bins["count"].tolist(), **roots}}
+
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
+        """Return the scores of each item, in the bins of all items."""
+        tallies, records = self.tallies(), list[dict[str, Any]]()
+        for states in together(tallies, [results[tally].items for tally in tallies]):
+            of_items = (SetStates(state) for state in states)
+            records += self._records(dict(zip(tallies, of_items, strict=True)))
+        return records
+
+    def _records(self, states: Mapping[Tally, SetStates]) -> list[dict[str, Any]]:
+        """Return the scores of each set."""
+        columns = {place: as_numbers(values) for place, values in self.columns(states, ()).items()}
+        records: list[dict[str, Any]] = [{} for _ in range(states[self._bins].sets)]
+        for metric in OF_BINS:
+            for record, value in zip(records, columns[metric.field,], strict=True):
+                set_value(record, metric.field, value, metric.undefined)
+        return records
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> Mapping[Place, NDArray[Any]]:
-        import numpy as np
-
         bins, sums = states[self._bins], states[self._sums]
-        n, errors, variances = (bins[name] for name in ("count", "errors", "variances"))
-        filled = n > 0
-        with np.errstate(all="ignore"):
-            gaps = np.where(filled, np.abs(1 - np.sqrt(errors / variances)), 0.0)
-        gaps[filled & (variances == 0)] = np.nan
-        pixels = sums["count"][:, 0]
-        total, squares = sums["sums"][:, 0, 2], sums["sums"][:, 0, 3]
-        spread = np.maximum(squares - over(total * total, pixels), 0.0)
-        deviation = np.sqrt(over(spread, np.where(pixels > 1, pixels - 1, 0)))
-        return {
-            ("ence",): over(gaps.sum(axis=1), filled.sum(axis=1)),
-            ("uce",): over(np.abs(errors - variances).sum(axis=1), n.sum(axis=1)),
-            ("cv",): over(deviation, over(total, pixels)),
-        }
+        of_bins = [bins[name] for name in ("count", "errors", "variances")]
+        of_sigma = (sums["sums"][:, 0, 2], sums["sums"][:, 0, 3], sums["count"][:, 0])
+        return {("ence",): ence(*of_bins), ("uce",): uce(*of_bins), ("cv",): cv(*of_sigma)}
+
+
+def _roots(sums: NDArray[Any], count: NDArray[Any]) -> list[float | None]:
+    """Return the root of the mean of each bin; None without pixels."""
+    import numpy as np
+
+    return as_numbers(np.sqrt(over(sums, count)))
 
 
 class ScaleOfSigma(Part[RegressionSettings]):

@@ -32,6 +32,8 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
             keys_by_warning.setdefault(text, {})[family_key] = None
         if part_name:
             put_part(results[family_key], part_name, section.results, section.flat)
+            for item, record in zip(items, section.items, strict=bool(section.items)):
+                put_part(item[family_key], part_name, record, section.flat)
             continue
         results[key] = section.results
         for item, record in zip(items, section.items, strict=True):

@@ -86,6 +86,16 @@ def counts(axes: Axes) -> None:
     axes.set_ylabel("pixels")
 
 
+def logarithmic(axes: Axes) -> None:
+    """Set logarithmic axes with plain tick labels: 0.01, 1, 100."""
+    from matplotlib.ticker import NullFormatter, StrMethodFormatter
+
+    axes.loglog()
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
 def draw_bars(
     axes: Axes, lines: Sequence[Line], names: Sequence[str], values: Any, ends: Any, title: str
 ) -> None:

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import fractions, hover, numbers, scores
+from uqeval.report.figures.curves import fractions, hover, logarithmic, numbers, scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Yield observed coverage over nominal coverage."""
-    plotted = lines_with(lines, "calibration")
-    if not plotted:
-        return
+    """Yield observed coverage over nominal coverage, and errors over σ."""
+    if plotted := lines_with(lines, "calibration"):
+        yield _coverage(plotted)
+    if plotted := lines_with(lines, "sigma_bins"):
+        yield _sigma_bins(plotted)
+
+
+def _coverage(plotted: list[Line]) -> Figure:
     summary = scores(plotted, {"AUCE": "auce", "of it over-confident": "auce_over"})
-    yield Figure(
+    return Figure(
         "regression-calibration",
         "Calibration of the intervals",
         f"Observed over nominal coverage of central intervals. {summary}.",
@@ -28,6 +32,40 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         (5.4, 4.8),
         lambda canvas: _draw(canvas, plotted),
     )
+
+
+def _sigma_bins(plotted: list[Line]) -> Figure:
+    summary = scores(plotted, {"ENCE": "ence", "UCE": "uce", "CV": "cv"})
+    return Figure(
+        "sigma-bins",
+        "Errors by bins of σ",
+        f"RMSE over the root of the mean σ² (RMV) in bins of σ. {summary}.",
+        "Each point is a bin of σ; bins have equal numbers of pixels. On the diagonal errors are "
+        "as large as σ; above it σ is too small. A level curve means that σ does not show which "
+        "errors are large.",
+        (5.4, 4.8),
+        lambda canvas: _draw_sigma_bins(canvas, plotted),
+    )
+
+
+def _draw_sigma_bins(canvas: Canvas, lines: Sequence[Line]) -> None:
+    axes = canvas.subplots()
+    found: list[float] = []
+    for i, line in enumerate(lines):
+        bins = line.record["sigma_bins"]
+        filled = [k for k, n in enumerate(bins["pixels"]) if n]
+        x, y = ([bins[name][k] for k in filled] for name in ("rmv", "rmse"))
+        found += [*x, *y]
+        axes.plot(x, y, f"o{style.dashes(i)}", color=style.colour(i), markersize=4,
+                  linewidth=1.4, label=line.label)  # fmt: skip
+        hover(axes, x, y, line.label, "RMSE {1} at RMV {0}")
+    low, high = (min(found), max(found)) if found else (0.0, 1.0)
+    if low > 0 and high > 10 * low:
+        logarithmic(axes)
+    axes.plot([low, high], [low, high], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    axes.set_xlabel("root of the mean σ² (RMV)")
+    axes.set_ylabel("RMSE")
+    style.legend(canvas, axes)
 
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
