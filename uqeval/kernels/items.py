@@ -118,7 +118,7 @@ def add_fine_gaps_of_items(first, value, hit, label, void, pixels, absolute, gap
 
 
 @kernel_part
-def _sort(keys, buffer, counts):
+def sort_keys(keys, buffer, counts):
     """Sort `keys` uint64 [i] in place; `buffer` [i] and `counts` [DIGITS, RADIX] are worked in."""
     n = keys.shape[0]
     if n > _FEW:
@@ -137,7 +137,7 @@ def _sort(keys, buffer, counts):
 
 
 @kernel_part
-def _largest_item(first):
+def largest_item(first):
     """Return the number of pixels of the largest item."""
     most = 0
     for i in range(first.shape[0] - 1):
@@ -244,7 +244,7 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
 
     `wrong` float32 [k] is 1 where the prediction is wrong, else 0.
     """
-    most = _largest_item(first)
+    most = largest_item(first)
     all_keys, buffer = np.empty(most, np.uint64), np.empty(most, np.uint64)
     histogram = np.empty((DIGITS, RADIX), np.int64)
     tied, wrong_of_tie = np.empty(most, np.int64), np.empty(most, np.float64)
@@ -259,7 +259,7 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
         if n == 0:
             continue
         keys = all_keys[:n]
-        _sort(keys, buffer, histogram)
+        sort_keys(keys, buffer, histogram)
         ties = sum_ties(keys, False, tied, wrong_of_tie)
         wrongs = np.int64(0)
         for t in range(ties):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import uqeval.metrics._numbers as numbers
@@ -80,7 +81,7 @@ class RegressionSettings(Settings):
         """Return the map of σ."""
         return numbers.sigma_map(self.uncertainty)
 
-    @property
+    @cached_property
     def plotted(self) -> tuple[float, ...]:
         """Return the levels of the calibration plot."""
         n = self.levels
@@ -90,7 +91,7 @@ class RegressionSettings(Settings):
             return tuple(k / (n - 1) for k in range(n))
         return tuple((n - 1 + 18 * k) / (20 * (n - 1)) for k in range(n))
 
-    @property
+    @cached_property
     def interval_levels(self) -> tuple[float, ...]:
         """Return levels below 1 of intervals: plotted ones, and those that every report
         has, ascending.
@@ -98,7 +99,7 @@ class RegressionSettings(Settings):
         plotted = self.plotted if self.proportion == "interval" else ()
         return tuple(sorted({*(p for p in plotted if p < 1), *rs.LEVELS}))
 
-    @property
+    @cached_property
     def quantile_levels(self) -> tuple[float, ...]:
         """Return levels in ]0, 1[ of plotted quantiles, ascending."""
         if self.proportion == "interval":

@@ -20,6 +20,7 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
+from uqeval.metrics._items import each
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
@@ -125,9 +126,8 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
-        packed = results[self._items]
-        items = _items(self.settings, self._items, packed)
-        pixels = [int(self._items.unpack(data)["kept"][0]) for data in packed.items]
+        tally = self._items
+        items, pixels = _items(self.settings, tally, results[tally])
         if self.info.kind == "regression":
             numbers.refuse_nothing(sum(pixels), self.info, self.region)
         if self._of_items:
@@ -242,16 +242,17 @@ def _widest(rank_bins: RankBins) -> list[int]:
 
 def _items(
     settings: SparsificationSettings, tally: ItemCurves, results: TallyResult
-) -> list[sc.Curves | str]:
-    curves = []
-    for data in results.items:
-        state = tally.unpack(data)
+) -> tuple[list[sc.Curves | str], list[int]]:
+    """Return the curves of each item, or why it has none, and its evaluated pixels."""
+    curves, pixels = [], []
+    for state in each(tally, results.items):
+        pixels.append(int(state["kept"][0]))
         details: dict[str, Any] = {"kept_by_oracle": state["kept_by_oracle"].tolist()}
         if tally.every_rank:
             details["every_rank"] = tuple(state["areas"].tolist())
         sums = (state[name].tolist() for name in ("kept", "errors", "oracle"))
         curves.append(settings.curves(*sums, **details))
-    return curves
+    return curves, pixels
 
 
 def _mean(items: list[sc.Curves | str]) -> sc.Curves | str:

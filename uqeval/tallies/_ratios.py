@@ -9,7 +9,7 @@ from uqeval.tallies._contract import Tally
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps
+    from uqeval.tallies._fields import Maps, State
 
 
 class OfErrors(Tally):
@@ -28,3 +28,10 @@ class OfErrors(Tally):
             maps[self.sigma].reshape(-1),
             maps["label"].reshape(-1),
         )
+
+    def update_as_items(self, state: State, maps: Maps) -> None:
+        """Add one item by `update_items`."""
+        import numpy as np
+
+        first = np.array([0, maps["label"].size])
+        self.update_items({name: values[None] for name, values in state.items()}, maps, first)

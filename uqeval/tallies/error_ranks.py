@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._ratios import OfErrors
-from uqeval.tallies.ranks import COARSE, CountsByRank
+from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
@@ -57,8 +58,11 @@ class ErrorRanks(OfErrors, CountsByRank):
     def evaluated(self, state: State) -> Counts | None:
         return None if self.bins else state["coarse"][..., ERROR, :].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
+    @property
+    def pixelwise(self) -> bool:
+        return True
 
+    def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.ratios import count_ratios, count_ratios_finely
 
         error, sigma, label = self.flat(maps)
@@ -66,6 +70,29 @@ class ErrorRanks(OfErrors, CountsByRank):
             count_ratios(error, sigma, label, VOID, state["coarse"])
             return
         count_ratios_finely(error, sigma, label, VOID, *self._rows_of_bins, state["fine"])
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        import numpy as np
+
+        from uqeval.kernels.members import set_ratios
+        from uqeval.tallies._counted import CountedItems, FieldOfItems
+        from uqeval.tallies._sorted import rank_counts
+
+        if self.bins:
+            return None
+        error, sigma, label = self.flat(maps)
+        ratio = np.empty(error.size, np.float32)
+        set_ratios(error[None], sigma[None], ratio[None])
+        items, entries = np.arange(first.size - 1), []
+        for group, values in enumerate((ratio, error.astype(np.float32, copy=False))):
+            own = rank_counts(self, first, values, values, label, VOID, False, FINE_BITS).fields[0]
+            assert own.places is not None and own.first is not None
+            item = np.repeat(items, np.diff(own.first))
+            entries.append((item, own.places + group * COARSE, own.values))
+        item, places, counts = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+        order = np.argsort(item, kind="stable")  # of an item the entries of λ, then those of ε
+        ends = np.searchsorted(item[order], np.arange(first.size))
+        return CountedItems(items.size, (FieldOfItems(counts[order], places[order], ends),))
 
     @cached_property
     def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:

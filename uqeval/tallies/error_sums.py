@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
@@ -122,7 +123,8 @@ class ErrorSums(Tally):
 
         item_state = self.empty()
         if self.intervals is None:
-            self._sum_item(item_state, maps)
+            first = np.array([0, maps["label"].size])
+            self.update_items({n: v[None] for n, v in item_state.items()}, maps, first)
         else:
             item_state["invalid"] += sum_errors(
                 maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
@@ -130,8 +132,22 @@ class ErrorSums(Tally):
                 item_state["zero"],
                 item_state["least"], item_state["most"], item_state["within"], item_state["rest"],
             )  # fmt: skip
-        item_state["means"] += item_state["sums"][:, 4] ** 2 / np.maximum(item_state["count"], 1)
+            _add_means(item_state)
         self.merge(state, item_state)
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        return None if self.intervals else super().count_items(maps, first)
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        """Add all pixels of each item as one group to an empty state."""
+        from uqeval.kernels.number_items import sum_errors_of_items
+
+        inputs = (maps[name].reshape(-1) for name in ("error", self.sigma, "target", "label"))
+        sum_errors_of_items(
+            first, *inputs, VOID, state["count"], state["sums"], state["zero"], state["least"],
+            state["most"], state["within"], state["invalid"], state["rest"],
+        )  # fmt: skip
+        _add_means(state)
 
     def centred(self, states: State) -> State:
         """Return the items' states with the targets counted from the first item's mean.
@@ -152,27 +168,12 @@ class ErrorSums(Tally):
         rest = np.zeros_like(states["rest"])
         return states | {"sums": sums, "means": means, "rest": rest}
 
-    def _sum_item(self, item_state: State, maps: Maps) -> None:
-        """Add all pixels as one group to an empty state."""
-        import numpy as np
 
-        from uqeval.kernels.error_sums import BLOCK, sum_item, sum_powers_about
+def _add_means(state: State) -> None:
+    """Add Σ ȳ² of each group."""
+    import numpy as np
 
-        names = ("error", self.sigma, "target", "label")
-        error, sigma, target, label = (maps[name].reshape(-1) for name in names)
-        lanes, centres = np.zeros((5, BLOCK)), np.zeros((2, BLOCK))
-        ends = np.repeat([[np.inf], [-np.inf]], BLOCK, axis=1)
-        count, *zero = sum_item(error, sigma, target, label, VOID, lanes, ends)
-        item_state["count"][0], item_state["zero"][0], item_state["invalid"][0] = (
-            count,
-            zero,
-            label.size - count,
-        )
-        item_state["sums"][0] = lanes.sum(axis=1)
-        item_state["least"][0], item_state["most"][0] = ends[0].min(), ends[1].max()
-        if count:
-            sum_powers_about(item_state["sums"][0, 4] / count, target, label, VOID, *centres)
-            item_state["rest"][0], item_state["within"][0] = centres.sum(axis=1)
+    state["means"] += state["sums"][..., 4] ** 2 / np.maximum(state["count"], 1)
 
 
 @dataclass(frozen=True)

@@ -44,18 +44,17 @@ class PredictiveScores(OfErrors):
         }
 
     def update(self, state: State, maps: Maps) -> None:
+        self.update_as_items(state, maps)
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
 
-        from uqeval.kernels.intervals import BLOCK, sum_scores
+        from uqeval.kernels.number_items import sum_scores_of_items
 
-        error, sigma, label = self.flat(maps)
-        shares, lanes = 2.0 / (1.0 - np.array(self.levels)), np.zeros((1 + len(self.levels), BLOCK))
-        state["nll"] += sum_scores(
-            error, sigma, label, VOID, self.laplace, np.array(self.factors), shares, lanes
-        )
-        crps, *intervals = lanes.sum(axis=1)
-        state["crps"] += crps
-        state["intervals"] += intervals
+        sum_scores_of_items(
+            first, *self.flat(maps), VOID, self.laplace, np.array(self.factors),
+            2.0 / (1.0 - np.array(self.levels)), state["nll"], state["crps"], state["intervals"],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,18 @@ class IntervalCounts(OfErrors):
         return state["counts"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
+        self.update_as_items(state, maps)
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
 
-        from uqeval.kernels.intervals import count_levels
+        from uqeval.kernels.number_items import count_levels_of_items
 
-        lowest, first, unsure, steps = _sorted_factors(self.factors)
+        lowest, first_level, unsure, steps = _sorted_factors(self.factors)
         factors = np.append(self.factors, np.full(steps + 1, np.inf))
-        error, sigma, label = self.flat(maps)
-        count_levels(
-            error, sigma, label, VOID, factors, len(self.factors), lowest, first, unsure, steps,
-            state["counts"], state["ties"],
+        count_levels_of_items(
+            first, *self.flat(maps), VOID, factors, len(self.factors), lowest, first_level, unsure,
+            steps, state["counts"], state["ties"],
         )  # fmt: skip
 
 

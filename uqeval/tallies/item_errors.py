@@ -11,11 +11,15 @@ from uqeval.tallies._ratios import OfErrors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
 _BUFFER_SHARE = 8
+#: Larger items are counted one by one: NumPy adds numbers up to here in the order of
+#: `pairwise_sum`, whatever their dtype.
+_MOST_PIXELS = 8192
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,43 @@ class ItemErrors(OfErrors):
         state["sums"] += item.totals[2:]
         state["sums"][: len(retained)] += [of.sum(dtype=np.float64) for of in retained]
         state["most"][...] = max(state["most"][0], item.most, retained[0].max())
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        import numpy as np
+
+        if np.diff(first).max() > _MOST_PIXELS:
+            return None
+        return super().count_items(maps, first)
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        import numpy as np
+
+        from uqeval.kernels.number_items import rank_errors_of_items, sum_retained_of_items
+        from uqeval.tallies.percentiles import between, ranks_of
+
+        error, sigma, label = self.flat(maps)
+        pixels = np.add.reduceat(label != VOID, first[:-1], dtype=np.int64)
+        state["pixels"][:, 0] = pixels
+        state["invalid"][:, 0] = np.diff(first) - pixels
+        ranks_by_pixels = {
+            n: ranks_of(n, self.percentile, self.rule) or (-1, -1, 0.0)
+            for n in set(pixels.tolist())
+        }
+        lower, upper, weights = zip(*(ranks_by_pixels[n] for n in pixels.tolist()), strict=True)
+        statistics = np.full((pixels.size, 2, 2), -np.inf)
+        rank_errors_of_items(
+            first, error, sigma, label, VOID, np.array(lower), np.array(upper),
+            state["totals"], state["zero"], statistics,
+        )  # fmt: skip
+        state["own"][...] = [
+            [between(low, high, weight) for low, high in both]
+            for both, weight in zip(statistics.tolist(), weights, strict=True)
+        ]
+        limits = np.ascontiguousarray(state["own"][:, 0 if self.trimmed_by_ratio else 1])
+        sum_retained_of_items(
+            first, error, sigma, label, VOID, self.trimmed_by_ratio, limits,
+            state["count"], state["sums"], state["most"],
+        )  # fmt: skip
 
     def _collect(self, error: NDArray[Any], sigma: NDArray[Any], label: NDArray[Any]) -> _Collected:
         """Return the values in an interval around the percentiles, and sums; arrays are [pixel].

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.tallies._fields import Maps, State
 
 
@@ -29,3 +31,6 @@ class TargetCounts(Tally):
 
     def update(self, state: State, maps: Maps) -> None:
         state["counts"] += maps[TARGET_COUNTS]
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        state["counts"] += maps[TARGET_COUNTS].reshape(-1, 3)

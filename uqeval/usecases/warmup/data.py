@@ -115,6 +115,7 @@ def _save_numbers(folder: Path) -> None:
             "members": members | target,
             "samples": {"samples": members["mean"]} | target,
             "logarithms": logarithms | target,
+            "number-rows": {n: v[0].reshape(-1, 1, 1) for n, v in stored.items()},
             "large-numbers": {n: np.tile(v[:1], (1, times, times)) for n, v in stored.items()},
         }
         for name, arrays in inputs.items():

@@ -24,6 +24,7 @@ _NUMBERS = (
     *(f"{kind}-{dtype}.npz" for kind in ("numbers", "logarithms") for dtype in _DTYPES),
     *_MEMBERS, *(f"large-numbers-{dtype}.npz" for dtype in _DTYPES),
 )  # fmt: skip
+_NUMBER_ROWS = tuple(f"number-rows-{dtype}.npz" for dtype in _DTYPES)
 _INTERVALS = "--ci 0.9 --draws 100"
 _UNCERTAINTIES = "entropy confidence expected_entropy mutual_information variation_ratio std"
 _ALL_UNCERTAINTIES = " ".join(f"--uncertainty {name}" for name in _UNCERTAINTIES.split())
@@ -111,7 +112,7 @@ def _of_family(name: str) -> Iterator[str]:
         yield from (f"{name} {store} --uncertainty entropy --classes 5" for store in _MAPS)
     if name in ("regression", "nmerci", "sparsification"):
         options_of = _OPTIONS.get(f"{name} of numbers", _OPTIONS[name])
-        yield from (f"{name} {store}" for store in _NUMBERS)
+        yield from (f"{name} {store}" for store in (*_NUMBERS, *_NUMBER_ROWS))
         yield f"{name} numbers-f4.npz {_INTERVALS}"
         yield from (
             f"{name} {s} {options}" for s in _NUMBERS_WITH_OPTIONS for options in options_of
