@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
@@ -15,7 +15,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._fit_items import fit_items
-from uqeval.metrics._items import together
+from uqeval.metrics._items import each, together
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings
@@ -105,9 +105,10 @@ class Regression(Evaluation[RegressionSettings]):
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
-        counts = results[self._sums]
+        sums = self._sums
+        counts = results[sums]
         numbers.refuse_nothing(int(counts.total["count"][0]), self.info, self.region)
-        spread = _target_spread([self._sums.unpack(data) for data in counts.items])
+        spread = _target_spread(each(sums, counts.items))
         return super().run_of(results, spread)
 
     def numerics(self, run: Run) -> dict[str, int]:
@@ -172,7 +173,7 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
     return Gaps(signed, weights)
 
 
-def _target_spread(states: list[State]) -> float:
+def _target_spread(states: Iterable[State]) -> float:
     """Return Σ (y - ȳ)² over all items: within them, and of their means."""
     nonempty = [s for s in states if s["count"][0]]
     if not nonempty:
