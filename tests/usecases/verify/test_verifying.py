@@ -208,6 +208,19 @@ def test_what_is_not_covered_is_named(folder: Path) -> None:
     assert any("pavpu: --border partial" in text for text in found.not_verified)
 
 
+def test_variants_with_other_bins(folder: Path) -> None:
+    """Each variant has class bins of its own, and pixels near their edges."""
+    variants = {"calibration": {"definition": ["paper", "values"]}}
+    report = uqeval.evaluate("classes.npz", metrics=variants, workers=1)
+    first, second = (report.results[key] for key in ("calibration", "calibration[values]"))
+    assert first["classwise_ece"] != second["classwise_ece"]
+    Path("variants.json").write_text(report.to_json())
+    found = verify("variants.json", everything=True)
+    assert found.passed, found.problems()
+    assert "classwise_ece" in found.fields["calibration"]
+    assert "classwise_ece" in found.fields["calibration[values]"]
+
+
 def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     own = synthetic_data.classes("kinds", items=2)

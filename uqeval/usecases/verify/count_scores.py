@@ -142,9 +142,9 @@ def _calibration(parts: Sequence[Pixels], settings: Mapping[str, Any]) -> dict[s
         scores["ece"] = _gaps(rows[:, None], slack=2 * uncertain / n)
         if not uncertain:
             scores["mce"] = _gaps(rows[:, None], largest=True)
-    if all(item.by_class is not None for item in parts):
-        uncertain = sum(item.near_edges for item in parts)
-        rows = np.array([item.by_class for item in parts])
+    if all(bins in item.by_class for item in parts):
+        uncertain = sum(item.by_class[bins][1] for item in parts)
+        rows = np.array([item.by_class[bins][0] for item in parts])
         scores["classwise_ece"] = _gaps(rows, slack=2 * uncertain / n)
     for name, field in (("brier", "brier"), ("nll", "label_probability")):
         if all(field in item.maps for item in parts):

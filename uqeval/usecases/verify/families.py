@@ -92,8 +92,8 @@ class Pixels:
     maps: dict[str, Array]
     classes: int
     patches: dict[str, cs.Patches] = field(default_factory=dict)
-    by_class: Array | None = None
-    near_edges: int = 0
+    #: By number of bins: the bins of each class, and the pixels near their edges.
+    by_class: dict[int, tuple[Array, int]] = field(default_factory=dict)
 
     @property
     def wrong(self) -> Array:
@@ -131,12 +131,10 @@ def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classe
 
 def _add_class_bins(pixels: Pixels, maps: ClassMaps, bins: int) -> None:
     assert maps.probs is not None
-    rows = []
-    for c, p in enumerate(maps.valid(maps.probs)):
-        class_bins, uncertain = cs.equal_width(p, pixels.label == c, bins)
-        rows.append(class_bins)
-        pixels.near_edges += uncertain
-    pixels.by_class = np.stack(rows)
+    found = [
+        cs.equal_width(p, pixels.label == c, bins) for c, p in enumerate(maps.valid(maps.probs))
+    ]
+    pixels.by_class[bins] = np.stack([rows for rows, _ in found]), sum(near for _, near in found)
 
 
 def join_pixels(parts: list[Pixels]) -> Pixels:
@@ -145,7 +143,7 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
     pixels = Pixels(
         np.concatenate([p.label for p in parts]), np.concatenate([p.prediction for p in parts]),
         {name: np.concatenate([p.maps[name] for p in parts]) for name in first.maps},
-        first.classes, near_edges=sum(p.near_edges for p in parts),
+        first.classes,
     )  # fmt: skip
     for key in first.patches:
         patches = [p.patches[key] for p in parts]
@@ -153,8 +151,10 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
             np.concatenate([getattr(p, name) for p in patches]) for name in ("right", "valid",
             "mean")
         ))  # fmt: skip
-    if first.by_class is not None:
-        pixels.by_class = np.sum([p.by_class for p in parts if p.by_class is not None], axis=0)
+    for bins in first.by_class:
+        found = [p.by_class[bins] for p in parts]
+        rows: Array = np.sum([rows for rows, _ in found], axis=0)
+        pixels.by_class[bins] = rows, sum(near for _, near in found)
     return pixels
 
 
@@ -230,11 +230,12 @@ def _calibration(
             scores |= estimates(conf, right, settings, of_set)
         if smooth and (found := smooth_ece(conf, right)) is not None:
             scores["smooth_ece"], slack["smooth_ece"] = found
-    if pixels.by_class is not None:
-        of_each = [cs.gaps(rows)[0] for rows in pixels.by_class]
+    if settings["bins"] in pixels.by_class:
+        class_bins, uncertain = pixels.by_class[settings["bins"]]
+        of_each = [cs.gaps(rows)[0] for rows in class_bins]
         defined = [v for v in of_each if v is not None]
         scores["classwise_ece"] = float(np.mean(defined)) if defined else None
-        slack["classwise_ece"] = 2 * pixels.near_edges / n / pixels.classes
+        slack["classwise_ece"] = 2 * uncertain / n / pixels.classes
     if "brier" in pixels.maps:
         scores["brier"] = (
             float(np.mean(pixels.maps["brier"], dtype=np.float64)) if pixels.label.size else None
