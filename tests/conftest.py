@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import command
 import forked
 import pytest
 from hypothesis import HealthCheck, settings
+
+from uqeval.usecases.compiling import compiling_ahead
 
 #: Kernels run as plain Python: that is how their coverage is measured, on small arrays.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -33,6 +36,13 @@ def _begun(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give all processes of the tests one folder to note what the executable has run."""
     folder = tmp_path_factory.getbasetemp()
     command.begun = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiling_alone() -> Iterator[None]:
+    """Let tests compile in their own processes: there is one for each core."""
+    with compiling_ahead("", (), 1):
+        yield
 
 
 @pytest.fixture

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import gc
 import os
+import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ import numba
 import numpy as np
 import pytest
 
-from uqeval.kernels import _jit, _saved
+from uqeval.kernels import _jit, _saved, _sharing
 
 
 @pytest.mark.parametrize("has_float16", [True, False])
@@ -191,6 +195,39 @@ def test_a_kernel_runs_although_its_cache_is_full(
     monkeypatch.setattr(_saved, "NOT_SAVED", [])
     assert _jit.kernel(triple)(1.0) == 3.0
     assert [error.errno for error in _saved.NOT_SAVED] == [28]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("ends_early", [False, True])
+def test_a_kernel_that_another_process_compiles_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends_early: bool
+) -> None:
+    """The other process is this one, which holds the lock; it may end without saving."""
+    other, own, waits = tmp_path / "other", tmp_path / "own", threading.Event()
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(other))
+    assert _jit.kernel(triple)(1.0) == 3.0
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(own))
+    monkeypatch.setattr(_sharing, "_FOLDER", tmp_path)
+    kernel = _jit.kernel(triple)
+    name = kernel._cache._shared_name((numba.types.float64,))
+    lock = fcntl.flock
+
+    def tell(file: int, operation: int) -> None:
+        waits.set()
+        lock(file, operation)
+
+    with (tmp_path / name).open("w") as file, ThreadPoolExecutor(1) as pool:
+        lock(file, fcntl.LOCK_EX)
+        monkeypatch.setattr(_sharing.fcntl, "flock", tell)
+        called = pool.submit(kernel, 1.0)
+        assert waits.wait(60)
+        if not ends_early:
+            shutil.copytree(other, own, dirs_exist_ok=True)
+        file.close()
+        assert called.result(60) == 3.0
+    assert sum(kernel.stats.cache_hits.values()) == (not ends_early)
+    assert sum(kernel.stats.cache_misses.values()) == ends_early
+    assert not _sharing._LOCKED  # others may load it
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,6 +24,9 @@ from numba.core.caching import (
     UserWideCacheLocator,
 )
 from numba.core.runtime import nrtdynmod, rtsys
+from numba.core.sigutils import normalize_signature
+
+from uqeval.kernels import _sharing
 
 
 def load_without_scipy() -> None:
@@ -129,13 +133,26 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """Return the compiled kernel, or None; then everything that compiles is loaded."""
         _initialize_runtime(target_context)
         with _light_environments():
-            with self._guard_against_spurious_io_errors():
-                compiled = self._load_overload(signature, target_context)
+            compiled = self._load_saved(signature, target_context)
             if compiled is None:
                 compiled = self._load_from_other_folders(signature, target_context)
+            if compiled is None and _sharing.begin(name := self._shared_name(signature)):
+                compiled = self._load_saved(signature, target_context)
+                if compiled is not None:
+                    _sharing.end(name)
         if compiled is None:
             load_without_scipy()
         return compiled
+
+    def _load_saved(self, signature: Any, target_context: Any) -> Any:
+        """Return the kernel from this cache's own folder, or None."""
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target_context)
+
+    def _shared_name(self, signature: Any) -> str:
+        """Return what processes that compile together call the kernel."""
+        types = sha256(str(normalize_signature(signature)[0]).encode())
+        return f"{self._impl.filename_base}-{types.hexdigest()}"
 
     def _load_from_other_folders(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel from a folder that is not this cache's own, or None."""
@@ -156,6 +173,12 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
         The kernel is in memory already. Without a place on disk, the next run compiles it again.
         """
+        try:
+            self._save(signature, data)
+        finally:
+            _sharing.end(self._shared_name(signature))
+
+    def _save(self, signature: Any, data: Any) -> None:
         if self.is_read_only:
             NOT_SAVED.append(OSError(errno.EROFS, "no cache folder is writable", self._cache_path))
         else:

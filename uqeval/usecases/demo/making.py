@@ -55,7 +55,6 @@ def demo(
 
     Raises `OutputError` where the folder holds anything already that no unfinished demo has left.
     """
-    from uqeval.usecases.demo.compiling import compiling_ahead
     from uqeval.usecases.demo.streets import save_depth, save_film
 
     home = Path(folder)
@@ -65,15 +64,12 @@ def demo(
     with refusals(home):
         save_depth(home / "depth.npz", items, half, seed)
         save_film(home / "film", items, half, seed)
-    with compiling_ahead(home, workers):
-        with refusals(home):
-            _save_streets(home, items, samples, size, seed, progress)
-            sync_tree(home)
-            write_file(home / "uqeval.yaml", _ASKED.encode())
-        outcome = run_config(
-            home / "uqeval.yaml", workers=workers, progress=progress,
-            listener=listener or Listener(),
-        )  # fmt: skip
+        _save_streets(home, items, samples, size, seed, progress)
+        sync_tree(home)
+        write_file(home / "uqeval.yaml", _ASKED.encode())
+    outcome = run_config(
+        home / "uqeval.yaml", workers=workers, progress=progress, listener=listener or Listener()
+    )
     if outcome.status != 2:  # everything was evaluated
         with refusals(home):
             (home / _UNFINISHED).unlink()

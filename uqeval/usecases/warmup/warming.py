@@ -12,6 +12,7 @@ from pathlib import Path
 
 from uqeval.disk.locks import temporary
 from uqeval.errors import OutputError, UsageError, cut
+from uqeval.usecases.compiling import compiling_ahead
 from uqeval.usecases.warmup.recipes import command_lines
 
 _VARIABLE = "NUMBA_CACHE_DIR"
@@ -78,7 +79,8 @@ def warm_up(
 
     results: list[Warmup] = []
     known: set[str] = set()
-    with temporary() as folder:
+    # This process compiles all: the results tell how many.
+    with compiling_ahead("", (), 1), temporary() as folder:
         out = folder / "out"
         out.mkdir()
         write_inputs(folder)

@@ -1,0 +1,50 @@
+"""The list of kernels that evaluations need is what their runs call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+from needed_kernels import called, stores, text_of
+
+from uqeval.kernels import _jit, ahead
+from uqeval.usecases.warmup.data import write_inputs
+
+HOW_TO = "run: python tests/helpers/needed_kernels.py"
+FILE = json.loads(ahead._FILE.read_text("utf-8"))
+
+pytestmark = pytest.mark.skipif(_jit.IS_INTERPRETED, reason="nothing is compiled")
+
+
+def test_all_stores_and_families_are_listed() -> None:
+    names = {stored: ["all", *families] for stored, _, families in stores()}
+    assert {stored: list(own) for stored, own in FILE["stored"].items()} == names, HOW_TO
+    assert text_of(FILE) == ahead._FILE.read_text("utf-8"), HOW_TO
+    used = {place for own in FILE["stored"].values() for place in own["all"]}
+    assert used == set(range(len(FILE["kernels"])))
+
+
+@pytest.mark.parametrize("line", FILE["kernels"])
+def test_a_kernel_takes_these_arguments(line: str) -> None:
+    kernel, types = ahead.kernel_of(line)
+    assert len(types) == len(inspect.signature(kernel.py_func).parameters), HOW_TO
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), [("probs float16", "pavpu"), ("mean float32", "regression")]
+)
+def test_an_evaluation_calls_these_kernels(name: str, family: str, tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    store, families = next(rest for stored, *rest in stores() if stored == name)
+    lines = called(tmp_path, store, {family: families[family]})
+    assert set(lines) == set(ahead.needed(name, [family])), HOW_TO
+
+
+def test_families_that_share_kernels_list_them_once() -> None:
+    lines = ahead.needed("probs float16", ["pavpu", "failure", "of no name"])
+    assert len(set(lines)) == len(lines)
+    own = (ahead.needed("probs float16", [family]) for family in ("pavpu", "failure"))
+    assert set(lines) == set().union(*own)
+    assert not ahead.needed("probs float80", ["pavpu"])

@@ -1,0 +1,94 @@
+"""Compile ahead: other processes compile kernels while an evaluation begins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from uqeval.disk.locks import temporary
+
+if TYPE_CHECKING:
+    from uqeval.inputs import Inputs
+
+#: Processes: more than this load for longer than they compile.
+_MOST = 3
+#: Kernels: to compile so few takes no longer than to start a process.
+_FEW = 2
+_IS_ACTIVE = Lock()
+
+
+def stored_in(inputs: Inputs) -> str:
+    """Return what `kernels.ahead` calls the first array of the predictions."""
+    arrays = inputs.record["predictions"][0]["arrays"]
+    return next((f"{name} {array['dtype']}" for name, array in arrays.items()), "")
+
+
+@contextmanager
+def compiling_ahead(stored: str, families: Iterable[str], threads: int) -> Iterator[None]:
+    """Meanwhile, let other processes compile the kernels of evaluations, if several are missing.
+
+    This process and the others use `threads` cores; with one, this process compiles all. Calls
+    within this one have no effect.
+    """
+    if not _IS_ACTIVE.acquire(blocking=False):
+        yield
+        return
+    try:
+        with ExitStack() as stack:
+            count, needs = min(threads - 1, _MOST), [stored, *families]
+            # The executable of a frozen application is no Python.
+            if count > 0 and not getattr(sys, "frozen", False) and _is_needed(*needs):
+                with suppress(OSError):  # no folder for temporary files
+                    folder = stack.enter_context(temporary())
+                    stack.enter_context(_processes(folder, needs, count))
+            yield
+    finally:
+        _IS_ACTIVE.release()
+
+
+@contextmanager
+def _processes(folder: Path, needs: Sequence[str], count: int) -> Iterator[None]:
+    """Run `count` processes, each of which compiles its part; they lock files in `folder`."""
+    from uqeval.kernels import _sharing
+
+    _sharing.share(folder)
+    processes = _started(folder, needs, count)
+    try:
+        yield
+    finally:
+        _sharing.share(None)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def _started(folder: Path, needs: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
+    quiet, processes = subprocess.DEVNULL, []
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for part in range(count):
+        place = [str(folder), str(part), str(count)]
+        arguments = ["-P", "-m", "uqeval.kernels.ahead", *place, *needs]
+        with suppress(OSError):  # too many processes: this one compiles
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, *arguments],
+                    stdin=quiet, stdout=quiet, stderr=quiet, env=environment,
+                )
+            )  # fmt: skip
+    return processes
+
+
+def _is_needed(stored: str, *families: str) -> bool:
+    """Return whether several kernels are not in the cache, though they could be saved."""
+    from uqeval.kernels import _jit, ahead
+
+    kernels = [] if _jit.IS_INTERPRETED else map(ahead.kernel_named, ahead.needed(stored, families))
+    missing = [kernel for kernel in kernels if not _jit.is_cached(kernel)]
+    return len(missing) > _FEW and _jit.is_saved(missing[0])
