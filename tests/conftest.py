@@ -41,7 +41,7 @@ def _begun(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _compiling_alone() -> Iterator[None]:
     """Let tests compile in their own processes: there is one for each core."""
-    with compiling_ahead("", (), 1):
+    with compiling_ahead((), 1):
         yield
 
 

@@ -29,11 +29,18 @@ def _file() -> dict[str, Any]:
     return json.loads(_FILE.read_text("utf-8"))  # type: ignore[no-any-return]
 
 
-def needed(stored: str, families: Iterable[str]) -> list[str]:
-    """Return the kernels of metric families on an array such as "probs float16", each once."""
-    by_family = _file()["stored"].get(stored, {})
-    places = {place for family in families for place in by_family.get(family, ())}
-    return [_file()["kernels"][place] for place in by_family.get("all", ()) if place in places]
+def needed(evaluations: Iterable[str]) -> list[str]:
+    """Return the kernels of evaluations such as "pavpu of probs float16", each once."""
+    families_of: dict[str, list[str]] = {}
+    for evaluation in evaluations:
+        family, _, stored = evaluation.partition(" of ")
+        families_of.setdefault(stored, []).append(family)
+    found: dict[int, None] = {}
+    for stored, families in families_of.items():
+        by_family = _file()["stored"].get(stored, {})
+        places = {place for family in families for place in by_family.get(family, ())}
+        found |= dict.fromkeys(place for place in by_family.get("all", ()) if place in places)
+    return [_file()["kernels"][place] for place in found]
 
 
 def kernel_of(line: str) -> tuple[Any, tuple[Any, ...]]:
@@ -66,17 +73,17 @@ def _type(word: str) -> Any:
     return types.Array(from_dtype(dtype(kind)), int(dimensions), order, bool(is_read_only))
 
 
-def main(folder: str, part: int, parts: int, stored: str, families: Iterable[str]) -> None:
+def main(folder: str, part: int, parts: int, evaluations: Iterable[str]) -> None:
     """Compile each `parts`-th kernel, the last first: the process that evaluates begins at the
     first.
 
     Processes that share the folder compile each kernel once.
     """
     _sharing.share(Path(folder))
-    for line in needed(stored, families)[::-1][part::parts]:
+    for line in needed(evaluations)[::-1][part::parts]:
         kernel, arguments = kernel_of(line)
         kernel.compile(arguments)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

@@ -23,14 +23,15 @@ _FEW = 2
 _IS_ACTIVE = Lock()
 
 
-def stored_in(inputs: Inputs) -> str:
-    """Return what `kernels.ahead` calls the first array of the predictions."""
+def evaluations_on(inputs: Inputs, families: Iterable[str]) -> list[str]:
+    """Return what `kernels.ahead` calls the evaluation of each family on these inputs."""
     arrays = inputs.record["predictions"][0]["arrays"]
-    return next((f"{name} {array['dtype']}" for name, array in arrays.items()), "")
+    stored = next((f"{name} {array['dtype']}" for name, array in arrays.items()), "")
+    return [f"{family} of {stored}" for family in families]
 
 
 @contextmanager
-def compiling_ahead(stored: str, families: Iterable[str], threads: int) -> Iterator[None]:
+def compiling_ahead(evaluations: Sequence[str], threads: int) -> Iterator[None]:
     """Meanwhile, let other processes compile the kernels of evaluations, if several are missing.
 
     This process and the others use `threads` cores; with one, this process compiles all. Calls
@@ -41,24 +42,24 @@ def compiling_ahead(stored: str, families: Iterable[str], threads: int) -> Itera
         return
     try:
         with ExitStack() as stack:
-            count, needs = min(threads - 1, _MOST), [stored, *families]
+            count = min(threads - 1, _MOST)
             # The executable of a frozen application is no Python.
-            if count > 0 and not getattr(sys, "frozen", False) and _is_needed(*needs):
+            if count > 0 and not getattr(sys, "frozen", False) and _is_needed(evaluations):
                 with suppress(OSError):  # no folder for temporary files
                     folder = stack.enter_context(temporary())
-                    stack.enter_context(_processes(folder, needs, count))
+                    stack.enter_context(_processes(folder, evaluations, count))
             yield
     finally:
         _IS_ACTIVE.release()
 
 
 @contextmanager
-def _processes(folder: Path, needs: Sequence[str], count: int) -> Iterator[None]:
+def _processes(folder: Path, evaluations: Sequence[str], count: int) -> Iterator[None]:
     """Run `count` processes, each of which compiles its part; they lock files in `folder`."""
     from uqeval.kernels import _sharing
 
     _sharing.share(folder)
-    processes = _started(folder, needs, count)
+    processes = _started(folder, evaluations, count)
     try:
         yield
     finally:
@@ -69,12 +70,12 @@ def _processes(folder: Path, needs: Sequence[str], count: int) -> Iterator[None]
             process.wait()
 
 
-def _started(folder: Path, needs: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
+def _started(folder: Path, evaluations: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
     quiet, processes = subprocess.DEVNULL, []
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     for part in range(count):
         place = [str(folder), str(part), str(count)]
-        arguments = ["-P", "-m", "uqeval.kernels.ahead", *place, *needs]
+        arguments = ["-P", "-m", "uqeval.kernels.ahead", *place, *evaluations]
         with suppress(OSError):  # too many processes: this one compiles
             processes.append(
                 subprocess.Popen(
@@ -85,10 +86,10 @@ def _started(folder: Path, needs: Sequence[str], count: int) -> list[subprocess.
     return processes
 
 
-def _is_needed(stored: str, *families: str) -> bool:
+def _is_needed(evaluations: Sequence[str]) -> bool:
     """Return whether several kernels are not in the cache, though they could be saved."""
     from uqeval.kernels import _jit, ahead
 
-    kernels = [] if _jit.IS_INTERPRETED else map(ahead.kernel_named, ahead.needed(stored, families))
+    kernels = [] if _jit.IS_INTERPRETED else map(ahead.kernel_named, ahead.needed(evaluations))
     missing = [kernel for kernel in kernels if not _jit.is_cached(kernel)]
     return len(missing) > _FEW and _jit.is_saved(missing[0])

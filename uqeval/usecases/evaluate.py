@@ -19,7 +19,7 @@ from uqeval.inputs.opening import refuse_flow_without_effect
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
-from uqeval.usecases.compiling import compiling_ahead, stored_in
+from uqeval.usecases.compiling import compiling_ahead, evaluations_on
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
 from uqeval.usecases.report_of_run import collect, report_of
 from uqeval.usecases.saved_states import states_index, states_of_run
@@ -141,7 +141,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         scheduler = Scheduler(inputs, options, states, cache, map_names, saves_all=saves_all)
         stack.enter_context(inputs.session())
         if options.cluster is None:
-            stack.enter_context(compiling_ahead(stored_in(inputs), families, options.threads()))
+            own = evaluations_on(inputs, families)
+            stack.enter_context(compiling_ahead(own, options.threads()))
         sections, record = _counted(scheduler, evaluations, shard)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from uqeval.disk.outputs import refuse_url
 from uqeval.disk.publishing import refusals, sync_tree, write_file
-from uqeval.engine.options import Progress, Silent
+from uqeval.engine.options import MachineOptions, Progress, Silent
 from uqeval.errors import OutputError
+from uqeval.usecases.compiling import compiling_ahead
 from uqeval.usecases.run import Listener, Outcome, run_config
 
 #: What the demo asks for: a file as users write it.
@@ -35,6 +36,13 @@ gate:
   streets/calibration.ece: {max: 0.1, id: DEMO-1, why: confidence must mean what it says}
   film/temporal.mtc: {min: 0.5}
 """
+#: What is evaluated, as `kernels.ahead` calls it.
+EVALUATIONS = (
+    *(f"{family} of probs float16" for family in (
+        "segmentation", "pavpu", "calibration", "failure", "sparsification")),
+    "tc of predictions uint8",
+    *(f"{family} of mean float32" for family in ("regression", "nmerci", "sparsification")),
+)  # fmt: skip
 #: What a demo makes in its folder, and the mark of one that has not come to its end.
 _MADE = ("preds.zarr", "labels", "depth.npz", "film", "uqeval.yaml", "out")
 _UNFINISHED = ".uqeval-demo"
@@ -64,12 +72,15 @@ def demo(
     with refusals(home):
         save_depth(home / "depth.npz", items, half, seed)
         save_film(home / "film", items, half, seed)
-        _save_streets(home, items, samples, size, seed, progress)
-        sync_tree(home)
-        write_file(home / "uqeval.yaml", _ASKED.encode())
-    outcome = run_config(
-        home / "uqeval.yaml", workers=workers, progress=progress, listener=listener or Listener()
-    )
+    with compiling_ahead(EVALUATIONS, MachineOptions(workers=workers).run().threads()):
+        with refusals(home):
+            _save_streets(home, items, samples, size, seed, progress)
+            sync_tree(home)
+            write_file(home / "uqeval.yaml", _ASKED.encode())
+        outcome = run_config(
+            home / "uqeval.yaml", workers=workers, progress=progress,
+            listener=listener or Listener(),
+        )  # fmt: skip
     if outcome.status != 2:  # everything was evaluated
         with refusals(home):
             (home / _UNFINISHED).unlink()

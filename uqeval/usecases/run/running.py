@@ -18,6 +18,7 @@ from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError, cut
 from uqeval.settings import options_of
 from uqeval.statistics.options import CutOptions
+from uqeval.usecases.compiling import compiling_ahead, evaluations_on
 from uqeval.usecases.evaluate import cut_options
 from uqeval.usecases.run.folder import (
     PAGE,
@@ -108,10 +109,12 @@ def run_stores(
             options = machine.run(
                 progress=run_settings.progress, resume=run_settings.resume, cluster=cluster
             )
-            while tasks:
-                task = tasks.pop(0)  # what it holds goes with it
-                with Failures(task.name, outcome, run_settings):
-                    _evaluate(task, outcome, run_settings, options)
+            threads = options.threads() if cluster is None else 1
+            with compiling_ahead(_evaluations(tasks), threads):
+                while tasks:
+                    task = tasks.pop(0)  # what it holds goes with it
+                    with Failures(task.name, outcome, run_settings):
+                        _evaluate(task, outcome, run_settings, options)
         if rules and outcome.reports:
             judge_all(outcome, gate, before, file, run_settings, _failed(config, outcome))
             show_verdicts(outcome, before)
@@ -119,6 +122,11 @@ def run_stores(
             write_overview(outcome)
             drop_overview_aside(outcome.folder)
     return outcome
+
+
+def _evaluations(tasks: Sequence[Task]) -> list[str]:
+    """Return what is evaluated, as `compiling_ahead` calls it."""
+    return [name for task in tasks for name in evaluations_on(task.inputs, task.families)]
 
 
 def _rules_of(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[Rule]:

@@ -80,7 +80,7 @@ def warm_up(
     results: list[Warmup] = []
     known: set[str] = set()
     # This process compiles all: the results tell how many.
-    with compiling_ahead("", (), 1), temporary() as folder:
+    with compiling_ahead((), 1), temporary() as folder:
         out = folder / "out"
         out.mkdir()
         write_inputs(folder)
