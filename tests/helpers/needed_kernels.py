@@ -31,7 +31,7 @@ def stores() -> Iterator[tuple[str, str, dict[str, dict[str, Any]]]]:
         is_integer = dtype.startswith("u")
         yield f"probs {dtype}", f"probs-{short}{'' if is_integer else '.npz'}", classes
         if not is_integer:
-            yield f"mean {dtype}", f"numbers-{short}.npz", numbers
+            yield f"mean {dtype}", f"large-numbers-{short}.npz", numbers  # large as images are
         if dtype in ("float16", "float32"):
             yield f"logits {dtype}", f"logits-{short}.npz", classes
     yield "predictions uint8", "video.npz", {"tc": {"flow": "file"}}
