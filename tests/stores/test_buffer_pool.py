@@ -47,6 +47,24 @@ def test_memory_of_sizes_that_come_no_more_is_let_go() -> None:
     assert 0 < free < 1.2 * 5 * 4096 * 1024
 
 
+def test_sizes_on_both_sides_of_a_bound_share_memory() -> None:
+    spare = BufferPool()
+    larger = place(spare.empty((577, 1024), np.uint8))
+    for height in (575, 577, 575):
+        assert place(spare.empty((height, 1024), np.uint8)) == larger
+
+
+def test_memory_that_is_free_is_let_go() -> None:
+    spare = BufferPool()
+    used, _ = (spare.empty(SHAPE, np.uint8) for _ in range(2))
+    del _
+    spare.clear()
+    assert not any(spare._free.values())
+    at = place(used)
+    del used
+    assert place(spare.empty(SHAPE, np.uint8)) == at
+
+
 def test_many_threads() -> None:
     spare, wrong = BufferPool(), []
 

@@ -104,10 +104,12 @@ class Scheduler:
 
     @contextmanager
     def _scratch(self) -> Iterator[Scratch]:
-        """Keep maps between passes; at the end, delete them."""
+        """Keep maps between passes; at the end, delete them and the memory of chunks."""
         from uqeval.engine.scratch import Scratch
+        from uqeval.stores.buffer_pool import CHUNKS
 
         with ExitStack() as stack:
+            stack.callback(CHUNKS.clear)
             if self._executor is not None:
                 stack.callback(self._executor.end)
             memory, keeps_maps = self.options.memory // 4, self.inputs.keeps_maps

@@ -31,13 +31,12 @@ class BufferPool:
         size = count * kind.itemsize
         if size < _SMALL:
             return np.empty(shape, kind)
-        # Images of about the same size share blocks: sizes are rounded to three bits.
+        # Images of about the same size share blocks: sizes are rounded to three bits, and the next
+        # size serves too, so that sizes on both sides of a bound do not drop each other's blocks.
         step = 1 << (size.bit_length() - 4)
         capacity = -(-size // step) * step
-        free = self._free.setdefault(capacity, deque(maxlen=_MOST))
-        try:
-            block = free.pop()
-        except IndexError:
+        block = next(filter(None, map(self._taken, (capacity, capacity + step))), None)
+        if block is None:
             # Images of another size have come: what is free for those before is let go.
             for size_of_others, buffers in list(self._free.items()):
                 if size_of_others != capacity:
@@ -45,5 +44,22 @@ class BufferPool:
             block = memoryview(np.empty(capacity, np.uint8).data)
         # Every view has this array as its base, so that it goes with the last of them.
         owner: NDArray[Any] = np.frombuffer(block, kind, count)
+        free = self._free.setdefault(block.nbytes, deque(maxlen=_MOST))
         weakref.finalize(owner, free.append, block).atexit = False
         return owner.reshape(shape)
+
+    def clear(self) -> None:
+        """Give the free blocks back to the system."""
+        for blocks in list(self._free.values()):
+            blocks.clear()
+
+    def _taken(self, capacity: int) -> memoryview | None:
+        """Return a free block, which is free no more."""
+        try:
+            return self._free[capacity].pop()
+        except (KeyError, IndexError):
+            return None
+
+
+#: Memory of chunks of all arrays, as they are stored and decoded; a run clears it at its end.
+CHUNKS = BufferPool()

@@ -157,6 +157,29 @@ def test_raw_chunks_are_read_only_views_of_what_was_read(tmp_path: Path, kind: s
     assert np.array_equal(read, data[:2, :2, :4])
 
 
+@pytest.mark.parametrize("codec", ["blosc", "lz4", "zstd"])
+def test_chunks_are_decoded_into_memory_that_nobody_uses(tmp_path: Path, codec: str) -> None:
+    data = np.random.default_rng(0).integers(0, 9, (3, 512, 600)).astype(np.float32)
+    zarr.create_array(
+        tmp_path / "a", data=data, chunks=(1, 512, 600), zarr_format=2,
+        compressors=numcodecs.registry.get_codec({"id": codec}),
+    )  # fmt: skip
+    array = opened(tmp_path / "a")
+
+    def read(item: int) -> Any:
+        found = array.read((slice(item, item + 1), slice(None), slice(None)))
+        assert np.array_equal(found[0], data[item]) and not found.flags.writeable
+        return found
+
+    first = read(0)
+    at, part = first.__array_interface__["data"][0], first[0, 3:5]
+    del first
+    second = read(1)
+    assert np.array_equal(part, data[0, 3:5]) and second.__array_interface__["data"][0] != at
+    del part
+    assert read(2).__array_interface__["data"][0] == at
+
+
 def test_raw_values_off_their_alignment_are_copied(tmp_path: Path) -> None:
     # A chunk of 4-byte values behind one of 1 byte more, as a shard's index may have it.
     data = write(tmp_path / "a", kind="raw", shards=(4, 4, 8))

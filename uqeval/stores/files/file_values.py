@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from uqeval.disk.files import open_descriptor, read_into
 from uqeval.errors import StoreError, quoted
-from uqeval.stores.buffer_pool import BufferPool
+from uqeval.stores.buffer_pool import CHUNKS
 
 #: Shorter runs of bytes are not read one by one, but cut out of blocks of this many bytes.
 _RUN, _BLOCK = 512, 1 << 20
-
-_BUFFERS = BufferPool()
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class FileValues:
         shape, bounds = self.shape, [(low, max(low, high)) for low, high in bounds]
         if self.fortran:
             shape, bounds = shape[::-1], bounds[::-1]
-        values = _BUFFERS.empty(tuple(high - low for low, high in bounds), self.dtype)
+        values = CHUNKS.empty(tuple(high - low for low, high in bounds), self.dtype)
         if values.size:
             with self._opened() as descriptor:
                 self._fill(descriptor, values, self.offset, shape, bounds)

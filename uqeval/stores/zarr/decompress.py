@@ -17,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from uqeval.errors import cut
+from uqeval.stores.buffer_pool import CHUNKS
 from uqeval.stores.zarr.source import Buffer
 
 #: Memory that unpacking lzma may take for its dictionary.
 _LZMA_MEMORY = 1 << 28
 _ZSTD_MAGIC = 0xFD2FB528
+#: Codecs that unpack into memory that they are given, all of it or none.
+_INTO_MEMORY = frozenset({"blosc", "lz4", "zstd"})
 
 
 class DamagedChunk(Exception):
@@ -40,9 +43,13 @@ def decompress(name: str, codec: Any, data: Buffer, size: int | None, most: int)
         if name in _STREAMS:
             return _unpacked(name, codec, data, most)
         if name == "zstd":
-            return _unzstd(codec, data, size, most)
+            _check_zstd(data, size, most)
         if name == "lz4":
             check_claim(int.from_bytes(memoryview(data).cast("B")[:4], "little"), size, most)
+        if name in _INTO_MEMORY and size is not None:
+            unpacked = CHUNKS.empty((size,), np.uint8).data
+            codec.decode(data, unpacked)
+            return unpacked.toreadonly()
         return codec.decode(data)
     except DamagedChunk:
         raise
@@ -73,17 +80,13 @@ def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
         raise DamagedChunk("its blosc header is damaged")
 
 
-def _unzstd(codec: Any, data: Buffer, size: int | None, most: int) -> Any:
-    """Unpack one zstd frame whose size is in its header, or given."""
+def _check_zstd(data: Buffer, size: int | None, most: int) -> None:
+    """Check the size in the header of a zstd frame; where it has none, it must be known."""
     claimed = zstd_size(memoryview(data).cast("B"))
     if claimed is not None:
         check_claim(claimed, size, most)
-        return codec.decode(data)
-    if size is None:
+    elif size is None:
         raise DamagedChunk("its zstd data do not tell how many bytes they unpack to")
-    out = np.empty(size, np.uint8)
-    codec.decode(data, out)
-    return out
 
 
 def zstd_size(view: memoryview) -> int | None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from uqeval.disk.files import MOST_BYTES, open_descriptor, open_file, read_into
 from uqeval.errors import StoreError, cut
-from uqeval.stores.buffer_pool import BufferPool
+from uqeval.stores.buffer_pool import CHUNKS
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 Buffer: TypeAlias = bytes | memoryview
@@ -117,8 +117,6 @@ def clip(size: int, start: int, length: int | None, most: int, key: str) -> tupl
 
 #: Bytes that deflate makes of one, at the most.
 MOST_DEFLATED = 1032
-#: Memory of chunks as they are stored.
-_BUFFERS = BufferPool()
 
 
 class FolderSource(Source):
@@ -141,7 +139,7 @@ class FolderSource(Source):
             size = os.fstat(descriptor).st_size
             # Clipped to the file: a length read from a damaged index must not be allocated.
             begin, count = clip(size, start, length, most, key)
-            buffer = _BUFFERS.empty((count,), np.uint8).data
+            buffer = CHUNKS.empty((count,), np.uint8).data
             return read_into(descriptor, buffer, begin).toreadonly()
         except OSError as error:
             raise StoreError(f"{cut(self.path)}: cannot read {key}: {error.strerror}.") from error
