@@ -1,4 +1,4 @@
-"""Find the cluster that works on the items of a run."""
+"""Find the cluster for a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cluster_of(
 
 
 class ClusterExecutor(Protocol):
-    """Works on the items of one run on a cluster."""
+    """Executor of one run on a cluster."""
 
     def count(self, turn: Turn) -> Generator[Items, None, None]:
         """Yield the states of the items of a turn, in order."""
@@ -39,7 +39,7 @@ class ClusterExecutor(Protocol):
     def each(
         self, work: Work, batches: Iterable[range] | None = None
     ) -> Generator[tuple[range, Any, int], None, None]:
-        """Yield what `work` gives for items in a row, in order: their range, the value, the bytes.
+        """Yield the results of `work` on ranges of items, in order: range, value, bytes read.
 
         `batches`: what to work on, a job each; by default all items.
         """

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State, Thin
 
-#: Items that are worth to be counted in one call: fewer cost more to compile kernels for.
+#: The smallest number of items to count in one call: fewer cost more in compilation.
 _WORTHWHILE = 8
 
 
 class Counted(NamedTuple):
-    """The states of some items in a row of one tally, and packed if they are retained.
+    """The states of consecutive items of one tally, also packed if they are retained.
 
     `states`: None if the totals of another process have them (see `Counting.add_totals`).
     """
@@ -57,8 +57,8 @@ class Counting:
         self.tallies = tuple(tallies)
         self._retained, self._known = set(retained), cached
         self.apart = [t for t in tallies if t in self._retained or not t.any_order]
-        apart = set(self.apart)
-        self._together = [t for t in tallies if t not in apart]
+        per_item = set(self.apart)
+        self._together = [t for t in tallies if t not in per_item]
         self._views = list(dict.fromkeys(tally.view for tally in (*self._together, *self.apart)))
         self._plain = [tally.in_view(WHOLE) for tally in self.apart]
         self._own = threading.local()
@@ -98,7 +98,7 @@ class Counting:
         return Counted(CountedItems.of(states), retained)
 
     def is_cached(self, items: range) -> bool:
-        """Return whether the states of some items are cached, damaged or not."""
+        """Return whether the cache has states of some items, even if these are damaged."""
         return not self._together and all(
             tally in self._known and self._known[tally].has(items) for tally in self.apart
         )

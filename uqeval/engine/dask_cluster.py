@@ -45,7 +45,7 @@ class DaskCluster:
                 "counting on a Dask cluster needs the package `distributed`: "
                 "pip install distributed."
             ) from None
-        # This class raises the errors that Dask would print, too.
+        # Dask would also print these errors, which this class raises.
         logger = logging.getLogger("distributed")
         self._open.callback(logger.setLevel, logger.level)
         logger.setLevel(logging.CRITICAL)
@@ -101,7 +101,7 @@ class DaskCluster:
             )
         try:
             return Client(**arguments, timeout=_PATIENCE, set_as_default=False)
-        # Dask raises OSError, TimeoutError, ValueError and errors of its own.
+        # Dask raises OSError, TimeoutError, ValueError and other errors.
         except Exception as error:
             raise UsageError(
                 f"--dask {cut(address)}: no scheduler answers there ({type(error).__name__}: "
@@ -117,19 +117,21 @@ class DaskCluster:
                 f"--dask {cut(self._address)}: the scheduler has no workers. Start some with "
                 "`dask worker ADDRESS --nthreads 1`."
             ) from None
-        own = versions()
+        required = versions()
         problems = [
             f"{self._workers.named(address)}: " + ", ".join(
-                f"{name} {found.get(name)}" for name in own if found.get(name) != own[name]
+                f"{name} {installed.get(name)}" for name in required
+                if installed.get(name) != required[name]
             )
-            for address, found in self.client.run(remote.versions).items() if found != own
+            for address, installed in self.client.run(remote.versions).items()
+            if installed != required
         ]  # fmt: skip
         if problems:
-            shown = "; ".join(problems[:5])
+            listed_problems = "; ".join(problems[:5])
             raise UsageError(
                 f"{len(problems)} Dask workers have other versions than this process "
-                f"({', '.join(f'{name} {text}' for name, text in own.items())}): {shown}. Results "
-                "could differ; install the same versions everywhere."
+                f"({', '.join(f'{name} {text}' for name, text in required.items())}): "
+                f"{listed_problems}. Results could differ; install the same versions everywhere."
             )
 
     @property
@@ -138,7 +140,7 @@ class DaskCluster:
         return self._workers.count
 
     def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> DaskExecutor:
-        """Return what counts the items of a run that reads these maps.
+        """Return the executor of a run that reads these maps.
 
         Raises `UsageError` for arrays in memory.
         """

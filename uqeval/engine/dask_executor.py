@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 #: Seconds between checks for jobs whose worker is dead.
 _PATIENCE_FOR_HOME = 0.5
-#: Seconds that workers have to send results, at first, and to forget a run; Dask would wait 30 for
-#: one that has just died.
+#: Timeout in seconds for results, at first, and for the end of a run on workers. Dask would wait 30
+#: seconds for a worker that has just died.
 _PATIENCE = 10.0
 #: Seconds without any worker after which a run ends.
 _ALONE = 120.0
-#: Jobs of each worker that are under way at most, so that none is idle while results travel. They
-#: are sent when half of them have ended: Dask takes longer for each message than for a job in it.
+#: The largest number of jobs in flight per worker, so that no worker waits for the client. New jobs
+#: are sent when half of them have ended, because a message costs Dask more than a job in it.
 _QUEUED = 8
 #: Maximum number of results fetched at once, because all are in memory.
 _AT_ONCE = 16
 
 
 class Workers:
-    """The workers of a cluster, as a client of Dask sees them."""
+    """The workers of a Dask client."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -73,7 +73,7 @@ class Workers:
 
 
 class DaskExecutor:
-    """Works on the items of one run; see `engine.clusters.ClusterExecutor`."""
+    """Executor of one run; see `engine.clusters.ClusterExecutor`."""
 
     def __init__(self, workers: Workers, run: Run, inputs: Inputs) -> None:
         self._workers, self._run, self._inputs = workers, run, inputs
@@ -88,7 +88,7 @@ class DaskExecutor:
         """
         counting = turn.counting
         work = CountTallies(counting.tallies, tuple(counting.sent), turn.scratch.keeping)
-        # States that depend on the items before: a job of them cannot be split.
+        # States that depend on earlier items: their jobs cannot be split.
         carries_on = any(tally.carries_on for tally in counting.tallies)
         ends = set(turn.source.chain_ends() if carries_on else turn.blocks.stops())
         jobs = (
@@ -96,17 +96,17 @@ class DaskExecutor:
             for items in jobs_of(turn.source, self._workers.count, ends)
         )
         with closing(self._in_order(jobs, splits=not carries_on)) as results:
-            for items, done in results:
-                if isinstance(done, Known):
-                    yield from done.states
+            for items, outcome in results:
+                if isinstance(outcome, Known):
+                    yield from outcome.states
                     turn.progress(0, len(items))
                 else:
-                    yield from received(turn, items, done)
+                    yield from received(turn, items, outcome)
 
     def each(
         self, work: Work, batches: Iterable[range] | None = None
     ) -> Generator[tuple[range, Any, int], None, None]:
-        """Yield what `work` gives for items in a row, in order: their range, the value, the bytes.
+        """Yield the results of `work` on ranges of items, in order: range, value, bytes read.
 
         `batches`: what to work on, a job each; by default all items. Raises the errors of workers,
         with their name; `ClusterError` for items whose workers died again and again, and for a
@@ -115,14 +115,14 @@ class DaskExecutor:
         if batches is None:
             batches = jobs_of(self._inputs.source, self._workers.count)
         with closing(self._in_order((items, work) for items in batches)) as results:
-            for items, done in results:
-                assert isinstance(done, Done)
-                yield items, done.value, done.nbytes
+            for items, outcome in results:
+                assert isinstance(outcome, Done)
+                yield items, outcome.value, outcome.nbytes
 
     def _in_order(
         self, jobs: Iterator[tuple[range, Work | Known]], splits: bool = True
     ) -> Generator[tuple[range, Done | Known], None, None]:
-        """Yield the results of jobs, in order. `splits`: whether a job may be done in parts."""
+        """Yield the results of jobs, in order. `splits`: whether a job can be split."""
         from distributed import CancelledError
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
@@ -141,21 +141,21 @@ class DaskExecutor:
                     yield items, work
                     continue
                 try:
-                    done, home = first.result or self._result(items, work, first.future)
+                    outcome, home = first.result or self._result(items, work, first.future)
                 except KilledWorker:
                     if len(items) == 1 or not splits:
                         raise _killed(self._inputs.source, items) from None
                     # One of these items may have killed the worker.
-                    apart = [(range(item, item + 1), work) for item in items]
-                    waiting.extendleft(reversed(self._sent(apart)))
+                    single_items = [(range(item, item + 1), work) for item in items]
+                    waiting.extendleft(reversed(self._sent(single_items)))
                     continue
-                if isinstance(done, Failed):
-                    raise done.error(self._workers.named(home))
+                if isinstance(outcome, Failed):
+                    raise outcome.error(self._workers.named(home))
                 self._homes[items] = home
                 if (flow_seconds := self._inputs.flow_seconds) is not None:
-                    for name, seconds in done.flow_seconds.items():
+                    for name, seconds in outcome.flow_seconds.items():
                         flow_seconds[name] = flow_seconds.get(name, 0.0) + seconds
-                yield items, done
+                yield items, outcome
                 self._fetch(waiting)
         except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
             raise _gone(type(error).__name__) from None
@@ -169,9 +169,9 @@ class DaskExecutor:
         for job in sent:
             if not isinstance(job.work, Known):
                 by_home[self._homes.get(job.items)].append(job)
-        for home, own in by_home.items():
-            futures = self._submit([(job.items, job.work) for job in own], home)
-            for job, future in zip(own, futures, strict=True):
+        for home, jobs_of_worker in by_home.items():
+            futures = self._submit([(job.items, job.work) for job in jobs_of_worker], home)
+            for job, future in zip(jobs_of_worker, futures, strict=True):
                 job.future = future
         return sent
 
@@ -191,7 +191,7 @@ class DaskExecutor:
                     sent.result = result
 
     def _result(self, items: range, work: Work, future: Any) -> tuple[Done | Failed, str]:
-        """Return what a job gives, and its worker.
+        """Return the result of a job, and its worker.
 
         Dask may leave a job without a worker that preferred one which has died, and may wait long
         for a result that a dead worker had: the job is sent again.
@@ -229,8 +229,8 @@ class DaskExecutor:
         async def gathered() -> Any:
             task = asyncio.ensure_future(client.gather(futures, asynchronous=True))
             # Not `wait_for`: Dask shares requests, so that one that is cancelled ends others.
-            done, _ = await asyncio.wait({task}, timeout=self._patience)
-            if not done:
+            finished, _ = await asyncio.wait({task}, timeout=self._patience)
+            if not finished:
                 self._patience *= 2
                 task.add_done_callback(lambda task: task.cancelled() or task.exception())
                 raise TimeoutError
@@ -264,7 +264,7 @@ class DaskExecutor:
 
 @dataclass
 class _Sent:
-    """A job that is under way, and its result once it is fetched."""
+    """A job in flight, and its result after it is fetched."""
 
     items: range
     work: Work | Known
@@ -273,7 +273,7 @@ class _Sent:
 
 
 def _has_ended(sent: _Sent) -> bool:
-    """Return whether a job has given a result; one whose worker was killed has not."""
+    """Return whether a job has a result; it has none if its worker was killed."""
     return sent.future is not None and bool(sent.future.status == "finished")
 
 
@@ -297,11 +297,11 @@ _AGAIN = (
 
 def _killed(source: MapSource, items: range) -> UqevalError:
     names = source.names
-    shown = f"item {cut(names[items[0]])}"
+    item_text = f"item {cut(names[items[0]])}"
     if len(items) > 1:
-        shown = f"items {cut(names[items[0]])} to {cut(names[items[-1]])}"
+        item_text = f"items {cut(names[items[0]])} to {cut(names[items[-1]])}"
     return ClusterError(
-        f"{source.where}: the workers that read {shown} died each time. Most often a "
+        f"{source.where}: the workers that read {item_text} died each time. Most often a "
         "worker runs out of memory: give a smaller --memory, or start workers with more, and look "
         "at their logs."
     )

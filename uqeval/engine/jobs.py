@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from uqeval.engine.remote import Counts, Done
     from uqeval.maps.contract import MapSource
 
-#: Jobs of a worker in a pass, at least, so that all end at about the same time; and bytes that a
-#: job of several items reads at most, unless there are more jobs than these in a pass: the
-#: scheduler takes some milliseconds for each.
+#: The smallest number of jobs per worker in a pass, so that all workers end at about the same time;
+#: the largest number of bytes that a job of several items reads; and the number of jobs in a pass
+#: above which jobs are larger, because the scheduler takes some milliseconds for each.
 _JOBS_A_WORKER, _MOST_BYTES, _MANY_JOBS = 8, 256 * 10**6, 10_000
 
 
@@ -48,8 +48,8 @@ def jobs_of(
 def known(turn: Turn, items: range) -> Known | None:
     """Return states of an earlier run, if all items have some."""
     blocks = [(block[0], turn.counting.known_of(block)) for block in turn.blocks.split(items)]
-    found = [(first, states) for first, states in blocks if states is not None]
-    return Known(found) if len(found) == len(blocks) else None
+    known_blocks = [(first, states) for first, states in blocks if states is not None]
+    return Known(known_blocks) if len(known_blocks) == len(blocks) else None
 
 
 def received(turn: Turn, items: range, done: Done) -> Iterator[Items]:

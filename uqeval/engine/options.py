@@ -42,7 +42,7 @@ _RUN = "Running"
 
 
 class Progress(Protocol):
-    """Listener to the progress of a run."""
+    """Listener for the progress of a run."""
 
     def begin(self, activity: str, items: int) -> None:
         """Start a pass over `items` items."""
@@ -65,21 +65,21 @@ class Silent:
 
 
 class Cluster(Protocol):
-    """Processes that count the items of runs; `workers` of them."""
+    """Processes that count the items of runs."""
 
     @property
     def workers(self) -> int:
         """Return the number of workers now."""
 
     def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> Any:
-        """Return what counts the items of a run that reads these maps, an
-        `engine.clusters.ClusterExecutor`. Raises `UsageError`."""
+        """Return the executor (`engine.clusters.ClusterExecutor`) of a run that reads these maps.
+        Raises `UsageError`."""
 
 
 @documented
 @dataclass(frozen=True)
 class MachineOptions(Settings):
-    """How a run uses the machine. Raises `UsageError` for a value that is not allowed."""
+    """Machine options of a run. Raises `UsageError` for invalid values."""
 
     # fmt: off
     workers: int | None = shared_option(

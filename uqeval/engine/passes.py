@@ -104,13 +104,13 @@ def in_order(
                 future.cancel()
 
 
-#: The number of the first of some items in a row, and their states by tally.
+#: The index of the first of consecutive items, and their states by tally.
 Items = tuple[int, list[Counted]]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What one read of a source counts: tallies, and where the maps of its items are kept.
+    """One read of a source: the tallies to count, and the cache of maps.
 
     `workers` threads take `memory` bytes together. `batches`: what is read of the source; `blocks`:
     which of its items are counted and saved together.
@@ -256,7 +256,7 @@ def _joined(
     most_bytes: int,
     is_alone: Callable[[range], bool],
 ) -> list[range]:
-    """Return the batches; those that are read faster together, within some bytes, as one.
+    """Return the batches, with those joined that are faster to read together, within some bytes.
 
     One that `is_alone` stays alone: it may not have to be read.
     """
@@ -264,9 +264,14 @@ def _joined(
     joins = False
     for batch in batches:
         was, joins = joins, not is_alone(batch)
-        both = range(joined[-1].start, batch.stop) if was and joins else batch
-        if was and joins and source.joins(both) and source.batch_bytes(both) <= most_bytes:
-            joined[-1] = both
+        joined_batch = range(joined[-1].start, batch.stop) if was and joins else batch
+        if (
+            was
+            and joins
+            and source.joins(joined_batch)
+            and source.batch_bytes(joined_batch) <= most_bytes
+        ):
+            joined[-1] = joined_batch
         else:
             joined.append(batch)
     return joined

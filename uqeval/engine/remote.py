@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from uqeval.inputs.opened import Recipe
     from uqeval.tallies import Tally
 
-#: Distributions on which the bits of results depend, or the messages between processes.
+#: Packages on which the bits of results or the messages between processes depend.
 _DISTRIBUTIONS = (
     "uqeval", "numpy", "numba", "zarr", "numcodecs", "opencv-python-headless", "dask",
     "distributed",
 )  # fmt: skip
 
-#: Runs whose maps a worker keeps at once; those of the others are made again.
+#: The number of runs whose maps a worker keeps; other maps are made again.
 _MOST_RUNS = 4
 
 
 @cache
 def _versions() -> tuple[tuple[str, str], ...]:
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:
-            found[name] = version(name)
+            by_package[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return tuple(found.items())
+            by_package[name] = "not installed"
+    return tuple(by_package.items())
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of what results depend on, in this process."""
+    """Return the versions of Python and of these packages in this process."""
     return dict(_versions())
 
 
@@ -74,7 +74,7 @@ class Run:
 
 
 class Work(Protocol):
-    """What a worker does with the items of a job; it is sent to the worker."""
+    """Work on the items of a job, which the client sends to a worker."""
 
     def __call__(self, opened: Opened) -> Any:
         """Return the result, which is sent back. Raises `UqevalError`."""
@@ -115,7 +115,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Done:
-    """What the work of a job gives; `nbytes` were read for it.
+    """The result of a job; `nbytes`: the bytes that it read.
 
     `flow_seconds`: that the flow of a video took. `not_cached`: items whose maps the cache refused.
     """
@@ -159,12 +159,12 @@ class _Kept:
 
 
 _runs: OrderedDict[str, _Kept] = OrderedDict()
-#: One job at a time: its threads are the engine's own.
+#: One job at a time, because each job has its own threads.
 _busy = threading.Lock()
 
 
 def do(job: Job, threads: int = 1) -> Done | Failed:
-    """Do a job with `threads` threads, unless the run says how many."""
+    """Run a job with `threads` threads, unless the run has a number of workers."""
     with _busy:
         try:
             return _do(job, threads)
@@ -185,22 +185,22 @@ def _do(job: Job, threads: int) -> Done:
     run = job.run
     if (different := differences(run.versions)) != "":
         raise UsageError(f"other versions than the client's: {different}. Install the same.")
-    kept = _kept(run)
+    cached = _kept(run)
     opened = Opened(
-        kept.inputs, kept.scratch, job.items, kept.batches(job.items), kept.blocks,
+        cached.inputs, cached.scratch, job.items, cached.batches(job.items), cached.blocks,
         run.workers or threads, run.memory,
     )  # fmt: skip
-    before = dict(kept.inputs.flow_seconds or {})
-    with kept.inputs.session():
+    before = dict(cached.inputs.flow_seconds or {})
+    with cached.inputs.session():
         value = job.work(opened)
-    after = kept.inputs.flow_seconds or {}
+    after = cached.inputs.flow_seconds or {}
     seconds = {name: total - before.get(name, 0.0) for name, total in after.items()}
-    return Done(value, opened.nbytes, seconds, kept.scratch.not_cached.intersection(job.items))
+    return Done(value, opened.nbytes, seconds, cached.scratch.not_cached.intersection(job.items))
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What is counted in a job.
+    """The counts of a job.
 
     `totals`: by number of the tally, of those that add up exactly. `states`: the number of the
     first of some items in a row, and their states of the tallies that are `sent`. `is_read`: not
@@ -237,8 +237,8 @@ class CountTallies:
             scratch = Scratch(0, False, watch=inputs.watch)
         counted: set[int] = set()
         scratch.reads = counted.update
-        own = Resources(opened.workers, opened.memory)
-        workers = workers_within(source, own, scratch, batches)
+        resources = Resources(opened.workers, opened.memory)
+        workers = workers_within(source, resources, scratch, batches)
         counting = Counting(self.tallies, self.sent, {})
         turn = Turn(
             source, scratch, counting, workers, opened.memory, opened.advance, batches, blocks
@@ -259,12 +259,12 @@ class CountTallies:
 
 
 def differences(expected: Mapping[str, str]) -> str:
-    """Return the versions of this process that are not as expected, as a text."""
-    own = versions()
+    """Return the differences of versions from those expected, as text; empty if there are none."""
+    versions_here = versions()
     return ", ".join(
-        f"{name} {own.get(name)}, the client has {text}"
+        f"{name} {versions_here.get(name)}, the client has {text}"
         for name, text in expected.items()
-        if own.get(name) != text
+        if versions_here.get(name) != text
     )
 
 

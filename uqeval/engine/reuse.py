@@ -77,7 +77,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     step = max(min(len(all_parts) // (4 * _SYNCS), _TOGETHER), 1)
     with ThreadPoolExecutor(_SYNCS) as threads:
         blocks = list(threads.map(stamps, range(0, len(all_parts), step)))
-    return [own for block in blocks for own in block] or [None] * inputs.source.items
+    return [item_stamp for block in blocks for item_stamp in block] or [None] * inputs.source.items
 
 
 def _exponential() -> str:

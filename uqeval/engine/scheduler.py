@@ -98,7 +98,7 @@ class Scheduler:
                 group = self._turn(requests)
                 scratch.keeping = len(group) < len(requests)
                 results |= dict.fromkeys(group, self._count(group, requests, scratch))
-                requests = {key: own for key, own in requests.items() if key not in results}
+                requests = {key: request for key, request in requests.items() if key not in results}
         self.inputs.watch.check_all()
         return results
 

@@ -47,7 +47,7 @@ class Scratch:
         self._cache = cache
         self.reads = reads
         self._watch = watch or Watch((), ())
-        #: Whether a later pass needs the maps that are read now.
+        #: Whether a later pass needs the maps of this pass.
         self.keeping = True
         self._held: dict[int, Maps] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
@@ -105,7 +105,7 @@ class Scratch:
     def read(
         self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]
     ) -> list[Maps]:
-        """Return maps `names` of a batch, perhaps also others.
+        """Return the maps `names` of a batch; it may have others too.
 
         Takes them from an earlier pass or run, or from the source.
         """

@@ -17,7 +17,7 @@ from uqeval.metrics._contract import (
 from uqeval.metrics._families import FAMILIES, FAMILIES_IN_REPORTS
 from uqeval.metrics._family import Family
 
-#: Families that are evaluated beside all others of their kinds of data; they have no command.
+#: Families without a command. A run evaluates them together with all others of the data.
 COMPANIONS = ("segmentation",)
 #: The metrics of all families.
 METRICS: tuple[Metric, ...]

@@ -57,7 +57,7 @@ class SetStates:
 
     @classmethod
     def of_one(cls, state: State) -> SetStates:
-        """Return the state of one set as that of several."""
+        """Return the state of one set with an axis for sets."""
         return cls({name: values[None] for name, values in state.items()})
 
     @property
@@ -92,12 +92,12 @@ def running_sum(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_number(value: NDArray[Any]) -> float | None:
-    """Return the value of one set as a report has it: None where it is NaN."""
+    """Return the value of one set for a report: None for NaN."""
     return None if value != value else float(value)
 
 
 def as_numbers(values: NDArray[Any]) -> list[Any]:
-    """Return values [set] as a report has them: None where they are NaN."""
+    """Return values [set] for a report: None for NaN."""
     return [None if value != value else value for value in values.tolist()]
 
 

@@ -24,7 +24,7 @@ SCALE_SIGMA = "Scale σ by a factor fitted on other images."
 
 @dataclass(frozen=True)
 class Chance:
-    """The score of an input that says nothing, such as an uncertainty independent of the errors.
+    """The score of an uninformative input, such as an uncertainty independent of the errors.
 
     `claim`: what a better score shows, as a clause: "the uncertainty finds wrong pixels". `best`
     returns the best possible score from the record of results, None where `value` is not the score
@@ -70,7 +70,7 @@ class Metric:
     meaning: str = dataclasses.field(kw_only=True)
     #: What to do when it is bad; nothing for a description.
     advice: str = dataclasses.field(default="", kw_only=True)
-    #: Its score by chance, where it has one; findings compare with it.
+    #: Its score by chance, or None; findings compare with it.
     chance: Chance | None = dataclasses.field(default=None, kw_only=True)
     #: Whether it is the risk of an item, such as errors without a warning: pages rank items by it.
     risk: bool = dataclasses.field(default=False, kw_only=True)
@@ -80,7 +80,7 @@ class Metric:
     #: the score itself: those in which a field beside it is defined, or one of several counts is
     #: above 0. It compares several kinds of units if there are several entries; the rarest counts.
     units_with: tuple[str | tuple[str, ...], ...] = dataclasses.field(default=(), kw_only=True)
-    #: The field of rows by class that belongs to it, where it has another name there.
+    #: The name of its field in rows by class, if that is different.
     of_class: str = dataclasses.field(default="", kw_only=True)
 
     @property
@@ -107,7 +107,7 @@ class Metric:
 
 
 def set_value(record: dict[str, Any], field: str, value: float | None, reason: str) -> None:
-    """Add a value to a record; an undefined one is None with its reason beside it."""
+    """Add a value to a record; an undefined one is None, with `<name>_reason`."""
     record[field] = value
     if value is None:
         record[f"{field}_reason"] = reason

@@ -61,7 +61,7 @@ class DatasetInfo:
     #: Where the labels are, and the id that means void there.
     labels: str = ""
     ignore_index: int | None = None
-    #: The command that computes the same metrics from `paths`: that of the only family, or run.
+    #: The command that computes the same metrics from `paths`: that of the single family, or `run`.
     command: str = "run"
     #: The names of the items of all shards, of which these are one; None if these are all items.
     all_names: tuple[str, ...] | None = None
@@ -69,9 +69,9 @@ class DatasetInfo:
     sets: tuple[int, ...] = ()
     #: Of masked pixels in labelled images: how many classes there are; else 0.
     inner_classes: int = 0
-    #: How many annotators labelled each item; 0 for one label a pixel.
+    #: The number of annotators of each item; 0 for one label per pixel.
     annotators: int = 0
-    #: Of a maps store: how many samples have a map of their likeliest classes; else 0.
+    #: Of a maps store: the number of samples with a map of their likeliest classes; else 0.
     choices: int = 0
 
     @property

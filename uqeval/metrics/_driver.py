@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class LastRequest(tuple["Tally", ...]):
-    """The tallies of an evaluation's last pass: it needs no maps to be kept for another."""
+    """The tallies of an evaluation's last pass, after which it needs no maps."""
 
 
 class Running(Generic[Key]):
@@ -34,7 +34,7 @@ class Running(Generic[Key]):
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
-        """Return all tallies that are waited for, each once."""
+        """Return all requested tallies, without duplicates."""
         return tuple(dict.fromkeys(t for tallies in self.requests.values() for t in tallies))
 
     def send(self, results: Mapping[Tally, TallyResult], keys: Iterable[Key] | None = None) -> None:
@@ -92,7 +92,7 @@ def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) ->
 
 
 def groups_of(evaluations: Mapping[str, Evaluation[Any]]) -> list[dict[str, Evaluation[Any]]]:
-    """Return the evaluations in groups that share what is fitted."""
+    """Return the evaluations in groups with the same fit."""
     groups: dict[int, dict[str, Evaluation[Any]]] = {}
     for key, evaluation in evaluations.items():
         groups.setdefault(id(evaluation.fitted), {})[key] = evaluation

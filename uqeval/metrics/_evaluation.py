@@ -44,7 +44,7 @@ class TallyResult:
         return total
 
 
-#: A generator that yields the tallies of its next pass and receives what was counted.
+#: A generator that yields the tallies of its next pass and receives their results.
 Passes = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Any]
 
 
@@ -144,7 +144,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     #: The region of pixels that is evaluated; "" for all.
     region: ClassVar[str] = ""
-    #: Whether `fit` finds a threshold of uncertainty, which a user may give as a number.
+    #: Whether `fit` finds an uncertainty threshold, which a user may also give as a number.
     fits_threshold: ClassVar[bool] = False
     #: Whether `refit` can find another threshold from saved states.
     refits: ClassVar[bool] = False
@@ -161,7 +161,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     @property
     def shares_fit(self) -> bool:
-        """Return whether what is fitted on the whole image is used in its regions, too."""
+        """Return whether regions use the fit of the whole image."""
         return True
 
     def of_region(self, region: str) -> Self:
@@ -188,7 +188,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     @property
     def can_score(self) -> bool:
-        """Return whether `fitted` says enough to read any score from states."""
+        """Return whether `fitted` is enough to compute all scores from states."""
         return True
 
     @abstractmethod
@@ -207,7 +207,7 @@ class Evaluation(ABC, Generic[Settings]):
         yield from ()
 
     def exact(self) -> Passes:
-        """Return exact values that `scores` needs where the tallies alone give bins of ranks."""
+        """Return exact values for `scores`, if the tallies have only bins of ranks."""
         yield from ()
 
     @abstractmethod
@@ -244,7 +244,7 @@ class Evaluation(ABC, Generic[Settings]):
         return {}
 
     def options(self) -> dict[str, str | None] | None:
-        """Return the options that would fix what was fitted, as a user gives them.
+        """Return the options that fix the fitted values, as a user writes them.
 
         A threshold that is undefined is None. Empty: several thresholds, which no option can give.
         None: nothing is fitted, or `fit` has not finished.
@@ -282,7 +282,7 @@ class Evaluation(ABC, Generic[Settings]):
         return Run(results, exact, self.scores(totals, exact), self.records(results))
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
-        """Raise `DataError` where nothing is left to evaluate."""
+        """Raise `DataError` if there is nothing to evaluate."""
 
     def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
         """Return the part of the report of a run over all items. Raises `DataError`."""
@@ -298,7 +298,7 @@ class Evaluation(ABC, Generic[Settings]):
 
 
 class Part(Evaluation[Settings]):
-    """A part of the results of a family, with tallies of its own, counted in the same passes.
+    """A part of the results of a family, with its own tallies, counted in the same passes.
 
     Its results are a record under its `name`, or with `flat` fields of the family's results. States
     of versions of uqeval without the part are `known` by what `fit` puts into `fitted`.
@@ -314,7 +314,7 @@ class Part(Evaluation[Settings]):
 
     @classmethod
     def is_requested(cls, settings: Settings) -> bool:
-        """Return whether the settings ask for this part."""
+        """Return whether the settings request this part."""
         return True
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,7 +322,7 @@ class Part(Evaluation[Settings]):
 
 
 def put_part(record: dict[str, Any], name: str, results: Mapping[str, Any], flat: bool) -> None:
-    """Add the results of a part to those of the whole."""
+    """Add the results of a part to those of its family."""
     if flat:
         record |= results
     else:

@@ -35,7 +35,7 @@ class _Families(MutableMapping[str, Family]):
         return len(self._modules)
 
     def names_in_reports(self) -> dict[str, str]:
-        """Return the name of each family by what reports call it: as its module is called."""
+        """Return the name of each family by its key in reports, which is the name of its module."""
         loaded = {name: family.in_reports for name, family in self._families.items()}
         return {loaded.get(name, module): name for name, module in self._modules.items()}
 

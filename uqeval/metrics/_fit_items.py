@@ -7,7 +7,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 
 
 def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
-    """Return the places of the items that a file names, among those of all shards; None for all.
+    """Return the indices of the items in a file, among those of all shards; None for all.
 
     Raises `UsageError` for names that are no items.
     """

@@ -1,4 +1,4 @@
-"""Numbers of single items, such as risks: where they come from, and which way is up.
+"""Numbers of single items, such as risks: their source and direction.
 
 A number is read from the counts of classes, from a field that another family records of each item,
 from a column of a table, or from the uncertainty of the item's pixels.
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.tallies import Tally
 
-#: A number of each item; None where it is undefined.
+#: One number per item; None if undefined.
 Numbers = list[float | None]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What a number of an item becomes: offset + factor·value."""
+    """Linear map of a number: offset + factor·value."""
 
     offset: float = 0.0
     factor: float = 1.0
@@ -49,7 +49,7 @@ class ItemNumber(ABC):
     confidences."""
 
     scale = Scale()
-    #: Why an item may have none.
+    #: The reason if an item has none.
     undefined = VOID
 
     def maps(self) -> set[str]:
@@ -57,7 +57,7 @@ class ItemNumber(ABC):
         return set()
 
     def fit(self) -> Passes:
-        """Fit what the tallies need."""
+        """Fit the parameters of the tallies."""
         yield from ()
 
     def tallies(self) -> tuple[Tally, ...]:
@@ -253,7 +253,7 @@ class Wanted:
 
     @property
     def address(self) -> tuple[str, str] | None:
-        """Return key and field of the items' records that hold it; None if none do."""
+        """Return its key and field in the items' records; None if it has none."""
         if self.column is not None:
             return None
         address = OF_COUNTS[self.name][1] if self.name in OF_COUNTS else self.name
@@ -270,7 +270,7 @@ class Wanted:
 
     @property
     def _is_good(self) -> tuple[bool | None, bool]:
-        """Return whether high values are good (None: what the user says), and lie in [0, 1]."""
+        """Return whether high values are good (None: the user decides), and are in [0, 1]."""
         from uqeval.metrics._families import FAMILIES_IN_REPORTS
 
         if self.column is not None:

@@ -17,7 +17,7 @@ Record = dict[str, Any]
 
 #: Items whose states are unpacked together, and the numbers of these at most.
 _MOST_ITEMS, _MOST_NUMBERS = 1024, 1 << 22
-#: Records that are kept for items with the same states, and bytes of such states at most.
+#: The size of the cache of records for equal states: in records, and in bytes of states.
 _MOST_RECORDS, _MOST_BYTES = 1 << 14, 1 << 10
 
 
@@ -76,7 +76,7 @@ def exact_sums(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _two_sum(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return a + b, rounded, and what the rounding lost (Knuth)."""
+    """Return a + b, rounded, and the rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)

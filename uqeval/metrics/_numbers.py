@@ -24,7 +24,7 @@ def sigma_map(uncertainty: str) -> str:
 
 
 def check_sigma(uncertainty: str, info: DatasetInfo) -> None:
-    """Raise `UsageError` for a map that says how wrong a pixel is."""
+    """Raise `UsageError` for a map of errors."""
     if uncertainty.split(":")[0] in ("label", "mean", "target", "error", "lambda", "valid"):
         raise UsageError(
             f"--uncertainty {uncertainty} is no uncertainty of {info.where}; expected sigma, or "
@@ -59,7 +59,7 @@ def zero_targets(state: State, info: DatasetInfo) -> list[str]:
 
 
 def refuse_nothing(pixels: int, info: DatasetInfo, region: str = "") -> None:
-    """Raise `DataError` where no pixel of the set has a valid target; a region may be empty."""
+    """Raise `DataError` if no pixel of the set has a valid target; a region may be empty."""
     if pixels == 0 and not region:
         raise DataError(
             f"{info.where}: nothing is left to evaluate: the target of all "

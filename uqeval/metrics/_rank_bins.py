@@ -1,4 +1,4 @@
-"""Pixels and errors in the order of a score, as far as passes have separated them.
+"""Pixels and errors in bins of a score, which become finer with each pass.
 
 `RankBins` are read from `RankedErrors` states. Bins ascend by score. They are ties (all 32 bits of
 the key known) or bins, whose pixels are counted as a tie until a further pass splits them.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
 BIN_WIDTH = 2.0**-10
-#: The key of 0: those of negative scores lie below.
+#: The key of 0; negative scores have smaller keys.
 ZERO_KEY = 1 << 31
 
 
@@ -116,7 +116,7 @@ class RankBins:
 
     @property
     def zeros(self) -> list[int]:
-        """Return the bin of score 0, or None; it holds no other scores once it is split."""
+        """Return the bin of score 0, or None. After it is split, it has no other scores."""
         import numpy as np
 
         return np.flatnonzero(self.key == ZERO_KEY).tolist()

@@ -75,7 +75,7 @@ def aurc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
 
 
 def e_aurc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
-    """Return AURC less that of the best order, by ascending risk: Geifman et al. 2019, eq. 2.
+    """Return AURC minus that of the best order, by ascending risk: Geifman et al. 2019, eq. 2.
 
     An item that is m times in a set adds Σ_j (R + j·r)/(N + j), j = 1 … m, to the best AURC·N.
     """

@@ -104,7 +104,7 @@ class InView(Evaluation[Any]):
         return {place: _gaps(item_gaps) for place, item_gaps in self.inner.gaps().items()}
 
     def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
-        """Return a view without pixels has undefined scores, and is no error."""
+        """Return the section of the view; without pixels, its scores are undefined."""
         inner_results = {_whole_image(tally): result for tally, result in results.items()}
         return self.inner.section_of(self.inner.run_of(inner_results, exact))
 

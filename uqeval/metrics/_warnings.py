@@ -33,7 +33,7 @@ class Sign:
     of_curve: bool = False
 
 
-#: Below chance by no more than this, a score is close to chance, whatever its interval: a tenth of
+#: A score below chance by at most this is close to chance, for any interval: a tenth of
 #: the way from 0.5 to 1, as in the findings of a page.
 _CLOSE = 0.05
 
@@ -95,7 +95,7 @@ def sign_warnings(
 def with_intervals(
     warnings: list[str], results: Mapping[str, Any], intervals: Mapping[str, Any]
 ) -> list[str]:
-    """Return a report's warnings, those of signs by the intervals of the scores that have one."""
+    """Return a report's warnings; those about signs use the intervals of scores."""
     texts = list(warnings)
     for key, record in results.items():
         family = family_of(key)

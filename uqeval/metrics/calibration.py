@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
     from uqeval.tallies._fields import State
 
-#: What has tallies of its own.
+#: Parts with their own tallies.
 PARTS = (Temperature, IsotonicRegression, VectorScaling, SmoothEce, BrierDecomposition)
 METRICS = (
     *cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metric in part.metrics),
@@ -98,7 +98,7 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     @property
     def _massed(self) -> dict[str, AdaptiveReliability]:
-        """Return the bins between fitted edges, by what they are for."""
+        """Return the bins between fitted edges, by purpose."""
         from uqeval.tallies import AdaptiveReliability
 
         return {
@@ -219,7 +219,7 @@ def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally,
 
 
 def _refuse_strange(results: Mapping[Tally, TallyResult], tallies: Sequence[Tally]) -> None:
-    """Raise `DataError` for maps that hold no probabilities, as a user's own may."""
+    """Raise `DataError` for maps of a user that are not probabilities."""
     kinds = ("special", "special", "counts")
     names = ("confidence", "mean_probs", "label_probability")
     for tally, field, name in zip(tallies, kinds, names, strict=True):

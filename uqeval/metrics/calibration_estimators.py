@@ -122,7 +122,7 @@ def metrics_of(estimator: str) -> tuple[Metric, ...]:
 
 
 def sweep_tally(classes: int) -> RankedErrors:
-    """Return the tally on which the sweep chooses how many bins there are.
+    """Return the tally from which the sweep chooses the number of bins.
 
     Pixels and wrong ones by 1 - confidence, in bins of relative width 2⁻¹⁰.
     """

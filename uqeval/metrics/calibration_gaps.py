@@ -43,7 +43,7 @@ def of_bins(tally: Tally, at_one: str) -> dict[tuple[Any, ...], Gaps]:
 
 
 class _BinsOf:
-    """The bins of the states of a tally; those of the last states are kept for other scores."""
+    """The bins of a tally's states, with a cache of the last ones for further scores."""
 
     def __init__(self, tally: Tally, at_one: str) -> None:
         self._tally, self._at_one = tally, at_one

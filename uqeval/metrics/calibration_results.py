@@ -1,4 +1,4 @@
-"""Calibration results from counts: of several sets of items at once, of items, and of one set."""
+"""Calibration results from counts, for many sets of items, for single items, and for one set."""
 
 from __future__ import annotations
 

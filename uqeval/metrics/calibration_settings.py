@@ -26,7 +26,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     **{name: {"estimator": name} for name in estimators.PUBLISHED},
 }
 
-#: More bins than distinct confidences mean nothing, and each costs 64 kB for an item.
+#: More bins than distinct confidences are useless, and each costs 64 kB per item.
 MOST_BINS = 1000
 _BINS, _TEMPERATURE = "Bins", "Temperature"
 
@@ -34,7 +34,7 @@ _BINS, _TEMPERATURE = "Bins", "Temperature"
 @documented
 @dataclass(frozen=True)
 class CalibrationSettings(Settings):
-    """Every choice behind a calibration error; the defaults are those of Guo et al. 2017."""
+    """All settings of a calibration error; the defaults are those of Guo et al. 2017."""
 
     definitions = DEFINITIONS
 

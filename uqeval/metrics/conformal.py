@@ -164,7 +164,7 @@ class Conformal(Evaluation[ConformalSettings]):
         return Run(results, exact, record, items)
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
-        """Raise `DataError` where no evaluated item has a valid pixel."""
+        """Raise `DataError` if no evaluated item has a valid pixel."""
         (tally,) = self.tallies()
         items = set(range(len(self.info.names)))
         evaluated = sorted(items - set(calibration_items(self.settings, self.info)))
@@ -199,7 +199,7 @@ class Conformal(Evaluation[ConformalSettings]):
 
     @property
     def _guarantee(self) -> str:
-        """Return what holds, in one sentence."""
+        """Return the guarantee as a sentence."""
         count = self.fitted["calibration_items"]
         images, pixels = "images", "pixels"
         if self._of_class is not None:

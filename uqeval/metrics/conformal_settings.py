@@ -132,7 +132,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Conf
 
 
 def calibration_items(settings: ConformalSettings, info: DatasetInfo) -> list[int]:
-    """Return the places of the items to calibrate on, among those of all shards.
+    """Return the indices of the items to calibrate on, among those of all shards.
 
     Raises `UsageError` where there are too few, or all items are named.
     """

@@ -100,7 +100,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         ]
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Raise `DataError` where no target is valid."""
+        """Raise `DataError` if no target is valid."""
         run = super().run_of(results, exact)
         if self.info.kind == "regression":
             numbers.refuse_nothing(run.results["pixels"], self.info)

@@ -91,7 +91,7 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _reason_without_threshold(self) -> str:
-        """Return why there is no threshold; "" if there is one."""
+        """Return the reason why there is no threshold; "" if there is one."""
         return Rule.parse(self.settings.threshold).undefined if self._threshold is None else ""
 
     @property

@@ -1,4 +1,4 @@
-"""How well an uncertainty finds errors, of many sets of items at once: pixels and errors by bin.
+"""Scores of failure detection for many sets of items, from pixels and errors by bin.
 
 The formulas of `failure_scores` over [set, bin], bins of ascending uncertainty that any set
 occupies; the pixels of a bin are a tie, and bins without pixels of a set change nothing.
@@ -90,7 +90,7 @@ def columns(rank_bins: SetRankBins, fields: Collection[str]) -> dict[Place, NDAr
 
 def _auroc(rank_bins: SetRankBins) -> NDArray[Any]:
     wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
-    # Pairs of a wrong pixel and a right one below it; those of a bin count half.
+    # Pairs of a wrong pixel and a right one below it; pairs in the same bin count half.
     errors = rank_bins.errors
     pairs = dot(errors, rank_bins.upto) - dot(errors, rank_bins.pixels) / 2
     ranked_errors = dot(errors, rank_bins.errors_upto) - dot(errors, errors) / 2

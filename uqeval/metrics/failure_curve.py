@@ -1,4 +1,4 @@
-"""The risk-coverage curve of pixels: cuts that the ranks give, fewer where it is straight."""
+"""The risk-coverage curve of pixels, with fewer points where it is straight."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def curve(rank_bins: RankBins) -> dict[str, Any]:
 
 
 def thinned(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], float]:
-    """Return places of at most `MOST` points, and how far the others are from the line.
+    """Return indices of at most `MOST` points, and the largest distance of the others to the line.
 
     Begins with the ends, and adds in each round the farthest point between neighbours.
     """

@@ -46,7 +46,7 @@ def coverage_at(rank_bins: RankBins, percent: int) -> float | None:
 
 
 def bins_to_split(rank_bins: RankBins) -> list[int]:
-    """Return the open bins to split before cuts at given ranks are exact, the most urgent first.
+    """Return the bins to split until cuts at given ranks are exact, the most urgent first.
 
     These are the bins that hold a wanted rank. For the coverage at a risk, they are also the bins
     above the last good one that may hold a better cut.

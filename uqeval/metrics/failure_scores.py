@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
 
 
-#: A value and how far it may be from the exact one.
+#: A value and the bound of its error.
 Bounded = tuple[float, float] | None
 
 
@@ -108,7 +108,7 @@ def aurc(rank_bins: RankBins) -> Bounded:
 
 
 def e_aurc(rank_bins: RankBins) -> Bounded:
-    """Return AURC less that of the best ordering, which has all errors last: Geifman et al. 2019,
+    """Return AURC minus that of the best order, which has all errors last: Geifman et al. 2019,
     eq. 2.
 
     Undefined without pixels.

@@ -1,4 +1,4 @@
-"""The family `image_failure`: does the confidence of an item say how wrong its prediction is?
+"""The family `image_failure`: does the confidence of an item rank its risk?
 
 The risk and the confidence of each item are numbers of its record. All scores are computed from
 these two, also those of slices, draws and merged parts.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
-#: Fields of an item.
+#: Fields of an item's record.
 _FIELDS = ("risk", "confidence")
 
 
@@ -84,7 +84,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         return tuple(dict.fromkeys(tally for own in self._sources for tally in own.tallies()))
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        """Return what is no score; all scores are in `over_items`."""
+        """Return the results except scores, which are in `over_items`."""
         settings = self.settings
         record: dict[str, Any] = {"risk": settings.risk, "confidence": settings.confidence}
         if settings.aggregation is not None:
@@ -138,7 +138,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
     @property
     def _wanted(self) -> tuple[Wanted, Wanted]:
-        """Return what the user names as risk and as confidence."""
+        """Return the risks and the confidences that the user requests."""
         return Wanted(self.settings.risk, True), Wanted(self.settings.confidence, False)
 
     @property

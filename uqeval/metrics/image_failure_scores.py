@@ -19,7 +19,7 @@ _UNIT = (0.0, 1.0)
 
 
 def _of_one_set(score: Callable[..., NDArray[Any]]) -> Callable[..., float | None]:
-    """Return a function of the risks and uncertainties of items, each once."""
+    """Return a function of risks and uncertainties, for one set with weight 1 for each item."""
 
     def value(risk: Sequence[float], uncertainty: Sequence[float]) -> float | None:
         import numpy as np

@@ -20,7 +20,7 @@ from uqeval.settings import definition_of, documented, option, option_name
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo
 
-#: Risk, confidence and uncertainty by kind of data, where a user names none.
+#: The default risk, confidence and uncertainty by kind of data.
 _DEFAULTS = {
     "classes": ("miou", "mean", "entropy"),
     "regression": ("regression.rmse", "mean", "sigma"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Binned:
-    """Non-negative values by bin, ascending: the value that all of a bin have, how many they are,
+    """Non-negative values by bin, ascending: the common value of a bin, the number of its values,
     and how many up to its end.
     """
 

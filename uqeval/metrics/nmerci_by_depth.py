@@ -1,4 +1,4 @@
-"""n-MeRCI by interval of the ground truth, each with percentiles of its own: Moukari, Figure 5."""
+"""n-MeRCI by interval of the ground truth, each with its own percentiles: Moukari, Figure 5."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def intervals_of(step: float, least: float, most: float) -> Intervals:
-    """Return the intervals of this width that hold all targets from `least` to `most`.
+    """Return the intervals of this width that cover all targets from `least` to `most`.
 
     Raises `UsageError`, naming a width that fits, for more than 256.
     """

@@ -1,4 +1,4 @@
-"""n-MeRCI of many sets of items at once, from counts of λ and ε by bin.
+"""n-MeRCI of many sets of items, from counts of λ and ε by bin.
 
 All values of a bin count as its middle, and so as a tie.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Ranks = tuple[int, int, float] | None
 
 _FIELDS = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixels")
-#: Fields that take errors of chosen pixels, which are not among the states.
+#: Fields that need errors of selected pixels, which states do not have.
 OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 

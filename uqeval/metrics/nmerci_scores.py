@@ -38,7 +38,7 @@ _PAPER = "Moukari et al. 2019"
 
 
 def _best(record: Mapping[str, Any]) -> float:
-    """Return the score of an uncertainty that is the error, but for a factor."""
+    """Return the score of an uncertainty that is proportional to the error."""
     return 0.0
 
 

@@ -25,7 +25,7 @@ _CHOICES = "Choices of a definition"
 @documented
 @dataclass(frozen=True)
 class NmerciSettings(Settings):
-    """Every choice behind an n-MeRCI; the defaults are those of Moukari et al. 2019."""
+    """All settings of n-MeRCI; the defaults are those of Moukari et al. 2019."""
 
     definitions = DEFINITIONS
 
@@ -67,5 +67,5 @@ class NmerciSettings(Settings):
 
     @property
     def trimmed_by(self) -> str:
-        """Return the map whose percentile says which pixels a trimmed mean keeps."""
+        """Return the map whose percentile selects the pixels of a trimmed mean."""
         return lambda_of(self.sigma) if self.over == "kept" else "error"

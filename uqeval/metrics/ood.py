@@ -58,7 +58,7 @@ class OutOfDistribution(Evaluation[OodSettings]):
 
     @property
     def _views(self) -> dict[str, View]:
-        """Return the views of all sets, and of each OUT set beside IN if there are several."""
+        """Return the views of all sets, and of IN with each OUT set if there are several."""
         names = self.info.class_names[1:]
         single = {name: OneOfSets(k) for k, name in enumerate(names, 1)} if len(names) > 1 else {}
         return {"": WHOLE, **single}
@@ -199,7 +199,7 @@ class OutOfDistribution(Evaluation[OodSettings]):
 def _columns(
     bins: failure_columns.SetRankBins, fields: Collection[str], every: bool
 ) -> Sequence[tuple[str, NDArray[Any]]]:
-    """Return the scores of one view, those of `fields` or, of a single set, all."""
+    """Return the scores of one view: those of `fields`, or all scores of a single set."""
     import numpy as np
 
     total, out = bins.total, bins.wrong
@@ -220,7 +220,7 @@ def _columns(
 def _of_both_kinds(
     score: Any, weights: NDArray[Any], out: NDArray[Any], value: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return a score of items; NaN where a set has items of one kind only."""
+    """Return a score of items; NaN if a set has only items of one kind."""
     import numpy as np
 
     counted = weights[:, np.isfinite(value)]

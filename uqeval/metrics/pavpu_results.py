@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies._fields import State
 
-#: Why something is not known at another threshold than that of the run.
+#: The reason why a value is unknown at other thresholds than that of the run.
 NOT_HELD = "at another threshold this needs the pixels"
 
 
@@ -157,7 +157,7 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
 
 
 def _put_curve(curve: dict[str, Any], field: str, values: NDArray[Any]) -> None:
-    """Add the values of a score along a curve, with the reason where one is undefined."""
+    """Add the values of a score along a curve, with the reason for undefined ones."""
     curve[field] = as_numbers(values)
     if None in curve[field]:
         curve[f"{field}_reason"] = patch_scores.BY_FIELD[field].undefined

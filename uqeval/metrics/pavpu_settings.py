@@ -39,7 +39,7 @@ _PATCHES, _THRESHOLDS = "Patches", "Thresholds"
 @documented
 @dataclass(frozen=True)
 class PavpuSettings(Settings):
-    """Every choice behind a PAvPU; the defaults are those of Mukhoti & Gal 2018."""
+    """All settings of PAvPU; the defaults are those of Mukhoti & Gal 2018."""
 
     definitions = DEFINITIONS
 
@@ -123,13 +123,13 @@ class PavpuSettings(Settings):
 
     @classmethod
     def of(cls, **choices: Any) -> Self:
-        """Return settings of a definition, with what is `choices` in place of its choices."""
+        """Return the settings of a definition, overridden by `choices`."""
         if choices.get("stride") == 0:  # the default: the window
             raise UsageError("--stride 0; expected a whole number of at least 1.")
         return super().of(**choices)
 
     def ends(self) -> tuple[float, float] | None:
-        """Return the ends of `curve_range`. Raises `UsageError` for what is no range."""
+        """Return the ends of `curve_range`. Raises `UsageError` for an invalid range."""
         if self.curve_range is None:
             return None
         try:
@@ -163,7 +163,7 @@ def checked_log_base(value: float | str) -> float:
 
 
 def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str]) -> None:
-    """Raise `UsageError` for a `log_base` among options where no uncertainty is an entropy."""
+    """Raise `UsageError` for a `log_base` among options if no uncertainty is an entropy."""
     if "log_base" not in options or IN_NATS & set(uncertainties):
         return
     log_base = options["log_base"]
@@ -177,7 +177,7 @@ def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str
 
 
 def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> float:
-    """Return the uncertainty threshold that a report's `results` hold for the same uncertainty.
+    """Return the uncertainty threshold of a report's `results` for the same uncertainty.
 
     Of several variants, one with the same window and stride is preferred. Raises `UsageError`
     where there is none, or where it was fitted for each class or item apart.
@@ -289,7 +289,7 @@ def _check_threshold(settings: PavpuSettings, info: DatasetInfo) -> None:
 
 
 def check_uncertainty(name: str, info: DatasetInfo) -> None:
-    """Raise `UsageError` for a map that is no uncertainty."""
+    """Raise `UsageError` for a map that is not an uncertainty."""
     if name in NO_UNCERTAINTY:
         raise UsageError(
             f"--uncertainty {name} is no uncertainty of {info.where}; expected "

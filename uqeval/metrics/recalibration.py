@@ -1,4 +1,4 @@
-"""Isotonic regression and vector scaling, parts of calibration: scores after, beside those before.
+"""Isotonic regression and vector scaling, parts of calibration: scores after recalibration.
 
 Zadrozny & Elkan 2002 (isotonic regression of the confidence), Guo et al. 2017, §4.2 (vector
 scaling).
@@ -53,7 +53,7 @@ def _metrics(part: str, noun: str, reference: str) -> tuple[Metric, ...]:
 
 
 class _Recalibration(Part[CalibrationSettings]):
-    """Base: what is fitted on all items or on some, and the scores of all items after.
+    """Base class: a fit on all or some items, and the scores of all items after it.
 
     Where it is fitted on some items, `held_out` of a run has the scores of the others, before and
     after. `fitted`: what the results say of the fit, `record`, and whether there is one, `found`.

@@ -119,7 +119,7 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
 
 
 def _newton(state: State, pixels: int, absent: Sequence[int]) -> tuple[NDArray[Any], float]:
-    """Return the step [2, class] of Newton's method, and by how much it lowers the mean NLL."""
+    """Return the step [2, class] of Newton's method, and the decrease of the mean NLL."""
     import numpy as np
 
     ww, wb, bb = state["curvature"] / pixels

@@ -104,7 +104,7 @@ class Regression(Evaluation[RegressionSettings]):
         return items
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Raise `DataError` where no target is valid."""
+        """Raise `DataError` if no target is valid."""
         sums = self._sums
         counts = results[sums]
         numbers.refuse_nothing(int(counts.total["count"][0]), self.info, self.region)

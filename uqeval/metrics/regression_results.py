@@ -1,4 +1,4 @@
-"""Scores of predicted numbers, of several sets of items at once: of draws, of items, of one set."""
+"""Scores of predicted numbers for many sets of items: draws, single items, or one set."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ AREAS = ("trapezoid", "crossing", "mean")
 
 
 def factors(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
-    """Return half widths, in units of σ, of the central intervals that shall hold these shares.
+    """Return half widths, in units of σ, of the central intervals with these nominal coverages.
 
     Gaussian: Φ⁻¹((p + 1)/2). Laplace with standard deviation σ: -ln(1 - p)/√2.
     """
@@ -113,12 +113,12 @@ def auce(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") ->
 
 
 def auce_over(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
-    """Return the area of max(p - p̂, 0) [set]: intervals that hold too little are over-confident."""
+    """Return the area of max(p - p̂, 0) [set], where the intervals are over-confident."""
     return area(p, observed, rule, _positive)
 
 
 def auce_under(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
-    """Return the area of max(p̂ - p, 0) [set]: intervals that hold too much are under-confident."""
+    """Return the area of max(p̂ - p, 0) [set], where the intervals are under-confident."""
     return area(p, observed, rule, lambda gaps: _positive(-gaps))
 
 

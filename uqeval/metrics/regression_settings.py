@@ -11,8 +11,8 @@ import uqeval.metrics.regression_scores as rs
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, definition_of, documented, option
 
-#: What each definition in use changes of the defaults. The paper says 100 values of p in ]0, 1[,
-#: its code takes 0.01 … 0.99, which is what the default follows.
+#: The settings of each definition that differ from the defaults. The paper has 100 values of p in
+#: ]0, 1[; its code has 0.01 … 0.99, as the default.
 DEFINITIONS: dict[str, dict[str, Any]] = {
     "paper": {},
     "gustafsson-code": {"levels": 99},

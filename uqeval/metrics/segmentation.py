@@ -130,8 +130,10 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return {"void": int(run.total(self._counts)["void"][0])}
 
     def warnings(self, run: Run) -> list[str]:
-        """Return a warning of an accuracy far below that of guessing, of data with several classes:
-        predictions and labels may not have the same order of classes."""
+        """Return a warning if the accuracy is far below that of guessing among several classes.
+
+        Then predictions and labels may have different orders of classes.
+        """
         accuracy, classes = run.results["pixel_accuracy"], self.info.classes
         labelled = sum(row["pixels"] > 0 for row in run.results["per_class"])
         if accuracy is None or labelled < 2 or accuracy >= _FAR_BELOW / classes:
@@ -208,7 +210,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Segmen
 DISPLAY = Display(
     tables=(ScoreTable("Segmentation", ("pixel_accuracy", "mean_accuracy", "miou", "pixels")),),
     bars=ClassBars("Segmentation", (Panel("iou", "IoU"), Panel("accuracy", "accuracy"))),
-    # They are evaluated beside another family, whose scores rank the items.
+    # A run evaluates them with another family, whose scores rank the items.
     ranks_items=False,
 )
 

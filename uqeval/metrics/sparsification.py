@@ -125,7 +125,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         return sparsification_columns.columns(self.settings, ranked, ideal)
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Raise `DataError` where no target is valid."""
+        """Raise `DataError` if no target is valid."""
         tally = self._items
         items, pixels = _items(self.settings, tally, results[tally])
         if self.info.kind == "regression":
@@ -266,7 +266,7 @@ def _mean(items: list[sc.Curves | str]) -> sc.Curves | str:
 
     model = [mean(list(v)) for v in zip(*(curves.model for curves in good), strict=True)]
     oracle = [mean(list(v)) for v in zip(*(curves.oracle for curves in good), strict=True)]
-    # A span of its own makes AURG the mean of the items' AURG.
+    # With this span, AURG is the mean of the items' AURG.
     area = mean([curves.areas[0] for curves in good])
     span = (mean([curves.aurg for curves in good]) + area) / model[0] if model[0] else 0.0
     return sc.Curves(

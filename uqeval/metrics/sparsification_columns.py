@@ -1,4 +1,4 @@
-"""AUSE and AURG of many sets of items at once, from pixels and errors by bin."""
+"""AUSE and AURG of many sets of items, from pixels and errors by bin."""
 
 from __future__ import annotations
 

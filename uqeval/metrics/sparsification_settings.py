@@ -34,7 +34,7 @@ _CHOICES = "Choices of a definition"
 @documented
 @dataclass(frozen=True)
 class SparsificationSettings(Settings):
-    """Every choice behind a sparsification; the defaults are those of Gustafsson et al. 2020."""
+    """All settings of sparsification; the defaults are those of Gustafsson et al. 2020."""
 
     definitions = DEFINITIONS
 

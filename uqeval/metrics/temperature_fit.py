@@ -55,7 +55,7 @@ class Fit:
     counted: TallyResult | None = None
 
 
-#: β around an estimate for samples, so far apart relative to it.
+#: Relative distances of the β around an estimate.
 _APART = 0.08
 #: Values are sums of float32: differences below this are none.
 _FLAT = 1e-7
@@ -133,7 +133,7 @@ def _fit_convex(
         low, high, beta = _crossing(points)
         if high - low <= 1.05 * _CLOSE * beta:
             return Fit(beta, "", pixels, left_out), least
-        # Around the estimate; where it was too far off, over all that is left.
+        # Near the estimate first; if the solution is not there, in the whole remaining range.
         step = (high - low) / (_AROUND - 1) if close else _CLOSE * beta
         first = low if close else max(beta - step * (_AROUND // 2), low)
         close = True
@@ -284,7 +284,7 @@ def _crossing(ascending: Sequence[Point]) -> tuple[float, float, float]:
 
 
 def _bisected(value: Callable[[float], float], a: float, b: float) -> float:
-    """Return where a function that is negative at `a` and not at `b` is 0, to the last bits."""
+    """Return the zero of a function that is negative at `a` and not at `b`, to the last bits."""
     for _ in range(60):
         middle = (a + b) / 2
         if value(middle) < 0:

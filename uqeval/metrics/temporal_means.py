@@ -91,7 +91,7 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
 def _pooled_counts(
     states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
 ) -> NDArray[Any]:
-    """Return counts of all kept pairs together [3, class]."""
+    """Return the pooled counts of all retained pairs [3, class]."""
     import numpy as np
 
     counts = [three(state, field, occluded) for state in states]
@@ -176,7 +176,7 @@ def sequence_rows(
 def correlation(
     items: Sequence[dict[str, Any]], retained: Sequence[bool], truth_name: str | None
 ) -> dict[str, Any]:
-    """Return Pearson's r between TC_t and mIoU_t over the kept pairs that have both."""
+    """Return Pearson's r between TC_t and mIoU_t over the retained pairs that have both."""
     pairs = [
         (item["tc"], item["miou"])
         for item, keep in zip(items, retained, strict=True)

@@ -81,7 +81,7 @@ def pair_record(
 
 
 def flag_cuts(items: list[dict[str, Any]], sequences: Sequence[str]) -> None:
-    """Add to each item whether it looks like a scene cut, beside the median of its sequence."""
+    """Add to each item whether it looks like a scene cut, next to the median of its sequence."""
     values_by_sequence: dict[str, list[float]] = {}
     for item, sequence in zip(items, sequences, strict=True):
         if item["mse_warp"] is not None:

@@ -24,7 +24,7 @@ _FLOW, _CHOICES, _TRACKS = "Optical flow", "Choices of a definition", "Long-term
 @documented
 @dataclass(frozen=True)
 class TemporalSettings(Settings):
-    """Every choice behind a temporal consistency; the defaults are those of Varghese et al. 2020.
+    """All settings of temporal consistency; the defaults are those of Varghese et al. 2020.
 
     `model`: which predictions, where there are several; none of the command line's options.
     """

@@ -1,4 +1,4 @@
-"""Uncertainty thresholds: rules, and fitting them on what was counted.
+"""Uncertainty thresholds: rules, and their fit on counts.
 
 Mukhoti & Gal 2018 take the mean of all pixels, or a place in their range (eq. 4); Ma et al. 2024
 the median of the patches, or the best Surplus. A rule is fitted once and then held fixed.
@@ -30,7 +30,7 @@ class Rule:
 
     @property
     def undefined(self) -> str:
-        """Return why the rule may give no threshold."""
+        """Return the reason if the rule gives no threshold."""
         if self.kind == "max-surplus":
             return "no Surplus is defined: all patches are accurate, none is, or there are none"
         return "there are no patches with a valid pixel"
@@ -64,7 +64,7 @@ def _number(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Thresholds of uncertainty and ends of the curve's range: one, or one a category.
+    """Thresholds of uncertainty and ends of the curve's range: one for all, or one per category.
 
     A threshold is None where its rule gives none (`Rule.undefined`).
     """
@@ -90,7 +90,7 @@ def fit(
     region: str = "",
     **operators: Any,
 ) -> Fitting:
-    """Fit a rule on the set, or on each category of patches apart.
+    """Fit a rule on the set, or on each category of patches separately.
 
     The pixels of a class are those with its label; `mixed` uses the pixels of the whole set. The
     threshold of a category without patches is not used. A threshold is None if its rule is
@@ -158,7 +158,7 @@ def lacks_threshold(fitted: Mapping[str, Any] | None) -> bool:
 
 
 def is_same(first: float | None, second: float | None) -> bool:
-    """Return whether two defined thresholds divide patches alike: they are compared as float32."""
+    """Return whether two defined thresholds are equal in float32, as patches are compared."""
     import numpy as np
 
     return None not in (first, second) and bool(np.float32(first) == np.float32(second))

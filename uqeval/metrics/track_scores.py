@@ -35,7 +35,7 @@ METRICS = (
 
 
 def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict[str, Any]:
-    """Return the record of a state that holds whole runs of frames.
+    """Return the record of a state of whole runs of frames.
 
     Lengths are in frames; a class is a track's first label; `unreliable` is the share of pixels
     whose flow is not to be followed.

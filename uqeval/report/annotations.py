@@ -1,4 +1,4 @@
-"""Verdicts as GitHub annotations: lines that a workflow's log turns into marks at the rules."""
+"""Verdicts as GitHub annotations: log lines that GitHub shows at the lines of the rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def to_annotations(judgement: Judgement) -> list[str]:
 
 
 def _finding_of(verdict: Verdict) -> tuple[Rule, str, str]:
-    """Return the rule of a verdict, its title, and what was found."""
+    """Return the rule of a verdict, its title, and the finding."""
     limits = verdict.rule.limits
     name = f"[{limits.id}] {title(verdict)}" if limits.id else title(verdict)
     return verdict.rule, name, f"{outcome(verdict)}: {message(verdict)}"
@@ -48,7 +48,7 @@ def _lines(level: str, findings: list[tuple[Rule, str, str]]) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    """Return text after the second `::`; line ends and other controls are spelled out first."""
+    """Return text for the part after the second `::`, with control characters escaped."""
     return printable(text).replace("%", "%25")
 
 

@@ -1,4 +1,4 @@
-"""The command that computes a result of a report again."""
+"""The command that recomputes a result of a report."""
 
 from __future__ import annotations
 

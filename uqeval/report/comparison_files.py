@@ -19,7 +19,7 @@ ONE_TRAINING = "one training; an interval over trainings needs 2"
 
 
 def to_json(comparison: Comparison) -> str:
-    """Return everything, strict; undefined values are null with a reason beside them."""
+    """Return the comparison as strict JSON; an undefined value is null, with a `reason`."""
     choice = comparison.choice
     several = any(len(model.trainings) > 1 for model in comparison.models)
     record = {
@@ -59,7 +59,8 @@ def to_json(comparison: Comparison) -> str:
 def to_csv(comparison: Comparison, layout: str = "scores") -> str:
     """Return CSV with one row per score and model; undefined values are empty.
 
-    `layout`: with models or classes, one row each, and columns of unrounded scores.
+    `layout`: "models" or "classes" give one row per model or class, and one column per score.
+    Scores are not rounded.
     """
     if layout != "scores":
         return csv_of(_pivoted(pivot(comparison, layout).table))
@@ -153,7 +154,7 @@ def _difference(cell: Cell) -> dict[str, Any]:
 
 
 def _units(units: Units) -> dict[str, Any]:
-    """Return units as a report has them; of a video also how alike neighbouring pairs are."""
+    """Return the record of units; for a video with the lag-1 autocorrelation of pairs."""
     record: dict[str, Any] = {"name": units.name, "drawn": units.drawn, "defined": units.defined}
     if units.effective is not None:
         record |= {"lag1": units.lag1, "effective": units.effective}

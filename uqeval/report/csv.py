@@ -1,4 +1,4 @@
-"""Tables as CSV; the report as CSV has one row an item."""
+"""Tables as CSV; a report becomes one row per item."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _no_formula(text: str) -> str:
 
 
 def _line(values: Iterable[Any]) -> str:
-    # Ended by CR LF while it is written: before Python 3.13 a CR in a name is only quoted then.
+    # Write with CR LF: before Python 3.13, a CR in a name is quoted only with this line end.
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\r\n").writerow(values)
     return buffer.getvalue()[:-2] + "\n"

@@ -1,4 +1,4 @@
-"""Verdicts as JUnit XML, which every CI system shows: a suite a report, a test case a verdict."""
+"""Verdicts as JUnit XML for CI systems: one suite per report, one test case per verdict."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from uqeval.report.verdicts import by_store, message, title, unjudged_title
 if TYPE_CHECKING:
     from uqeval.gate import Judgement, NotEvaluated, Verdict
 
-#: Verdicts of these kinds that let the gate pass are no plain pass.
+#: The statuses of verdicts that JUnit shows as skipped if they let the gate pass.
 _SKIPPED = ("waived", "inconclusive")
-#: Characters that no XML file may hold, not even escaped.
+#: Characters that XML forbids, even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_junit(judgement: Judgement) -> str:
-    """Return the XML, waived verdicts first. What is waived, or passes though inconclusive, is
-    skipped.
+    """Return the XML, waived verdicts first. Waived test cases, and inconclusive ones that pass,
+    are skipped.
     """
     lost = judgement.not_evaluated
     counts = _counts(judgement.verdicts, len(lost))
@@ -68,7 +68,7 @@ def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
 
 
 def _about(verdict: Verdict) -> dict[str, str]:
-    """Return properties of a test case: what identifies the rule, the units, and the waiver."""
+    """Return the properties of a test case: the rule's id, the units, and the waiver."""
     limits = verdict.rule.limits
     properties = {"id": limits.id, "why": limits.why}
     if (units := verdict.units) is not None:

@@ -1,4 +1,4 @@
-"""Tables as LaTeX for a paper; they need the package booktabs."""
+"""Tables as LaTeX, with the package booktabs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 } | {c: f"\\{c}" for c in "&%$#_{}"}  # fmt: skip
-#: Signs of our own in headings and numbers.
+#: Unicode signs in headings and numbers, and their LaTeX code.
 _SIGNS = {
     "±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "≈": r"$\approx$", "≥": r"$\geq$",
     "≤": r"$\leq$", "†": r"\dag{}", "λ": r"$\lambda$", "α": r"$\alpha$", "σ": r"$\sigma$",
@@ -30,7 +30,7 @@ _SIGNS = {
 
 
 def to_latex(comparison: Comparison, layout: str = "scores") -> str:
-    """Return a tabular of scores: the best bold, * where a model differs from the baseline.
+    """Return a tabular of scores: the best is bold; * marks models that differ from the baseline.
 
     `layout`: the rows of the table, one of `LAYOUTS`.
     """
@@ -74,11 +74,11 @@ def table_lines(table: Table) -> list[str]:
     ]  # fmt: skip
 
 
-def _pivot_lines(own: Pivot) -> list[str]:
+def _pivot_lines(pivot: Pivot) -> list[str]:
     """Return the lines of a tabular whose columns are grouped by models."""
-    lines = table_lines(replace(own.table, columns=["", *own.heads]))
-    groups = [(name, len(list(columns))) for name, columns in groupby(own.groups)]
-    if not any(own.groups):
+    lines = table_lines(replace(pivot.table, columns=["", *pivot.heads]))
+    groups = [(name, len(list(columns))) for name, columns in groupby(pivot.groups)]
+    if not any(pivot.groups):
         return lines
     head = " & ".join(f"\\multicolumn{{{n}}}{{c}}{{{escaped(name)}}}" for name, n in groups)
     rules, end = [], 1
@@ -100,8 +100,8 @@ def _signs(text: str) -> str:
 def _cell(cell: Cell) -> str:
     if cell.text == format_number(None):
         return "--"
-    value, *more = (_minus(escaped(part)) for part in cell.text.split(" ± "))
-    parts = [f"\\textbf{{{value}}}" if cell.best else value, *more]
+    value, *plus_minus = (_minus(escaped(part)) for part in cell.text.split(" ± "))
+    parts = [f"\\textbf{{{value}}}" if cell.best else value, *plus_minus]
     interval = f" {_signs(escaped(cell.interval))}" if cell.interval else ""
     return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "") + interval
 

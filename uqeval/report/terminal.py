@@ -16,28 +16,26 @@ from uqeval.report.findings.finding import Finding
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Table, text_table
 
-#: Wide tables with at most this number of rows are turned: scores down, variants across.
+#: Wide tables with at most this number of rows are transposed.
 _FEW = 4
 
 
 def turned(table: Table) -> Table:
     """Return the table with its rows as columns."""
-    first, *others = table.columns
+    first, *headings = table.columns
     texts = table.texts
     columns = [first, *(row[0] for row in texts)]
-    rows = [[name, *(row[i] for row in texts)] for i, name in enumerate(others, 1)]
+    rows = [[name, *(row[i] for row in texts)] for i, name in enumerate(headings, 1)]
     return text_table(table.title, columns, rows, table.note)
 
 
 def split(table: Table, width: int) -> list[Table]:
-    """Return the table as several that fit `width`, each with the first column; numbers are never
-    cut.
-    """
+    """Return the table split into tables that fit `width`, each with the first column."""
     widths = _widths(table)
     groups: list[list[int]] = [[]]
     for i in range(1, len(table.columns)):
-        used = widths[0] + sum(widths[k] for k in groups[-1])
-        if groups[-1] and used + widths[i] > width:
+        width_so_far = widths[0] + sum(widths[k] for k in groups[-1])
+        if groups[-1] and width_so_far + widths[i] > width:
             groups.append([])
         groups[-1].append(i)
     parts = []
@@ -56,7 +54,7 @@ def split(table: Table, width: int) -> list[Table]:
 
 
 def _widths(table: Table) -> list[int]:
-    """Return characters that each column takes with the space beside it."""
+    """Return the width of each column in characters, with its spacing."""
     cells = [table.columns, *table.texts]
     return [max(len(printable(row[i])) for row in cells) + 3 for i in range(len(table.columns))]
 
@@ -66,7 +64,7 @@ def _width(table: Table) -> int:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print the tables, then what to know about the numbers."""
+    """Print the tables, the findings, and a note if the report is partial."""
     for table in tables_of(report):
         if _width(table) > console.width and len(table.rows) <= _FEW:
             table = turned(table)
@@ -78,30 +76,30 @@ def show(report: Report, console: Console) -> None:
 
 
 def show_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Print the findings, one a paragraph, wrapped at words."""
-    for found in findings:
-        text = f"[bold]{escape(found.title)}:[/] {escape(printable(found.text))}"
+    """Print one paragraph per finding, wrapped at words."""
+    for finding in findings:
+        text = f"[bold]{escape(finding.title)}:[/] {escape(printable(finding.text))}"
         console.print(text, highlight=False)
     if findings:
         console.print()
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print one table as it is, with its title and note."""
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    """Print one table with its title and note."""
+    rich_table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(table.columns):
         justify: JustifyMethod = "left" if i in table.left else "right"
-        shown.add_column(escape(printable(column)), justify=justify)
+        rich_table.add_column(escape(printable(column)), justify=justify)
     for row in table.texts:
-        shown.add_row(*(escape(printable(cell)) for cell in row))
+        rich_table.add_row(*(escape(printable(cell)) for cell in row))
     console.print(f"[bold]{escape(printable(table.title))}[/]", highlight=False)
-    console.print(shown)
+    console.print(rich_table)
     if table.note:
         console.print(f"[dim]{escape(table.note)}[/]", highlight=False)
         console.print()
 
 
 def show_warnings(report: Report, console: Console) -> None:
-    """Print the warnings, one a line."""
+    """Print one line per warning."""
     for text in report.warnings:
         console.print(f"[yellow]warning:[/] {escape(printable(text))}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Verdicts of a gate in words, as a table, as Markdown and as JSON."""
+"""Verdicts of a gate as sentences, as a table, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -41,20 +41,22 @@ def title(verdict: Verdict) -> str:
 
 
 def demand(verdict: Verdict) -> str:
-    """Return the limit in words."""
+    """Return the limit as text, such as `at most 0.02`."""
     return _MEANS[verdict.kind].format(repr(verdict.limit).removesuffix(".0"))
 
 
 def demands(lost: NotEvaluated) -> str:
-    """Return all limits of a rule that was not evaluated, in words."""
-    given = lost.rule.limits.kinds_and_values()
-    return ", ".join(_MEANS[kind].format(repr(limit).removesuffix(".0")) for kind, limit in given)
+    """Return all limits of a rule that was not evaluated, as text."""
+    kinds_and_limits = lost.rule.limits.kinds_and_values()
+    return ", ".join(
+        _MEANS[kind].format(repr(limit).removesuffix(".0")) for kind, limit in kinds_and_limits
+    )
 
 
 def limits(judgement: Judgement) -> list[dict[str, Any]]:
-    """Return the limits on scores of whole stores, for a filter of items: title, address, min, max.
+    """Return the limits on scores of whole stores, to filter items: title, address, min, max.
 
-    An item has a score of the same address, of itself alone.
+    The score of a single item has the same address.
     """
     return [
         {
@@ -71,10 +73,12 @@ def limits(judgement: Judgement) -> list[dict[str, Any]]:
 
 def addresses(judgement: Judgement) -> list[Address | None]:
     """Return the address of each row of `table`; None if the rule was not evaluated."""
-    waived = [own.address for own in judgement.verdicts if own.status == "waived"]
-    others = sorted((own for own in judgement.verdicts if own.status != "waived"), key=_order)
+    waived = [verdict.address for verdict in judgement.verdicts if verdict.status == "waived"]
+    unwaived = sorted(
+        (verdict for verdict in judgement.verdicts if verdict.status != "waived"), key=_order
+    )
     lost: list[Address | None] = [None] * len(judgement.not_evaluated)
-    return [*waived, *lost, *(own.address for own in others)]
+    return [*waived, *lost, *(verdict.address for verdict in unwaived)]
 
 
 def unjudged_title(lost: NotEvaluated) -> str:
@@ -84,9 +88,7 @@ def unjudged_title(lost: NotEvaluated) -> str:
 
 
 def outcome(verdict: Verdict) -> str:
-    """Return pass, waived (until when), fail or inconclusive, and what it counts as if not
-    plain.
-    """
+    """Return the status as text: waived with its last day, inconclusive with its effect."""
     if verdict.status == "waived":
         waive = verdict.rule.limits.waive
         return "waived" if waive is None else f"waived, until {waive.until}"
@@ -96,7 +98,7 @@ def outcome(verdict: Verdict) -> str:
 
 
 def sentences(verdict: Verdict) -> list[str]:
-    """Return the findings, one fact a sentence, the most important first."""
+    """Return one sentence per fact, the most important first."""
     reasons = [] if verdict.waiver is None else [verdict.waiver.note]
     if verdict.value is None:
         reasons.append(f"undefined: {verdict.reason}")
@@ -129,7 +131,7 @@ def sentences(verdict: Verdict) -> list[str]:
 
 
 def message(verdict: Verdict) -> str:
-    """Return all that was found, in one line."""
+    """Return the sentences of a verdict in one line."""
     why = [f"why it matters: {verdict.rule.limits.why}"] if verdict.rule.limits.why else []
     return "; ".join([*sentences(verdict), *why]) + "."
 
@@ -149,15 +151,17 @@ def summary(judgement: Judgement) -> str:
 
 def table(judgement: Judgement) -> Table:
     """Return one row for each verdict: waived rules first, then those not evaluated or failed."""
-    rules = [own.rule for own in judgement.verdicts] + [o.rule for o in judgement.not_evaluated]
+    rules = [verdict.rule for verdict in judgement.verdicts] + [
+        o.rule for o in judgement.not_evaluated
+    ]
     ids = any(rule.limits.id for rule in rules)
-    waived = [own for own in judgement.verdicts if own.status == "waived"]
-    others = [own for own in judgement.verdicts if own.status != "waived"]
+    waived = [verdict for verdict in judgement.verdicts if verdict.status == "waived"]
+    unwaived = [verdict for verdict in judgement.verdicts if verdict.status != "waived"]
     rows = [_cells(verdict, ids) for verdict in waived]
     for lost in judgement.not_evaluated:
         row = [str(lost.address), demands(lost), "–", "–", "–", "not evaluated"]
         rows.append([*([lost.rule.limits.id or ""] if ids else []), *row])
-    rows += [_cells(verdict, ids) for verdict in sorted(others, key=_order)]
+    rows += [_cells(verdict, ids) for verdict in sorted(unwaived, key=_order)]
     columns = ["value of", "demand", "is", "change or interval", "units", "verdict"]
     left = frozenset({0, 1, 2, 6} if ids else {0, 1, 5})
     return text_table("Gate", [*(["id"] if ids else []), *columns], rows, left=left)
@@ -178,7 +182,7 @@ def _cells(verdict: Verdict, ids: bool) -> list[str]:
 
 
 def units(units_of_value: Units | None) -> str:
-    """Return the units of a value in words: `12 items`, `3 of 5 groups`, `3 batches`."""
+    """Return the units of a value as text: `12 items`, `3 of 5 groups`, `3 batches`."""
     if units_of_value is None or not (units_of_value.drawn or units_of_value.defined):
         return "–"
     return units_text(
@@ -190,22 +194,23 @@ def units(units_of_value: Units | None) -> str:
 
 
 def findings(judgement: Judgement) -> list[tuple[str, str]]:
-    """Return title and message of all that is no plain pass, waived first; then notes on those that
-    pass.
+    """Return titles and messages of all verdicts that are not a plain pass, waived ones first; then
+    the notes on passing verdicts.
 
-    A note that several passing verdicts share is listed once, with their titles, and so is the
-    reason why several rules were not evaluated.
+    A note or a reason that several rules share appears once, with their titles.
     """
     listed_verdicts = [
-        own for own in judgement.verdicts if own.status != "pass" or own.reason or own.waiver
+        entry
+        for entry in judgement.verdicts
+        if entry.status != "pass" or entry.reason or entry.waiver
     ]
     named = [
         (_status_text(verdict), message(verdict)) for verdict in sorted(listed_verdicts, key=_order)
     ]
     waived = sum(verdict.status == "waived" for verdict in listed_verdicts)
     titles_of: dict[str, list[str]] = {}
-    for own in judgement.not_evaluated:
-        titles_of.setdefault(own.why, []).append(unjudged_title(own))
+    for entry in judgement.not_evaluated:
+        titles_of.setdefault(entry.why, []).append(unjudged_title(entry))
     lost = [(f"{listed(titles)}: not evaluated:", why) for why, titles in titles_of.items()]
     return [*named[:waived], *lost, *named[waived:], *_shared_notes(judgement, listed_verdicts)]
 
@@ -220,10 +225,13 @@ def _shared_notes(
     for verdict in judgement.verdicts:
         for note in verdict.notes if verdict not in listed_verdicts else ():
             noted.setdefault(note, []).append(title(verdict))
-    together: dict[str, list[str]] = {}
+    notes_by_titles: dict[str, list[str]] = {}
     for note, titles in noted.items():
-        together.setdefault(listed(titles, 3), []).append(note)
-    return [(f"{titles}: pass, but:", f"{'; '.join(own)}.") for titles, own in together.items()]
+        notes_by_titles.setdefault(listed(titles, 3), []).append(note)
+    return [
+        (f"{titles}: pass, but:", f"{'; '.join(notes_of_titles)}.")
+        for titles, notes_of_titles in notes_by_titles.items()
+    ]
 
 
 def to_markdown(judgement: Judgement) -> str:
@@ -235,7 +243,7 @@ def to_markdown(judgement: Judgement) -> str:
 
 
 def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
-    """Return everything, strict, with a checksum; `files`: what was read, under keys of its own."""
+    """Return the verdicts as strict JSON with a checksum; `files`: records of the files, by key."""
     from uqeval.gate.checksum import KEY, checksum_of
 
     record = {
@@ -301,13 +309,13 @@ def _range(verdict: Verdict) -> str:
 
 
 def _distinguishable(value: float, limit: float) -> str:
-    """Return a value with as many digits as it takes to see on which side of the limit it is."""
+    """Return a value with enough digits to show on which side of the limit it is."""
     if isinstance(value, int):
         return f"{value:,}"
     for digits in range(4, 17):
         text = f"{value:.{digits}f}"
-        near = float(text)
-        if (near < limit, near > limit) == (value < limit, value > limit):
+        rounded = float(text)
+        if (rounded < limit, rounded > limit) == (value < limit, value > limit):
             return format_number(value, digits)
     return repr(value)
 
@@ -316,14 +324,14 @@ def _signed(change: float, limit: float) -> str:
     return f"{'+' if change > 0 else ''}{_distinguishable(float(change), limit)}"
 
 
-def _how_many_more(more: MoreUnits | None) -> str:
-    """Return the estimated number of units that would decide, with its range, in words."""
-    if more is None or more.count is None:
+def _how_many_more(units_to_add: MoreUnits | None) -> str:
+    """Return the estimated number of units that would decide, with its range, as text."""
+    if units_to_add is None or units_to_add.count is None:
         return "too close to call by adding items"
-    high = f"{more.high:,}" if more.high is not None else "far more"
+    high = f"{units_to_add.high:,}" if units_to_add.high is not None else "far more"
     return (
-        f"about {more.count:,} more {plural(more.unit, more.count)} would decide with a "
-        f"power of 80 % ({more.low or 1:,} to {high})"
+        f"about {units_to_add.count:,} more {plural(units_to_add.unit, units_to_add.count)} would "
+        f"decide with a power of 80 % ({units_to_add.low or 1:,} to {high})"
     )
 
 
@@ -338,7 +346,7 @@ def _mover(mover: Mover) -> str:
 
 def by_store(judgement: Judgement) -> dict[str, Sequence[Verdict]]:
     """Return the verdicts of each report."""
-    found: dict[str, list[Verdict]] = {}
+    verdicts_of_store: dict[str, list[Verdict]] = {}
     for verdict in judgement.verdicts:
-        found.setdefault(str(verdict.address.store), []).append(verdict)
-    return {name: tuple(verdicts) for name, verdicts in found.items()}
+        verdicts_of_store.setdefault(str(verdict.address.store), []).append(verdict)
+    return {name: tuple(verdicts) for name, verdicts in verdicts_of_store.items()}

@@ -1,4 +1,4 @@
-"""Resampling of items: intervals, slices, merged parts, paired changes, all from saved states."""
+"""Intervals, slices, merged shards and paired differences, computed from saved states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of the numbers of results; reading and writing a number at an address."""
+"""Read and write numbers of results by their addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads of the linear algebra library that NumPy multiplies matrices with."""
+"""Limit the threads of NumPy's linear algebra library."""
 
 from __future__ import annotations
 

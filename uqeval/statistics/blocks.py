@@ -9,7 +9,7 @@ from typing import Any
 
 from uqeval.statistics.blas import one_blas_thread
 
-#: Most threads, each of which scores one block at a time.
+#: The largest number of threads. Each scores one block at a time.
 _THREADS = 4
 
 
@@ -18,7 +18,7 @@ def in_blocks(
 ) -> None:
     """Call `score(task, rows)` for all blocks of rows of each task.
 
-    `tasks`: each task, and how many sets of it form a block. `sets`: how many sets there are."""
+    `tasks`: the tasks, and the number of sets in a block of each. `sets`: the number of sets."""
     calls = [
         (task, slice(first, first + step)) for task, step in tasks for first in range(0, sets, step)
     ]

@@ -1,4 +1,4 @@
-"""Saved states of items, each checked before use because files may be forged."""
+"""Saved states of items. Each is checked before use, because files may be forged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 #: By view: the evaluated pixels of each item, -1 where they are unknown, and the tally that
 #: counted them.
 Evaluated = dict[str, tuple[NDArray[np.int64], str]]
-#: Most bytes of states that are checked together, if all were as large as the largest.
+#: The largest number of bytes of states that are checked together.
 _MOST_BYTES = 1 << 23
 
 
 class StatesSource(Protocol):
-    """Packed states of items, and all that it takes to score them: `index`."""
+    """Packed states of items, and the `index` that is needed to score them."""
 
     @property
     def index(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class StatesSource(Protocol):
 
     @property
     def path(self) -> str | Path:
-        """Return what messages call it."""
+        """Return its name in messages."""
 
     @property
     def evaluated(self) -> Evaluated:
@@ -50,7 +50,7 @@ class StatesSource(Protocol):
 
 
 def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, State]]:
-    """Yield the state of a tally of each item, packed and unpacked, in the order of items.
+    """Yield the state of each item of a tally, packed and unpacked, in the order of items.
 
     Raises `StoreError` for states of another tally, for counts that no item can have given, and for
     counts that do not fit the size of the item or those of another tally.
@@ -96,7 +96,7 @@ def _together(saved: StatesSource, tally: Tally) -> Iterator[list[bytes]]:
 
 
 def _first_flaw(tally: Tally, states: Sequence[bytes], reason: str) -> tuple[int, str]:
-    """Return the first of some states that is damaged, and why."""
+    """Return the index of the first damaged state, and the reason."""
     for item, data in enumerate(states):
         try:
             tally.load(data)
@@ -106,7 +106,7 @@ def _first_flaw(tally: Tally, states: Sequence[bytes], reason: str) -> tuple[int
 
 
 def _states(saved: StatesSource, tally: Tally) -> Iterator[tuple[int, bytes]]:
-    """Yield the state of each item. Raises `StoreError` for what is damaged."""
+    """Yield the state of each item. Raises `StoreError` for damaged states."""
     item = 0
     try:
         for data in saved.states(tally.parameters(), tally.most_bytes):

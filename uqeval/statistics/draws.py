@@ -1,4 +1,4 @@
-"""How items are resampled: in units, drawn with replacement or left out one at a time.
+"""Resampling of items in units, which are drawn with replacement or left out one at a time.
 
 The unit is the item, since the pixels of one image are not independent; or a group of items (a
 drive, a city, a patient); or, in a video, a batch of neighbouring pairs or a sequence. Units are
@@ -21,7 +21,7 @@ from uqeval.statistics.weighting import AllBut, Each, ItemSets, Subset, Weightin
 
 DRAWS: int = default_of(CutOptions, "draws")
 GENERATOR = "PCG64"
-#: Most weights, and most swaps, that are made at a time.
+#: The largest numbers of weights and of swaps that are made at a time.
 _BLOCK = 1 << 21
 
 
@@ -58,21 +58,21 @@ class Resampling:
 
     @property
     def items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return len(self.unit_of)
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
-        """Return the number of each item's unit, in the order of the units' names."""
+        """Return the index of each item's unit, in the order of the units' names."""
         return np.unique(np.array(self.unit_of), return_inverse=True)[1].reshape(-1)
 
     @cached_property
     def units(self) -> int:
-        """Return how many units there are."""
+        """Return the number of units."""
         return int(self.codes.max()) + 1 if self.items else 0
 
     def only(self, items: Sequence[int]) -> Resampling:
-        """Return the same over some of the items."""
+        """Return the units of some of the items."""
         units = tuple(self.unit_of[i] for i in items)
         strata = None if self.strata is None else tuple(self.strata[i] for i in items)
         return Resampling(
@@ -81,7 +81,7 @@ class Resampling:
 
     @cached_property
     def stratum_of(self) -> NDArray[np.int64]:
-        """Return the number of each unit's stratum; all are in one where there are no strata."""
+        """Return the index of each unit's stratum; 0 for all without strata."""
         numbers = np.zeros(self.units, np.int64)
         if self.strata is not None:
             codes = np.unique(np.array(self.strata), return_inverse=True)[1].reshape(-1)
@@ -94,7 +94,7 @@ class Resampling:
         return [np.flatnonzero(self.stratum_of == k) for k in np.unique(self.stratum_of)]
 
     def least(self, is_defined: NDArray[np.bool_]) -> int:
-        """Return the smallest number of defined units of a stratum; strata without are left out."""
+        """Return the smallest number of defined units of a stratum, over strata that have some."""
         counts = [int(is_defined[own].sum()) for own in self.members]
         return min((count for count in counts if count), default=0)
 
@@ -103,11 +103,11 @@ class Resampling:
         return Subset(np.arange(self.units), self.units)
 
     def alone(self) -> ItemSets:
-        """Return for each unit the set with this unit alone."""
+        """Return one set per unit, with only this unit."""
         return Each(np.arange(self.units))
 
     def without(self) -> ItemSets:
-        """Return for each unit the set of all others."""
+        """Return one set per unit, with all other units."""
         return AllBut(np.arange(self.units))
 
     def drawn(self) -> Iterator[Weighting]:

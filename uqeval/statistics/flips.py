@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from uqeval.statistics.samples import Samples
 
 FLIPS = 1000
-#: Most signs that are made at a time.
+#: The largest number of signs that are made at a time.
 _BLOCK = 1 << 21
-#: Relative difference of sums that are added in another order.
+#: Relative difference of sums in another order.
 _ROUNDING = 1e-12
 #: Returns the scores [set] of sets by name.
 ScoresOf = Callable[[Weighting], Iterable[tuple[str, NDArray[np.float64]]]]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from uqeval.stores.states.saved import SavedStates
 
 
-#: Influences below this, relative to the value, are rounding.
+#: Influences below this fraction of the value are rounding errors.
 _ROUNDING = 1e-12
 
 
@@ -88,7 +88,7 @@ class FromStates:
     def change(
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
     ) -> Interval:
-        """Return the interval of the value less the baseline's, over pairs of the same items."""
+        """Return the interval of the value minus the baseline's value, over the same items."""
         check_level(level, "confidence")
         loaded_report, scoring = self._open(report)
         items = items_of(report, loaded_report, scoring, address)
@@ -157,7 +157,7 @@ class FromStates:
         return self._opened[report]
 
     def _samples_of(self, report: Path, items: tuple[int, ...]) -> Samples:
-        """Return the samples of a report's items, made once."""
+        """Return the samples of a report's items, from a cache."""
         key = (report, items)
         if key not in self._samples:
             loaded_report, scoring = self._open(report)
@@ -273,7 +273,7 @@ def states_of(report: Path, loaded_report: Report) -> SavedStates:
 
     if loaded_report.states is None:
         raise StoreError(f"{report}: has no states beside it; evaluate again with --states.")
-    # By its name alone: what a report says may not lead out of its folder.
+    # Use only the file name: a path in a report may lead out of its folder.
     path = report.parent / Path(loaded_report.states).name
     if not path.is_file():
         raise StoreError(
@@ -308,7 +308,7 @@ def _is_of(saved: SavedStates, loaded_report: Report) -> bool:
 
 
 def _without_debiased(record: Any) -> Any:
-    """Return a result without what was added from draws after the states were saved."""
+    """Return a result without values from draws, which were added after the states were saved."""
     if not isinstance(record, Mapping):
         return record
     added = ("_debiased", "_debiased_reason")
@@ -316,7 +316,7 @@ def _without_debiased(record: Any) -> Any:
 
 
 def _fingerprints(record: Any) -> list[str]:
-    """Return all fingerprints of stores that a record of inputs holds, in its order."""
+    """Return the fingerprints of all stores in a record of inputs, in its order."""
     if isinstance(record, Mapping):
         fingerprints = [str(record["fingerprint"])] if "fingerprint" in record else []
         return fingerprints + [text for value in record.values() for text in _fingerprints(value)]
@@ -328,7 +328,7 @@ def _fingerprints(record: Any) -> list[str]:
 def resampling_of(
     report: Path, loaded_report: Report, scoring: Scoring, items: Sequence[int] | None = None
 ) -> Resampling:
-    """Return how some items of a report (None: all) are resampled: as its settings have it.
+    """Return the units of some items of a report (None: all), according to its settings.
 
     Raises `StoreError` for groups that are not one an item.
     """

@@ -28,9 +28,9 @@ from uqeval.statistics.options import CutOptions, Method
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
-#: There is no interval where bins change the score by more than this share of it.
+#: No interval if bins change the score by more than this fraction of it.
 _COARSE = 0.1
-#: There is no interval where more of the draws than this have no value.
+#: No interval if the score is undefined in more than this fraction of the draws.
 _UNDEFINED = 0.05
 
 
@@ -42,7 +42,7 @@ def check_level(level: float, option: str = "--ci") -> float:
 
 
 def measured(scoring: Scoring) -> tuple[str, ...]:
-    """Return the addresses of a run that are of a metric."""
+    """Return the addresses of a run's metrics."""
     return tuple(text for text in scoring.addresses if metric_at(text) is not None)
 
 
@@ -118,7 +118,7 @@ def debiased(samples: Samples, text: str) -> float | None:
 
 @dataclass(frozen=True)
 class _Case:
-    """One score of a run with what its interval takes."""
+    """One score of a run, with the data for its interval."""
 
     samples: Samples
     text: str
@@ -126,7 +126,7 @@ class _Case:
     level: float
     value: float
     defined: int
-    #: Of several sets, the units of the smallest one.
+    #: For several sets, the units of the smallest set.
     least: int
 
     @classmethod
@@ -143,7 +143,7 @@ class _Case:
         return {"name": resampling.unit, "drawn": resampling.units, "defined": self.defined}
 
     def bounds(self, method: Method) -> Bounds | NoBounds:
-        """Return the interval by a method; "auto" takes the one of the metric's kind."""
+        """Return the interval by a method; "auto" is the method of the metric's kind."""
         resampling = self.samples.resampling
         if resampling.problem:
             return NoBounds(resampling.problem)
@@ -213,7 +213,7 @@ class _Case:
         return dataclasses.replace(bounds, low=0.0) if self._may_be_zero() else bounds
 
     def _may_be_zero(self) -> bool:
-        """Return whether random signs of the units' gaps give a calibration error as large."""
+        """Return whether random signs of the units' gaps give at least this calibration error."""
         if self.metric.interval != "gaps":
             return False
         share = share_of_flips(self.samples, self.text)
@@ -228,7 +228,7 @@ class _Case:
         return methods.Spread.of(self.value, without, members, self.defined)
 
     def _defined_units(self) -> float:
-        """Return how many patches, pixels or items the share is of."""
+        """Return the number of patches, pixels or items of which the score is a share."""
         address = Address.parse(self.text)
         row = address.fields[:2] if address.fields[0] == "per_class" else ()
         counted_addresses = (
@@ -250,7 +250,7 @@ def _plural(unit: str, count: int) -> str:
 
 
 def _having(metric: Metric, unit: str, count: int) -> str:
-    """Return how many units a score is computed from, in words."""
+    """Return the number of units of a score as text."""
     have = "has" if count == 1 else "have"
     what = "the rarer of what this score compares" if len(metric.units_with) > 1 else "this score"
     return f"{count} {_plural(unit, count)} {have} {what}"
@@ -332,10 +332,9 @@ def _changes(
 
 
 def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
-    """Return the exact bounds of two shares of 0 or 1, held against each other.
+    """Return the bounds of the difference of two shares of 0 or 1, from the exact bounds of each.
 
-    They hold at least as often as the level says: the same units have not shown an event of the one
-    without the other either.
+    Their coverage is at least `level`, because no unit has an event in only one of the models.
     """
     (low, high), (least, most) = (methods.clopper_pearson(count, units, level) for count in (a, b))
     if relative:

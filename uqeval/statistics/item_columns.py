@@ -1,4 +1,4 @@
-"""A field of all items of a tally: an array [item, number], or its entries where most are zero."""
+"""A field of all items of a tally: an array [item, number], or sparse entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._counted import FieldOfItems
     from uqeval.tallies._fields import Field
 
-#: Fields of more bytes are kept by their entries, where these are less than a quarter.
+#: Larger fields (bytes) are stored as sparse entries if these are less than a quarter.
 _DENSE_BYTES = 64 << 20
 _SPARSE = 0.25
 #: Fields of fewer numbers, of an item and of all items, are not worth two products.
@@ -94,7 +94,7 @@ class Columns:
 
     @classmethod
     def of(cls, values: Values) -> Columns:
-        """Return counts as float32 or float64, which multiply fast, where sums of them are
+        """Return counts as float32 or float64, which multiply fast, if sums of them are
         exact.
         """
         if isinstance(values, SparseValues):
@@ -143,7 +143,7 @@ class Columns:
 
     @property
     def is_sparse(self) -> bool:
-        """Return whether only entries are kept."""
+        """Return whether the field is sparse."""
         return isinstance(self.parts[0][1], SparseValues)
 
     def take(self, items: Sequence[int], sparse: bool = False) -> Values:

@@ -1,4 +1,4 @@
-"""Numbers of items of which most are zero: entries instead of an array [item, number]."""
+"""Sparse numbers of items: entries instead of an array [item, number]."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-#: Entries that are weighted at a time.
+#: The number of entries that are weighted at a time.
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class SparseValues:
-    """Numbers [item, number] of `items` items, `width` each, zero but for some entries.
+    """Sparse numbers [item, number] of `items` items, `width` per item.
 
     `item` (ascending), `column` and `value` [entry].
     """
@@ -40,7 +40,7 @@ class SparseValues:
 
     @classmethod
     def joined(cls, parts: list[SparseValues]) -> SparseValues:
-        """Return the items of several, one after another."""
+        """Return the concatenated items of several objects."""
         firsts = np.cumsum([0, *(part.items for part in parts)]).tolist()
         item = np.concatenate(
             [part.item + np.int32(first) for part, first in zip(parts, firsts, strict=False)]
@@ -70,7 +70,7 @@ class SparseValues:
         )
 
     def _entries_of(self, chosen: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Return how many entries some items have, and all of these."""
+        """Return the numbers of entries of some items, and these entries."""
         first, last = (np.searchsorted(self.item, chosen, side) for side in ("left", "right"))
         counts = last - first
         entries = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._fields import State
 
-#: Items of a cell.
+#: The largest number of items of a cell.
 MOST = 5
 
 
@@ -61,7 +61,7 @@ def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.i
 def most(
     counts: Iterable[NDArray[np.int64]], count: int = MOST
 ) -> dict[tuple[int, ...], list[tuple[int, int]]]:
-    """Return by cell the items with the greatest counts, and these; the first of equals first.
+    """Return the items with the largest counts by cell, and the counts; ties in the order of items.
 
     `counts` are one array an item, all of one shape; there is at least one.
     """

@@ -13,12 +13,12 @@ from uqeval.tallies.segmentation import ClassCounts
 if TYPE_CHECKING:
     from uqeval.records.report import ItemClasses, Report
 
-#: Entries that a page may hold: items times the classes that each has.
+#: The largest number of entries on a page: pairs of an item and a class in it.
 MOST = 200_000
 
 
 def items_by_class(path: Path, report: Report) -> ItemClasses | None:
-    """Return for each item its classes: class, labelled pixels, wrong ones of them.
+    """Return the classes of each item: class, labelled pixels, and wrong ones among them.
 
     None if the report at `path` counts no classes, or there are more than `MOST` entries. Raises
     `StoreError` if its states are missing or damaged.

@@ -10,13 +10,13 @@ from uqeval.metrics._contract import IntervalKind
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
 
-#: Kinds of scores whose intervals are percentiles of draws; all others take the jackknife.
+#: Kinds of scores whose intervals are percentiles of draws; others use the jackknife.
 DRAWN: tuple[IntervalKind, ...] = ("draws", "gaps")
 
 
 @cache
 def _records(family: str) -> dict[str, dict[str, Any]]:
-    """Return the metrics of one family, so that no other family is loaded."""
+    """Return the metrics of a family; imports no other family."""
     if family not in FAMILIES_IN_REPORTS:
         return {}
     return {metric.id: {"metric": metric} for metric in FAMILIES_IN_REPORTS[family].metrics}
@@ -24,7 +24,7 @@ def _records(family: str) -> dict[str, dict[str, Any]]:
 
 @lru_cache(1 << 16)
 def metric_at(text: str) -> Metric | None:
-    """Return the metric that an address is of; None for counts and settings."""
+    """Return the metric of an address; None for counts and settings."""
     address = Address.parse(text)
     record = described(_records(address.metric), address.metric, address.fields)
     return record["metric"] if record else None

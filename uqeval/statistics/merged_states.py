@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Options about the data that have to be the same in all runs.
+#: Input options that must be equal in all runs.
 _OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")
-#: And what is known of the data.
+#: Facts about the data that must be equal in all runs.
 _FACTS = ("kind", "classes", "class_names", "samples", "reference")
 _SHOWN = 5
 
@@ -151,7 +151,7 @@ def _missing(files: Sequence[SavedStates]) -> list[int]:
 
 
 def _check_same(first: SavedStates, second: SavedStates) -> None:
-    """Raise `UsageError` naming the first thing in which two runs differ."""
+    """Raise a `UsageError` that names the first difference of two runs."""
     if (found := difference(first.index, second.index)) is not None:
         raise UsageError(
             f"{first.path} and {second.path} differ in {found}. Only runs of the same settings "
@@ -170,7 +170,7 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
 
 
 def _check_stores(first: SavedStates, second: SavedStates) -> None:
-    """Raise `UsageError` where two parts are not of the same stores."""
+    """Raise `UsageError` if two parts are of different stores."""
     if part_of(first) and first.index["fingerprint"] != second.index["fingerprint"]:
         raise UsageError(
             f"{first.path} and {second.path} are parts of different data: their stores differ. "
@@ -234,7 +234,7 @@ def _refuse_other_round(files: Sequence[SavedStates]) -> None:
 
 
 def _refuse_shared(files: Sequence[SavedStates]) -> None:
-    """Raise `UsageError` where an item is in two files."""
+    """Raise `UsageError` if an item is in two files."""
     first_files: dict[str, SavedStates] = {}
     for file in files:
         shared = [name for name in file.index["items"] if name in first_files]
@@ -276,7 +276,7 @@ def _video(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _inputs(records: Sequence[Mapping[str, Any]], missing: Sequence[int]) -> dict[str, Any]:
-    """Return what was evaluated, all together."""
+    """Return the merged record of the inputs."""
     merged = dict(records[0])
     shard = merged.pop("part", None)
     merged["options"] = merged["options"] | {"part": None}
@@ -320,7 +320,7 @@ def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _digest(texts: Sequence[str]) -> str:
-    """Return one fingerprint of several; of the same ones, theirs."""
+    """Return one fingerprint for several; if they are equal, that one."""
     distinct = list(dict.fromkeys(texts))
     if len(distinct) == 1:
         return distinct[0]

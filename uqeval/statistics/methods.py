@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 #: Below this many units with an event the effective sample size is at most the number of units.
 FEW_EVENTS = 5
-#: Fewer units than this carry no interval from draws.
+#: No interval from draws with fewer units than this.
 LEAST_DRAWN = 6
 
 
@@ -35,7 +35,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class NoBounds:
-    """Why there is no interval."""
+    """The reason why there is no interval."""
 
     reason: str
 
@@ -65,7 +65,7 @@ class Spread:
     def of(
         cls, value: float, without_unit: Array, members: Sequence[NDArray[np.int64]], units: int
     ) -> Spread:
-        """Return them of G values that each leave one unit out; `units`: those with the score.
+        """Return the spread of G values that each leave out one unit; `units`: those with a score.
 
         Of several strata, the `members` of each, variances and biases are added. The degrees are
         Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the variance v.

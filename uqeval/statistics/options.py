@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, default_of, documented, option_name, shared_option
 
-#: What `group_by` calls the cases that a store's items are slices of.
+#: The value of `group_by` for the cases (volumes) that a store's items are slices of.
 CASE = "case"
 #: Methods of intervals; "auto" takes the method of each score's kind.
 Method = Literal["auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"]

@@ -21,13 +21,13 @@ from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
 from uqeval.statistics.units import resampling_for, sequences_of
 
-#: A rank says nothing where more of the draws than this have no value.
+#: No rank if the score is undefined in more than this fraction of the draws.
 _UNDEFINED = 0.05
 
 
 @dataclass(frozen=True)
 class OpenedReport:
-    """The states of one report, and how it resamples its items."""
+    """The states of one report, and the units of its items."""
 
     path: Path
     scoring: Scoring
@@ -40,14 +40,14 @@ class OpenedReport:
         return cls(path, scoring, resampling_of(path, report, scoring))
 
     def positions(self, names: Sequence[str]) -> list[int]:
-        """Return the places of items."""
+        """Return the indices of items."""
         place = {name: i for i, name in enumerate(self.scoring.names)}
         return [place[name] for name in names]
 
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Scores of models over items that all have, resampled alike.
+    """Scores of models over their common items, with the same draws for all models.
 
     `models` are the reports of each, one for each training; `places` has the place of each item in
     each report; `addresses` are the scores that are compared.
@@ -61,16 +61,16 @@ class PairedComparison:
 
     @property
     def items(self) -> int:
-        """Return how many items are compared."""
+        """Return the number of compared items."""
         return len(self.names)
 
     @property
     def least_p(self) -> float:
-        """Return the smallest p-value that so many units can give."""
+        """Return the smallest p-value that is possible with this number of units."""
         return least_p(self.resampling.units)
 
     def each(self, model: int, address: str) -> list[float | None]:
-        """Return the score of each training of a model; None where it is undefined."""
+        """Return the score of each training of a model; None if undefined."""
         scores = self._samples.scores("whole", address)[list(self._rows(model)), 0].tolist()
         return [value if np.isfinite(value) else None for value in scores]
 
@@ -198,7 +198,7 @@ def _resampling(
         return Resampling(groups, draws, seed, "group")
     if sequences_of(reports[0].scoring) is None:
         return Resampling(tuple(names), draws, seed)
-    # The model whose pairs stay alike for longest decides how long a batch is.
+    # The model with the longest autocorrelation determines the length of batches.
     resamplings = [
         resampling_for(o.scoring, draws, seed, None, o.positions(names)) for o in reports
     ]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from uqeval.statistics.swapping import Halves
     from uqeval.tallies._loading import ItemColumns
 
-#: Bins of a tile.
+#: The number of bins of a tile.
 TILE = 512
-#: Dense tiles of items that are kept, in bytes; others are made again for each block of sets.
+#: Bytes of dense tiles in the cache; others are made again for each block of sets.
 _KEPT = 192 << 20
-#: Tiles of more bytes are summed by their entries, where these are less than a quarter.
+#: Larger tiles (bytes) are summed by sparse entries if these are less than a quarter.
 _SPARSE_BYTES = 16 << 20
 _SPARSE = 0.25
 
@@ -166,7 +166,7 @@ class RankedItems:
 
     @property
     def numbers(self) -> int:
-        """Return how many numbers a set takes: tiles are smaller than all bins."""
+        """Return an estimate of the number of values of a set; tiles have only some of its bins."""
         return sum(len(values) for values in self.fields.values()) * self.bins.size // 2
 
     def totals(self, name: str, factor: NDArray[Any] | None) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Scores of the same items in one run or several: of all, without a unit, of a unit, of draws."""
+"""Scores of sets of items of one or several runs: all, all but a unit, a single unit, draws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uqeval.statistics.stacked import Stacked
     from uqeval.tallies import Tally
 
-#: Most numbers of draws that are kept; larger draws are made again for each variant.
+#: The largest number of weights in the cache; larger draws are made again for each variant.
 _KEPT = 1 << 25
 #: Which sets of items are scored: all once; all but one unit; one unit alone; random draws.
 Sets = Literal["whole", "without", "alone", "drawn"]
@@ -110,7 +110,7 @@ class Samples:
         return scoring.exact(address) if is_whole else None
 
     def defined(self, address: str, runs: Sequence[int] = (0,)) -> NDArray[np.bool_]:
-        """Return the units that the score at an address is computed from, in all of some runs.
+        """Return the units from which the score at an address is computed, in all of some runs.
 
         They are those in which the score is defined, or those of the kind that its metric names
         (`Metric.units_with`) of which there are fewest.

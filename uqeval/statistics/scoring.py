@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     SetsOf = Callable[[Tally, slice], SetStates]
 
 #: Numbers of folded states that are scored at a time, of the sets of one variant (8 MB).
-#: Fixed, so that sums have the same bits whatever memory there is.
+#: A constant, so that the bits of sums do not depend on the memory.
 _BLOCK = 1 << 20
 #: Weights of items that are made at a time (16 MB).
 _WEIGHTS = 1 << 21
@@ -77,7 +77,7 @@ class Scoring:
 
     @property
     def items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return len(self.names)
 
     @property
@@ -127,7 +127,7 @@ class Scoring:
         return self.addresses_of(Address.parse(address).key).get(address)
 
     def exact(self, address: str) -> float | None:
-        """Return a score as the run has computed it from all values, not from states."""
+        """Return a score as the run computed it from pixels, not from states."""
         place = self.path_in_results(address)
         return None if place is None else number_at(self.index["results"], place)
 
@@ -171,7 +171,7 @@ class Scoring:
         ]
 
     def block(self, columns: ColumnsOfKey) -> int:
-        """Return how many sets are scored at a time."""
+        """Return the number of sets that are scored at a time."""
         numbers = sum(self.stacked(tally).numbers for tally in columns.tallies)
         return max(_BLOCK // max(numbers, 1), 1)
 
@@ -324,7 +324,7 @@ class Scoring:
         return self._read[key, name]
 
     def _kept(self, key: str) -> NDArray[np.bool_]:
-        """Return which items the means of a variant are over."""
+        """Return the items over which a variant computes means."""
         name = self.evaluations[key].over_items().leaves_out
         assert name is not None
         is_kept: NDArray[np.bool_] = self._column(key, name) == 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Slices of fewer units are marked as small.
 SMALL = 10
-#: Most slices: a longer table is not read.
+#: The largest number of slices.
 _MOST = 256
 
 
@@ -50,9 +50,9 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
 
 
 def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
-    """Return the columns to cut by: those with at least two values, and at most half the items.
+    """Return the default columns: those with at least two values, and at most half the items.
 
-    Together they make at most 256 slices."""
+    Together they define at most 256 slices."""
     selected: list[tuple[str, ...]] = []
     remaining = _MOST
     for column, values in table.columns.items():
@@ -83,7 +83,7 @@ def _units(scoring: Scoring, items: Sequence[int], resampling: Resampling) -> di
 
 
 def _scored(record: Mapping[str, Any]) -> bool:
-    """Return whether an item has some score; counts alone are none."""
+    """Return whether an item has a score, not only counts."""
     families = [
         record_of_family
         for record_of_family in record.values()

@@ -84,7 +84,7 @@ def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOpti
 def with_debiased(
     results: Mapping[str, Mapping[str, Any]], samples: Samples
 ) -> dict[str, dict[str, Any]]:
-    """Return the results with `<field>_debiased` beside each calibration error of the set."""
+    """Return the results with `<field>_debiased` for each calibration error of the set."""
     with_bias = {key: dict(record) for key, record in results.items()}
     for text, (key, *place) in samples.runs[0].addresses.items():
         metric = metric_at(text)
@@ -121,7 +121,7 @@ def _settings(
 
 
 def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:
-    """Return the columns of each cut; none where the table was given for its groups alone."""
+    """Return the columns of each kind of slice; empty if the table is only for groups."""
     if options.slice_by:
         return [
             (text,) if text in table.columns else tuple(text.split(","))

@@ -1,4 +1,4 @@
-"""The states of all items of a tally, side by side, folded over any sets of the items."""
+"""The stacked states of all items of a tally, and their sums over sets of items."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Stacked:
 
     @property
     def numbers(self) -> int:
-        """Return how many numbers a set takes."""
+        """Return the number of values of a set."""
         ranked = 0 if self.ranked is None else self.ranked.numbers
         return ranked + sum(values.width for values in self.values)
 

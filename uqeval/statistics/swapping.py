@@ -1,4 +1,4 @@
-"""Sums over the items of two runs that change places, item by item."""
+"""Sums over items for the permutation test, which swaps two runs in single items."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation
     from uqeval.tallies import Tally
 
-#: Most random swaps. If there are at most `EVERY` possible swaps, all are made.
+#: The largest number of random swaps. If at most `EVERY` swaps are possible, all are made.
 MOST = 10_000
 EVERY = 4096
-#: Most blocks of swaps that are scored at a time.
+#: The largest number of blocks of swaps that are scored at a time.
 _MOST_BLOCKS = 8
 #: A test ends early after this number of swaps with at least the observed difference (Besag &
 #: Clifford 1991).
@@ -41,7 +41,7 @@ ENOUGH = 20
 
 @dataclass(frozen=True)
 class SwapTest:
-    """A two-sided p-value, the smallest one that is possible, and how many swaps were made."""
+    """A two-sided p-value, the smallest possible p-value, and the number of swaps."""
 
     p: float
     least: float
@@ -89,7 +89,7 @@ def swap_tests(
 
 @dataclass
 class _Count:
-    """How many of the swaps so far have a difference of at least `threshold`."""
+    """Counter of the swaps with a difference of at least `threshold`."""
 
     threshold: float
     is_exact: bool
@@ -118,7 +118,7 @@ def _counts(pair: _Pair, items: int, addresses: Sequence[str], is_exact: bool) -
     """Return a count for each score whose observed difference is defined."""
     scores = pair.scores(np.ones((1, items), np.int64), addresses)[:, 0]
     observed = np.abs(scores[0] - scores[1])
-    # Sums in another order may differ in the last places.
+    # Sums in another order may differ in the last digits.
     thresholds = observed - 1e-12 * np.abs(scores).max(axis=0)
     return {
         address: _Count(float(threshold), is_exact)

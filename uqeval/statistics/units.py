@@ -1,4 +1,4 @@
-"""Which units a run's items are resampled in: items, groups, sequences or batches of a video."""
+"""The units of resampling of a run: items, groups, sequences, or batches of a video."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def resampling_for(
     groups: Sequence[str] | None = None,
     items: Sequence[int] | None = None,
 ) -> Resampling:
-    """Return how some items of a run (None: all) are resampled.
+    """Return the units in which some items of a run (None: all) are resampled.
 
     The units are, in this order: `groups` (one for each item of the run); the cases of slices; for
     a video the sequences if there are ten or more, else batches that are long compared with the
@@ -44,13 +44,13 @@ def resampling_for(
 
 
 def cases_of(scoring: Scoring) -> tuple[str, ...] | None:
-    """Return the case of each item, where items are slices of cases; None elsewhere."""
+    """Return the case (volume) of each item, if items are slices of cases; else None."""
     groups = scoring.index["facts"].get("groups")
     return None if groups is None else tuple(groups)
 
 
 def sets_of(scoring: Scoring) -> tuple[str, ...] | None:
-    """Return the set of each item, in-distribution or which of those out of it; None elsewhere."""
+    """Return the set of each item: in-distribution, or an out-of-distribution set; else None."""
     sets = scoring.index["facts"].get("sets") or ()
     return tuple(map(str, sets)) if len(set(sets)) > 1 else None
 
@@ -79,7 +79,7 @@ def resampling_of_video(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Resampling:
-    """Return how pairs are resampled: by sequences if there are ten or more, else in batches.
+    """Return the units of pairs: sequences if there are ten or more, else batches.
 
     `sequences`: the sequence of each pair. `series`: for each model one value per pair, NaN where
     undefined. The series with the longest autocorrelation time decides.

@@ -37,7 +37,7 @@ def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
 
 
 def info_of(record: Mapping[str, Any]) -> DatasetInfo:
-    """Return what was known of the data of a run, from what its states say."""
+    """Return the facts about the data of a run, from its states."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
     if (video := fields.get("video")) is not None:
         fields_of_video = {k: tuple(v) if isinstance(v, list) else v for k, v in video.items()}

@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 #: With at least this number of sequences, each sequence is a unit.
 SEQUENCES = 10
-#: The least and the most batches, and how many autocorrelation times one is to last.
+#: The smallest and largest number of batches, and the length of one in autocorrelation times.
 LEAST, MOST, TIMES = 3, 10, 5
 
 

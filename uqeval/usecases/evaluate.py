@@ -59,21 +59,25 @@ def evaluate(
     `reference`: a store to compare with, for "divergence". `executor`: a `distributed.Client`
     whose workers read and count the items; by default threads of this process (or `dask`).
 
-    Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
+    Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`) with a message that explains it.
     """
     _refuse_metrics(labels)
     families = families_of(metrics)
     declared = (InputOptions, CutOptions, ResumableOptions)
-    given, cut, machine = make_settings(options, *declared, function=evaluate)
+    input_options, cut, machine = make_settings(options, *declared, function=evaluate)
     if wants_tracks(families):
-        given = dataclasses.replace(given, whole_sequences=True)
-    _check_states(states, [predictions, labels, reference, cut.slices, *given.paths()], families)
-    opened = open_inputs(predictions, labels, given, reference_follows=reference is not None)
+        input_options = dataclasses.replace(input_options, whole_sequences=True)
+    _check_states(
+        states, [predictions, labels, reference, cut.slices, *input_options.paths()], families
+    )
+    opened = open_inputs(
+        predictions, labels, input_options, reference_follows=reference is not None
+    )
     if reference is not None:
-        opened = beside_reference(opened, reference, given)
+        opened = beside_reference(opened, reference, input_options)
     if metrics == "all":
-        families, told = everything(opened)
-        opened = dataclasses.replace(opened, warnings=[*opened.warnings, *told])
+        families, notes = everything(opened)
+        opened = dataclasses.replace(opened, warnings=[*opened.warnings, *notes])
     with cluster_of(machine, executor) as cluster:
         run_options = machine.run(
             states=states, progress=progress or Silent(), cut=cut if cut.wanted else None,
@@ -159,7 +163,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             report = report.model_copy(update={"states_digest": digest})
             if options.cut is not None and (shard is None or not shard.unfinished):
                 report = _with_slices(report, states.partial, options.cut)
-            states.put()  # last, so that they lie beside an older report for a moment only
+            states.put()  # last, so that they are next to an older report only for a moment
     return report
 
 
@@ -210,7 +214,7 @@ def _counted(
         results = scheduler.run(passes())
     else:
         results = shard.count(scheduler, passes, scheduler.states)
-    sections = {key: own for group in results.values() for key, own in group.items()}
+    sections = {key: section for group in results.values() for key, section in group.items()}
     if shard is not None:
         sections = shard.complete_sections(sections, evaluations)
     sections = {key: sections[key] for key in evaluations if key in sections}

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from uqeval.records.report import Report
     from uqeval.stores.writing.new_store import NewStore
 
-#: What a report calls the predictions.
+#: The path of the predictions in a report.
 _PATH = "uqeval.Evaluator"
-#: Tells the folder of an evaluator from others.
+#: The file that marks the folder of an evaluator.
 _MARK = "evaluator.json"
 
 
@@ -41,11 +41,11 @@ class Evaluator:
     "logits". `scratch`: a folder for temporary files (default: that of the system). Options:
     `class_names`, `ignore_index` (255), `sum_tolerance`.
 
-    Keeps the maps that the metrics read in `folder`, never the probabilities of the samples: 2
-    bytes a pixel for predicted and true class, 4 for each map of uncertainty, and 4 for each class
-    if a metric reads the mean probabilities, as `calibration` does. `annotators` reads 1 byte for
-    each sample and each annotator. `scratch_bytes` says how many there are; on disk they are
-    compressed. The folder is removed by `close`, or with the process.
+    Keeps the maps that the metrics read in `folder`, never the probabilities of the samples. They
+    take 2 bytes per pixel for predicted and true class, 4 for each map of uncertainty, and 4 for
+    each class if a metric reads the mean probabilities, as `calibration` does. `annotators` takes 1
+    byte for each sample and each annotator. `scratch_bytes` is their number before compression.
+    `close` removes the folder, and so does the end of the process.
 
     The report has the bits of `uqeval.evaluate` for the same items in the order of their names, in
     a store of maps (`uqeval reduce`), however they were divided among updates and processes.
@@ -104,10 +104,10 @@ class Evaluator:
         """Add items; return how many were new.
 
         `probs` [item, sample, class, y, x], or [item, class, y, x] for one sample; `labels`
-        [item, y, x], class ids, or of several annotators [item, annotator, y, x]; `names`: one an
-        item. Arrays and tensors of any framework, which the caller may reuse afterwards. An item
-        whose name was added before is left out, and the report says how many were: distributed
-        samplers repeat items to fill the last batch.
+        [item, y, x], class ids, or of several annotators [item, annotator, y, x]; `names`: one per
+        item. Arrays and tensors of any framework, which the caller may reuse afterwards. Ignores an
+        item with the name of an earlier one, because distributed samplers repeat items to fill the
+        last batch; the report has a warning with their number.
 
         Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
         The items added before stay.
@@ -116,16 +116,16 @@ class Evaluator:
         from uqeval.stores.incoming import as_array
 
         values, ids = as_array(probs, "probs"), as_array(labels, "labels")
-        given = [str(name) for name in names]
-        if not len(values) == len(ids) == len(given):
+        item_names = [str(name) for name in names]
+        if not len(values) == len(ids) == len(item_names):
             raise DataError(
-                f"an update of {number_of(len(given), 'name')}, probs {list(values.shape)} and "
-                f"labels {list(ids.shape)}; expected as many items in each."
+                f"an update of {number_of(len(item_names), 'name')}, probs {list(values.shape)} "
+                f"and labels {list(ids.shape)}; expected as many items in each."
             )
-        new = self._new(given)
+        new = self._new(item_names)
         if not new:
             return 0
-        own_names = [given[k] for k in new]
+        own_names = [item_names[k] for k in new]
         inputs = open_inputs(
             {self._kind: values[new], "labels": ids[new]}, None,
             InputOptions(names=own_names, **self._options),
@@ -185,11 +185,11 @@ class Evaluator:
         first."""
         declared = self._attributes["uqeval"]
         expected = declared["samples"], declared["classes"]
-        found = inputs.record["samples"], inputs.record["classes"]
-        if found != expected:
+        form = inputs.record["samples"], inputs.record["classes"]
+        if form != expected:
             raise DataError(
                 "an update of {} samples and {} classes; the items before have {} and {}.".format(
-                    *found, *expected
+                    *form, *expected
                 )
             )
         of_annotators = [planes_of_ids(name) for name in self._maps if is_annotations(name)]
@@ -216,7 +216,7 @@ class Evaluator:
         try:
             for kind in self._maps:
                 self._store.put(index, stored_name(kind), maps[kind])
-        except BaseException:  # an interrupt, too: what is half written goes
+        except BaseException:  # an interrupt, too: remove unfinished files
             self._order.pop()
             shutil.rmtree(self.folder / "maps" / "items" / item_folder(name), ignore_errors=True)
             raise
@@ -224,12 +224,12 @@ class Evaluator:
         self.scratch_bytes += nbytes
 
     def merge(self, others: Iterable[Evaluator | str | Path]) -> None:
-        """Add the items of other evaluators, or of their folders, which stay as they are.
+        """Add the items of other evaluators, or of their folders; the others do not change.
 
-        For ranks on one file system: gather `evaluator.folder` of all ranks, merge those of the
-        others into one, and close the others after that. Items that are there already are left out.
+        For ranks on one file system: gather `evaluator.folder` of all ranks, merge the folders into
+        the evaluator of one rank, then close the others. Ignores items that were added before.
 
-        Raises `UsageError` for a folder of no evaluator, and for one of other settings.
+        Raises `UsageError` for a folder without an evaluator, and for other settings.
         """
         for other in others:
             folder = other.folder if isinstance(other, Evaluator) else Path(other)
@@ -248,9 +248,11 @@ class Evaluator:
         if self._store is None:
             self._begin(attributes)
         if attributes != self._attributes:
-            own, theirs = (flat["uqeval"] | flat for flat in (self._attributes, attributes))
-            keys = sorted((own.keys() | theirs.keys()) - {"uqeval"})
-            different = [key for key in keys if own.get(key) != theirs.get(key)]
+            own_settings, other_settings = (
+                flat["uqeval"] | flat for flat in (self._attributes, attributes)
+            )
+            keys = sorted((own_settings.keys() | other_settings.keys()) - {"uqeval"})
+            different = [key for key in keys if own_settings.get(key) != other_settings.get(key)]
             raise UsageError(
                 f"{store.parent}: is of another evaluation: its {listed(different)} differ. Make "
                 "all evaluators alike."
@@ -267,7 +269,7 @@ class Evaluator:
     def report(self, **options: Any) -> Report:
         """Return the report of all items so far; more may be added afterwards.
 
-        Options: those of `uqeval.evaluate` that do not concern reading, such as `ci`, `slices`,
+        Options: those of `uqeval.evaluate` that are not input options, such as `ci`, `slices`,
         `states`, `workers`. Raises `UsageError` if there are no items.
         """
         from uqeval.usecases.evaluate import evaluate
@@ -277,7 +279,7 @@ class Evaluator:
         store = self.folder / "maps"
         report = evaluate(str(store), None, self._metrics, names=sorted(self._names), **options)
         inputs = dict(report.inputs)
-        inputs["predictions"] = [own | {"path": _PATH} for own in inputs["predictions"]]
+        inputs["predictions"] = [record | {"path": _PATH} for record in inputs["predictions"]]
         inputs["labels"] = inputs["labels"] | {"path": _PATH}
         warnings = [text.replace(str(store), _PATH) for text in report.warnings]
         if self._repeated:

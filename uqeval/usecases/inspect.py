@@ -26,7 +26,7 @@ _SAMPLE = 3
 
 @dataclass
 class ArrayFacts:
-    """One array: what its metadata say, what it takes on disk, how many chunks are not there."""
+    """One array: its metadata, its size on disk, and its number of missing chunks."""
 
     name: str
     shape: list[int] | str
@@ -64,36 +64,36 @@ def inspect(
 ) -> Inspection:
     """Check a store: arrays, chunks, the values of a few items (`full`: of all), and the cost.
 
-    On a cluster, the workers read the values. Raises `UqevalError` for a store that cannot be
-    opened; `problems` lists errors inside others. Options: those of `InputOptions`.
+    On a cluster, the workers read the values. `problems` of the result lists errors in the store.
+    Raises `UqevalError` if the store cannot be opened. Options: those of `InputOptions`.
     """
     from uqeval.stores.store import open_store
 
-    given: Any = predictions if isinstance(predictions, list | tuple) else [predictions]
-    store = open_store(given[0], role="predictions", fill_missing=True)
-    found = _inspect_store(store, options.get("missing_chunks") == "fill")
+    stores: Any = predictions if isinstance(predictions, list | tuple) else [predictions]
+    store = open_store(stores[0], role="predictions", fill_missing=True)
+    inspection = _inspect_store(store, options.get("missing_chunks") == "fill")
     if "labels" in store.arrays and len(store.arrays) == 1:
-        return found
+        return inspection
     try:
         filled = InputOptions(**options | {"missing_chunks": "fill"})
         inputs = open_inputs(predictions, labels, filled, reference_follows=True)
     except UqevalError as error:
-        found.problems.append(str(error))
-        return found
+        inspection.problems.append(str(error))
+        return inspection
     refuse_without_effect(InputOptions(**options), inputs)
-    found.warnings += inputs.warnings
+    inspection.warnings += inputs.warnings
     source = inputs.source
-    found.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}
+    inspection.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}
     if isinstance(source, Source):
-        found.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
+        inspection.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
     converted = inputs.record["predictions"][0].get("converted")
     if converted is not None:
-        found.facts |= converted
-    found.facts["ground truth"] = "yes" if _truth(source) else "none given"
+        inspection.facts |= converted
+    inspection.facts["ground truth"] = "yes" if _truth(source) else "none given"
     # The message about missing chunks is enough; errors in their fill values would repeat it.
-    if not found.problems:
-        _values(found, inputs, full, machine or RunOptions())
-    return found
+    if not inspection.problems:
+        _values(inspection, inputs, full, machine or RunOptions())
+    return inspection
 
 
 def _truth(source: MapSource) -> bool:
@@ -109,12 +109,12 @@ def _readable(source: MapSource) -> list[str]:
         return ["mean", "sigma", *truth]
     if source.stack:
         return ["entropy", "confidence", *truth]
-    held = [n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"]
-    return [n for n in held if n != "mean_probs"] + truth
+    float_arrays = [n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"]
+    return [n for n in float_arrays if n != "mean_probs"] + truth
 
 
 def _inspect_store(store: Store, fill: bool) -> Inspection:
-    """Return what the metadata contain; missing chunks are problems unless filling is allowed."""
+    """Return what the metadata show; missing chunks are problems unless `fill`."""
     arrays = []
     warnings = list(store.warnings)
     problems: list[str] = []
@@ -137,7 +137,7 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
 def _check_chunks(
     arrays: Sequence[StoredArray], fill: bool, problems: list[str], warnings: list[str]
 ) -> int:
-    """Return how many chunks of the arrays of one name are missing; add what is wrong with them."""
+    """Return how many chunks of the arrays of one name are missing; add their problems."""
     missing = 0
     wrong: list[str] = []
     for array in arrays:
@@ -167,7 +167,7 @@ def _check_chunks(
 
 
 def _array_facts(name: str, arrays: Sequence[StoredArray], missing: int) -> ArrayFacts:
-    """Return what the metadata of the arrays of one name say."""
+    """Return the metadata of the arrays of one name."""
     first = arrays[0]
     itemsize = first.dtype.itemsize
     chunk = math.prod(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True))
@@ -202,7 +202,7 @@ class _Read:
         return _Read(*(a + b for a, b in pairs))
 
 
-def _values(found: Inspection, inputs: Inputs, full: bool, machine: RunOptions) -> None:
+def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOptions) -> None:
     """Read some items with all checks; estimate from that the cost of all."""
     source, cluster = inputs.source, machine.cluster
     names = _readable(source)
@@ -228,22 +228,22 @@ def _values(found: Inspection, inputs: Inputs, full: bool, machine: RunOptions) 
                 executor.end()
     finally:
         machine.progress.end()
-    found.problems += read.problems
+    inspection.problems += read.problems
     parallel = max(fits, 1) * (1 if cluster is None else max(cluster.workers, 1))
-    found.values = {"items_checked": read.items, "pixels": read.pixels}
+    inspection.values = {"items_checked": read.items, "pixels": read.pixels}
     if source.kind == "classes":
-        found.values["confidence_1"] = read.confident
+        inspection.values["confidence_1"] = read.confident
     if _truth(source):
-        found.values["void"] = read.void
+        inspection.values["void"] = read.void
     total = read.seconds / max(read.timed_items, 1) * source.items
-    found.cost = {
+    inspection.cost = {
         "bytes_a_worker": need,
         "workers_within_memory": fits,
         "seconds_estimated": total / parallel,
         "bytes_a_second": read.bytes / read.seconds if read.seconds else None,
     }
     if fits == 0:
-        found.problems.append(
+        inspection.problems.append(
             f"{source.where}: one decoded chunk with its accumulators and maps takes "
             f"{-(-need // 10**6)}MB; give --memory {-(-need // 10**6)}MB, or store smaller chunks."
         )

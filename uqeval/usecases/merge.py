@@ -1,8 +1,8 @@
-"""The use case `merge`: saved states of parts of a run, or of several, to one report.
+"""Merge the saved states of the parts of a run, or of several runs, into one report.
 
-The evaluations run over the saved states in place of the data, and give what a run of the whole
-gives, to the bit. Where one asks for counts that the states do not hold (ranks inside a bin, for
-which the pixels must be read again), its scores are computed from bins.
+The evaluations read saved states instead of data. The results equal those of a single run, to the
+bit. An exception are ranks inside a bin, which need the pixels: their scores are computed from
+bins.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def merge(
 ) -> Report:
     """Join the saved states of parts of a run, or of runs over different items, into one report.
 
-    `reports`: states files, reports that they lie beside, or folders of either; of one alone the
-    report is as it was, with the intervals and slices that are asked for now. `states`: file for
-    the states of all. `allow_missing`: parts may be missing; the report is then partial.
-    `threshold`: of uncertainty, for the PAvPU in place of that of the run, one that its curve has.
-    `metrics`: further families with their options, as far as the states hold what they need.
+    `reports`: states files, reports with states next to them, or folders of either. A single one
+    gives the same report, with the intervals and slices of `options`. `states`: file for the states
+    of all. `allow_missing`: parts may be missing; the report is then partial. `threshold`: the
+    uncertainty threshold of the PAvPU, one of its curve (default: that of the run). `metrics`:
+    further families with their options, if the states have the counts for them.
 
-    Raises `UsageError` for what cannot be joined, `StoreError` for files that are no states.
+    Raises `UsageError` for states that cannot be joined, `StoreError` for other files.
     """
     from uqeval.disk.outputs import refuse_overlap
 
@@ -85,7 +85,7 @@ def _merge_states(
     further: Mapping[str, Mapping[str, Any]],
     states: str | Path | None,
 ) -> tuple[Report, MergedStates]:
-    """Return the report of all files, and their states as those of one."""
+    """Return the report of all files, and their merged states."""
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.statistics.scoring import Scoring
 
@@ -124,8 +124,8 @@ def refuse_missing(states: MergedStates, remedy: str = "") -> None:
 def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
     """Open the states files of reports, of states files and of folders of them.
 
-    Raises `StoreError` where there are none, or where they are not those of their report;
-    `UsageError` for one that is given twice.
+    Raises `StoreError` if there are none, or if they do not belong to their report; `UsageError`
+    for a path that is given twice.
     """
     from uqeval.statistics.from_states import states_of as states_of_report
     from uqeval.stores.states.saved import SavedStates
@@ -217,7 +217,7 @@ def _write(merged_states: MergedStates, path: str | Path) -> str:
 
 
 def files_of(parts: Sequence[str | Path]) -> list[Path]:
-    """Return all files that are read: reports and their states, also those of folders."""
+    """Return all input files: reports and their states, also those in folders."""
     paths: list[Path] = []
     for path in map(Path, parts):
         if path.is_dir():

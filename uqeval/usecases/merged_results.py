@@ -25,7 +25,7 @@ _UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     """Return the results of a run over all items, as far as the states contain them.
 
-    Those of shards are complete, or a `UsageError`.
+    Raises `UsageError` if results of shards would not be complete.
     """
     from uqeval.metrics._driver import drive, groups_of, replay
     from uqeval.statistics.variants import info_of, variants_of
@@ -38,10 +38,18 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     evaluations = unfitted_evaluations(merged_states)
     if merged_states.passes is None:
         _refuse_other_thresholds(
-            merged_states, {key: own[key] for key, (_, own) in variants.items()}
+            merged_states,
+            {
+                key: evaluations_of_family[key]
+                for key, (_, evaluations_of_family) in variants.items()
+            },
         )
     metrics = {name: dict(record) for name, record in merged_states.index["metrics"].items()}
-    fitted = {key: own for _, by_key in variants.values() for key, own in by_key.items()}
+    fitted = {
+        key: evaluations_of_family
+        for _, by_key in variants.values()
+        for key, evaluations_of_family in by_key.items()
+    }
     sections: dict[str, Section] = {}
     unfinished: list[str] = []
     for group in groups_of({key: evaluation for key, (_, evaluation) in evaluations.items()}):
@@ -107,9 +115,13 @@ def unfitted_evaluations(
     for key in merged_states.index["settings"]:
         if key not in variants:
             raise UsageError(f"{merged_states.path}: {key} cannot be computed from saved states.")
-    families = {key: family for family, own in variants.values() for key in own}
+    families = {key: family for family, by_key in variants.values() for key in by_key}
     evaluations = shared(
-        {key: own.unfitted() for _, by_key in variants.values() for key, own in by_key.items()}
+        {
+            key: variant.unfitted()
+            for _, by_key in variants.values()
+            for key, variant in by_key.items()
+        }
     )
     for key, evaluation in evaluations.items():
         if merged_states.passes is None:
@@ -184,7 +196,7 @@ def add_families(
 def _refuse_other_thresholds(
     merged_states: MergedStates, evaluations: Mapping[str, Evaluation[Any]]
 ) -> None:
-    """Raise `UsageError` with the pooled numbers where parts fitted thresholds of their own."""
+    """Raise `UsageError` with the pooled thresholds if the parts fitted different ones."""
     from uqeval.metrics._driver import replay
     from uqeval.metrics.thresholds import lacks_threshold
 
@@ -194,9 +206,9 @@ def _refuse_other_thresholds(
         of_region = Key.parse(key).region is not None  # it has the threshold of the whole image
         if of_region or not evaluation.fits_threshold or not (differ or lacks):
             continue
-        fresh = evaluation.unfitted()
-        replay(fresh.fit(), lambda tally: saved_result(merged_states, tally))
-        pooled = fresh.options()
+        unfitted = evaluation.unfitted()
+        replay(unfitted.fit(), lambda tally: saved_result(merged_states, tally))
+        pooled = unfitted.options()
         undefined = pooled is not None and pooled.get("threshold", "") is None
         if undefined and not differ:
             continue
@@ -262,7 +274,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     own_fields = [
         name
         for name in before
-        if not any(name == other or name.startswith(f"{other}_") for other in other_parts)
+        if not any(name == part or name.startswith(f"{part}_") for part in other_parts)
     ]
     lost = _fill(results, {name: before[name] for name in own_fields})
     if lost:

@@ -54,16 +54,16 @@ class Observation:
 
 
 class TemporalObserver:
-    """TC_t of Varghese et al. 2020 as the frames come, with the bits that `uqeval tc` finds::
+    """TC_t of Varghese et al. 2020 frame by frame, with the same bits as `uqeval tc`::
 
         observer = TemporalObserver(classes=19, alarm=0.6)
         for frame, prediction in camera:
             if observer.update(frame, prediction).alarm: ...
 
-    `flow`, `flow_scale`, `occlusion` as `TemporalSettings` has them; `flow="file"` is refused, and
-    `dis:fast` is the fastest that moves well. `classes`: how many there are; by default ids are 0
-    to 254. `ignore_index` is void. `alarm`: the TC below which a frame raises an alarm. Keeps the
-    frame before and 50 numbers. Works on all CPUs, and is not to be called by two threads at once.
+    `flow`, `flow_scale`, `occlusion`: as in `TemporalSettings`, except `flow="file"`; `dis:fast`
+    is a fast method that is still accurate. `classes`: the number of classes; by default ids are 0
+    to 254. `ignore_index`: the void id. `alarm`: the TC below which a frame raises an alarm. Keeps
+    the previous frame and 50 numbers. Uses all CPUs; do not call it from two threads at once.
 
     Raises `UsageError` for settings that cannot be.
     """

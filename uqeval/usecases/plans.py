@@ -32,9 +32,9 @@ def families_of(
     """Return families and their options from any accepted form; `temporal` is `tc`."""
     if isinstance(metrics, str):
         metrics = [metrics]
-    given = metrics if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
+    requested = metrics if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
     families: dict[str, Mapping[str, Any]] = {}
-    for name, options in given.items():
+    for name, options in requested.items():
         command = COMMANDS_BY_KEY.get(name, name)
         if command in families:
             raise UsageError(f"{name} is another name of {command}, also given; leave one out.")
@@ -45,7 +45,9 @@ def families_of(
 def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
     """Return whether a metric follows tracks through whole sequences."""
     choices = [options.get("tracks", False) for options in families.values()]
-    return any(any(own) if isinstance(own, list | tuple) else bool(own) for own in choices)
+    return any(
+        any(choice) if isinstance(choice, list | tuple) else bool(choice) for choice in choices
+    )
 
 
 def everything(
@@ -214,16 +216,18 @@ def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[
     """Return the names of the regions, each once. Raises `UsageError`."""
     from uqeval.maps.region_text import region_of
 
-    own = {region.text: region for region in (region_of(t, info.labelled) for t in regions)}
-    if own and info.reference:
+    regions_by_text = {
+        region.text: region for region in (region_of(t, info.labelled) for t in regions)
+    }
+    if regions_by_text and info.reference:
         raise UsageError(
-            f"--region {next(iter(own))}: {family.name} compares whole images with those of a "
-            "reference. Leave --region out."
+            f"--region {next(iter(regions_by_text))}: {family.name} compares whole images with "
+            "those of a reference. Leave --region out."
         )
-    lies = [name for name, region in own.items() if region.of_neighbours]
+    lies = [name for name, region in regions_by_text.items() if region.of_neighbours]
     if lies and set(info.sizes) == {(1, 1)}:
         raise UsageError(
             f"--region {lies[0]}: {info.where} holds items of one pixel (image classification), "
             "which have no neighbours and no place. Leave this region out."
         )
-    return list(own)
+    return list(regions_by_text)

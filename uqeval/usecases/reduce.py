@@ -41,7 +41,7 @@ STORED = {"prediction": "predictions", "label": "labels"}
 
 
 def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
-    """Return all maps defined for the number of samples, and with labels also those of labels."""
+    """Return all maps that are defined for the samples, and the maps of labels if there are any."""
     names = [n for n in COMPUTED if source.samples != 1 or n not in OF_SEVERAL_SAMPLES]
     if not mean_probs:
         names.remove("mean_probs")
@@ -56,7 +56,7 @@ def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
 
 
 def stored_name(name: str) -> str:
-    """Return what a store calls a map."""
+    """Return the name of a map in a store."""
     if is_choices(name):
         return SAMPLE_PREDICTIONS
     return "labels" if is_annotations(name) else STORED.get(name, name)
@@ -96,8 +96,8 @@ def reduce(
         stack.callback(options.progress.end)
         NewStore(new, source.items, source.names, dense).create(_attributes(inputs, source))
         if options.cluster is None:
-            own = Resources(options.threads(), options.memory)
-            writing.write(inputs, source.batches(), own, options.progress.advance)
+            resources = Resources(options.threads(), options.memory)
+            writing.write(inputs, source.batches(), resources, options.progress.advance)
         else:
             executor = options.cluster.executor(inputs, options, map_names)
             stack.callback(executor.end)
@@ -129,8 +129,8 @@ class _Writing:
                 f"{self.root}: the worker does not see the new store there. Write to a folder that "
                 "all hosts share."
             )
-        own = Resources(opened.workers, opened.memory)
-        self.write(opened.inputs, opened.batches, own, opened.advance)
+        resources = Resources(opened.workers, opened.memory)
+        self.write(opened.inputs, opened.batches, resources, opened.advance)
 
     def write(
         self, inputs: Inputs, batches: Sequence[range], own: Resources, advance: Advance

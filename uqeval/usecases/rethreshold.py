@@ -1,7 +1,7 @@
 """Compute scores at another threshold from the saved states of a run.
 
-A PAvPU's states contain the counts at each threshold of its curve. At one of these, results, items,
-intervals and slices equal those of a run with it, to the bit. Others are errors.
+The states of PAvPU contain the counts at each threshold of its curve. At one of these, results,
+items, intervals and slices equal those of a run, to the bit. Other thresholds are errors.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _variants(
 def _refit(
     merged_states: MergedStates, key: str, evaluation: Evaluation[Any], rule: str
 ) -> Mapping[str, Any]:
-    """Return what a variant has fitted at another threshold. Raises `UsageError`."""
+    """Return the fitted values of a variant at another threshold. Raises `UsageError`."""
     from uqeval.metrics._driver import replay
 
     try:

@@ -29,7 +29,7 @@ def states_of_run(
 ) -> StatesWriter:
     """Return the file for a run's states, and the reusable states at its path.
 
-    `identity`: what else a run to resume has to have in common.
+    `identity`: further settings that must be equal in a run to resume.
     Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
     """
     from uqeval.stores.states.blocks import ItemBlocks

@@ -50,13 +50,12 @@ def select(
     """Return the `count` worst items of a report by one of its fields.
 
     `field`: `<metric>.<field>` of the items, such as `pavpu.pavpu`; by default TC_t of a video, or
-    else the first metric that has a direction. In a video no two are nearer than `min_gap` + 1
-    frames (one bad frame lowers the scores of two pairs), at most `per_sequence` are of one
-    sequence, and pairs that look like scene cuts or of which less than `min_coverage` could be
-    compared are left out: there the flow has failed, not the model. Items without a value are
-    left out.
+    else the first metric that has a direction. Items without a value are left out. In a video, the
+    distance of two items is at least `min_gap` + 1 frames, because one bad frame lowers the scores
+    of two pairs; at most `per_sequence` items are of one sequence. Scene cuts and pairs of which
+    less than `min_coverage` can be compared are left out: the flow failed there, not the model.
 
-    Raises `UsageError` for a field that no item has, and if nothing is left.
+    Raises `UsageError` for a field that no item has, and if no item remains.
     """
     for name, value, least in (("count", count, 1), ("min-gap", min_gap, 0)):
         if value < least:

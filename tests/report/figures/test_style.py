@@ -74,4 +74,4 @@ def test_an_earlier_report_has_points_without_a_curve() -> None:
         one for own in figures_of({"r": report}).values() for one in own
         if one.name == "risk-coverage"
     ]  # fmt: skip
-    assert "only a guide" in figure.caption and "<svg" in inline_svg(figure)
+    assert "are interpolated" in figure.caption and "<svg" in inline_svg(figure)

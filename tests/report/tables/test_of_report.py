@@ -125,9 +125,9 @@ def test_a_dash_is_explained_where_there_is_one() -> None:
         results = report().results | {"pavpu": pavpu}
         table = tables_of(report(results=results))[-1]
         assert table.texts[0][-1] == dash
-        assert table.note.endswith("the report says why.") == (dash == "–")
+        assert table.note.endswith("the report has the reason.") == (dash == "–")
     segmentation = tables_of(report())[0]
-    assert segmentation.note == "–: undefined; the report says why."
+    assert segmentation.note == "–: undefined; the report has the reason."
 
 
 def test_what_is_one_is_not_many() -> None:

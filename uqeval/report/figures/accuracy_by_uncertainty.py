@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Yield one heat map a line, but none of regions, which tables have; none where lines of
-    several reports are compared."""
+    """Yield one heat map per line; none for regions, and none for several reports."""
     lines = of_whole_images(lines)
     if len({id(line.report) for line in lines}) > 1:
         return
@@ -59,7 +58,7 @@ def _draw(line: Line, canvas: Canvas) -> None:
     values = [numbers(row["accuracy"]) for row in rows]
     columns = len(values[0])
     axes = canvas.subplots()
-    # Rectangles of their own, so that each can carry a link.
+    # One rectangle per cell, so that each can have a link.
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 

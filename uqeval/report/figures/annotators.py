@@ -23,8 +23,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             "Diversity of samples and annotators",
             "Expected distance of two samples over that of two annotators, one point an image. "
             f"{scores(diverse, {'GED': 'ged'})}.",
-            "On the line the samples differ as much as the annotators. Below it the model is surer "
-            "of its map than people are.",
+            "On the line the samples differ as much as the annotators. Below it the samples differ "
+            "less than the annotators: the model is over-confident.",
             (5.0, 4.6),
             lambda canvas: _draw(canvas, diverse),
         )

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from uqeval.metrics import ClassBars, Panel
 
-#: More classes than this make no readable figure; the table has them all.
+#: No figure with more classes than this, because it is not readable; the table has all.
 MOST = 60
 
 
 def figures(family: str, bars: ClassBars, lines: list[Line]) -> Iterator[Figure]:
-    """Yield the bars of a family, if any line has rows by class, and not too many.
+    """Yield the bars of a family, if a line has scores by class, and not too many.
 
-    Scores of regions by class are in tables only.
+    Regions have no bars; their scores by class are in tables.
     """
     plotted = _named_alike(lines_with(of_whole_images(lines), "per_class"))
     rows = [row for line in plotted for row in line.record["per_class"]]
@@ -43,7 +43,7 @@ def figures(family: str, bars: ClassBars, lines: list[Line]) -> Iterator[Figure]
 
 
 def _extremes(line: Line, field: str) -> str:
-    """Return in words which class has the lowest value, and which the highest."""
+    """Return a text with the classes of the lowest and the highest value."""
     ranked = [
         (row[field], row["display_name"])
         for row in line.record["per_class"]
@@ -68,14 +68,14 @@ def _named_alike(lines: Sequence[Line]) -> list[Line]:
                 names.setdefault(str(row["class"]), {})[str(row["name"])] = None
     renamed = []
     for line in lines:
-        held = {str(row["name"]) for row in line.record["per_class"]}
+        names_in_line = {str(row["name"]) for row in line.record["per_class"]}
         rows = []
         for row in line.record["per_class"]:
             display_name, class_names = str(row["name"]), list(names.get(str(row["class"]), ()))
             if (
                 display_name == str(row["class"])
                 and len(class_names) == 1
-                and class_names[0] not in held
+                and class_names[0] not in names_in_line
             ):
                 display_name = class_names[0]
             rows.append(row | {"display_name": display_name})

@@ -1,4 +1,4 @@
-"""Conformal prediction: the coverage of single images, which an average hides."""
+"""Conformal prediction: the distribution of the coverage over images."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
     return Figure(
         f"conformal-images{suffix}",
         f"Coverage of single images: {risk}",
-        f"Share of images with at most a coverage. {summary}.",
-        f"Images left of the line are covered less than 1 - α. {lines[0].record['guarantee']}",
+        f"Share of images over their largest coverage. {summary}.",
+        f"Images left of the line have a coverage below 1 - α. {lines[0].record['guarantee']}",
         (6.6, 3.6),
         lambda canvas: _draw(canvas, lines),
     )
 
 
 def _label(line: Line, lines: Sequence[Line]) -> str:
-    """Return what a legend calls a curve: of one report the method, α and the region."""
-    if any(other.report is not line.report for other in lines):
+    """Return the label of a curve; for a single report its method, α and region."""
+    if any(line_of_figure.report is not line.report for line_of_figure in lines):
         return line.label
     words = [line.record["method"], f"α = {line.record['alpha']:g}", Key.parse(line.key).region]
     return " ".join(word for word in words if word)

@@ -1,4 +1,4 @@
-"""The parts of a figure before it is drawn."""
+"""A figure before it is drawn, and its lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Record: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class Line:
-    """One record under one key of one report, and what a legend calls it."""
+    """The record of one key of one report, and its label in a legend."""
 
     label: str
     key: str
@@ -27,7 +27,7 @@ class Line:
     report: Report
 
     def interval(self, field: str) -> tuple[float, float] | None:
-        """Return the confidence interval of a field, where the report holds one."""
+        """Return the confidence interval of a field; None if the report has none."""
         return self._ends(field.split("."))
 
     def class_interval(self, row: Record, field: str) -> tuple[float, float] | None:
@@ -41,12 +41,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: `name` (of its file and its anchor), what it shows in words, and how it is drawn.
+    """A figure: its name, texts and size, and the function that draws it.
 
-    `alt` says the key numbers, for readers who cannot see it; `caption` says how to read it. `size`
-    in inches.
-    Marks of the figure may be links: to the items behind them in the result `behind`, where a page
-    has them, else to the worst items. `links` says which these are; empty: there is no such link.
+    `name`: of its file and its anchor. `alt`: the main numbers, for readers who cannot see the
+    figure. `caption`: how to read it. `size`: in inches. On a page, marks of the figure may link to
+    the items of that mark in the result `behind`, else to the worst items. `links`: a text that
+    describes the worst items; empty without such links.
     """
 
     name: str
@@ -65,7 +65,7 @@ def lines_with(lines: Iterable[Line], field: str) -> list[Line]:
 
 
 def of_whole_images(lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that are of no region of pixels."""
+    """Return the lines of whole images, without those of regions."""
     return [line for line in lines if Key.parse(line.key).region is None]
 
 
@@ -86,9 +86,7 @@ def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
 
 
 def _variant(key: str, report: Report) -> str:
-    """Return the label of a variant: the change that its key names, or the default of the plain
-    key.
-    """
+    """Return the label of a variant: the setting in its key, or the default of the plain key."""
     own_key = Key.parse(key)
     if own_key.region is not None:
         return " ".join(part for part in (own_key.variant, own_key.region) if part)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def numbers(values: Sequence[float | None]) -> list[float]:
-    """Return values to draw: a gap where one is undefined."""
+    """Return the values with NaN, which is drawn as a gap, for undefined ones."""
     return [float("nan") if value is None else value for value in values]
 
 
 def format_number(value: Any) -> str:
-    """Return a number in words."""
+    """Return a number as text; "undefined" for None."""
     if value is None:
         return "undefined"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -36,7 +36,7 @@ def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:
 
 
 def fractions(axes: Axes, x: bool = False, y: bool = True) -> None:
-    """Set axes from 0 to 1, with room for lines that run along the ends."""
+    """Set axes from 0 to 1, with a margin for lines at 0 and 1."""
     if x:
         axes.set_xlim(-0.01, 1.01)
     if y:
@@ -44,7 +44,7 @@ def fractions(axes: Axes, x: bool = False, y: bool = True) -> None:
 
 
 def reference(axes: Axes, y: float, text: str, colour: str = style.SOFT) -> None:
-    """Draw a horizontal reference line, named at its right end."""
+    """Draw a horizontal reference line with its name at the right end."""
     axes.axhline(y, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     axes.annotate(
         text, (1, y), xycoords=("axes fraction", "data"), xytext=(-2, 3),
@@ -52,7 +52,7 @@ def reference(axes: Axes, y: float, text: str, colour: str = style.SOFT) -> None
     )  # fmt: skip
 
 
-#: Places of a curve that show their values under the pointer.
+#: Points of a curve that show their values under the pointer.
 HOVERED = 40
 
 
@@ -132,5 +132,5 @@ def draw_bars(
 
 
 def tall(names: int, lines: int) -> float:
-    """Return inches that bars of so many names and lines take, with title and axis."""
+    """Return the height of a figure of bars in inches, with title and axis."""
     return 1.1 + names * max(0.24, 0.12 * lines + 0.06)

@@ -1,4 +1,4 @@
-"""Failure detection: the risk that is left at each coverage."""
+"""Failure detection: the risk at each coverage."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         "risk-coverage",
         "Risk over coverage",
         f"Share of wrong pixels among the most certain ones. {summary}.",
-        "Keeping only the most certain pixels (coverage) leaves so many wrong ones (risk). "
-        + _caption(plotted),
+        "Coverage: fraction of pixels kept, the most certain ones. Risk: fraction of these that is "
+        "wrong. " + _caption(plotted),
         (6.6, 4.0),
         lambda canvas: _draw(canvas, plotted),
     )
@@ -39,8 +39,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
 def _caption(lines: Sequence[Line]) -> str:
     bounds = [line.record["curve"]["bound"] for line in lines if line.record.get("curve")]
     if len(bounds) < len(lines):  # reports of earlier versions have points alone
-        return "The points are those of the report; lines between them are only a guide."
-    return f"No cut between the points of a line is farther than {max(bounds):.1g} from it."
+        return "The report has the points; the lines between them are interpolated."
+    return f"Between its points, a line differs from the exact curve by at most {max(bounds):.1g}."
 
 
 def points(record: dict[str, Any]) -> list[tuple[float, float]]:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from uqeval.compare import Comparison, Row
 
-#: More scores than this make no readable figure; the table has them all.
+#: No figure with more scores than this, because it is not readable; the table has all.
 MOST = 40
 
 
 def figure(comparison: Comparison) -> Figure | None:
-    """Return differences, scores of a unit on one axis; None where there is none with an interval.
+    """Return the differences, with one axis per unit; None if no difference has an interval.
 
-    To the right is better. A filled mark differs after the adjustment for all comparisons (Holm).
+    To the right is better. A filled mark: the models differ after Holm's adjustment for all tests.
     """
     models = [m for m in range(len(comparison.names)) if m != comparison.baseline]
     rows = [row for row in comparison.rows if any(_known(row, m) for m in models)][:MOST]
@@ -43,8 +43,8 @@ def figure(comparison: Comparison) -> Figure | None:
         f"Differences from {base}",
         f"{'; '.join(lines[:8])}.",
         f"Improvement over {base} on the same items; to the right is better. Lines: intervals of "
-        "the paired difference. A filled mark differs after the adjustment for all comparisons "
-        "(Holm), a hollow one does not.",
+        "the paired difference. Filled marks: the models differ after the adjustment for all "
+        "comparisons (Holm).",
         (7.6, 0.8 + 0.75 * len(units) + 0.3 * len(rows) * max(1.0, 0.6 * len(models))),
         lambda canvas: _draw(canvas, comparison, units, models),
     )

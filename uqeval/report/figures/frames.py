@@ -1,4 +1,4 @@
-"""The axis of a video's frames: a few of their names, and where sequences begin."""
+"""The axis of a video's frames, with some of their names and the starts of sequences."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from uqeval.report.figures import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Letters that fit side by side below a figure, and the space between two names.
+#: Characters that fit in a row below a figure, and the space between two names.
 _LETTERS, _SPACE = 84, 4
-#: More ticks than this say no more.
+#: The largest number of ticks.
 _MOST = 8
 
 
 @dataclass(frozen=True)
 class FrameAxis:
-    """Frames in their order: what each is called, and the sequence that it is of."""
+    """Frames in their order: their names and sequences."""
 
     names: Sequence[str]
     sequences: Sequence[str]
 
     @property
     def parts(self) -> list[tuple[str, int, int]]:
-        """Return each sequence, with the place of its first frame and of the one after its last."""
+        """Return each sequence with its first frame (inclusive) and its last one (exclusive)."""
         spans, first = [], 0
         for name, names_of_sequence in groupby(self.sequences):
             last = first + len(list(names_of_sequence))
@@ -37,20 +37,21 @@ class FrameAxis:
 
     @property
     def ticks(self) -> dict[int, str]:
-        """Return the places and texts of ticks: frames spread evenly over each sequence, with their
-        names without that of the sequence.
+        """Return positions and texts of ticks, evenly spread over each sequence.
+
+        The text is the name of the frame without that of its sequence.
         """
         labels = {place: self._number(place) for place in self._candidates()}
         width = max(map(len, labels.values()), default=0) + _SPACE
         min_distance = max(len(self.names) * width / _LETTERS, 1)
         chosen_frames: list[int] = []
-        for place in labels:  # beginnings first, of the longest
+        for place in labels:  # first the starts of the longest sequences
             if all(abs(place - chosen_frame) >= min_distance for chosen_frame in chosen_frames):
                 chosen_frames.append(place)
         return {place: labels[place] for place in sorted(chosen_frames)}
 
     def _candidates(self) -> Iterator[int]:
-        for _, first, _ in sorted(self.parts, key=lambda own: own[1] - own[2]):
+        for _, first, _ in sorted(self.parts, key=lambda part: part[1] - part[2]):
             yield first
         step = -(-len(self.names) // _MOST)
         for _, first, last in self.parts:
@@ -62,13 +63,11 @@ class FrameAxis:
         return style.short(frame_number or name, 16)
 
     def draw(self, axes: Axes) -> None:
-        """Draw ticks, a line where a sequence begins, and the names of sequences above
-        their parts.
-        """
+        """Draw ticks, a line at the start of each sequence, and the names of sequences."""
         axes.set_xticks(list(self.ticks), list(self.ticks.values()))
         parts = self.parts
-        one = parts[0][0] if len(parts) == 1 else ""
-        axes.set_xlabel(f"frame of {style.short(one, 60)}" if one else "frame")
+        sequence = parts[0][0] if len(parts) == 1 else ""
+        axes.set_xlabel(f"frame of {style.short(sequence, 60)}" if sequence else "frame")
         for name, first, last in parts[: 0 if len(parts) == 1 else None]:
             if first:
                 axes.axvline(first - 0.5, color=style.SOFT, linewidth=0.8)

@@ -18,7 +18,7 @@ _COLUMNS = 3
 
 
 def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
-    """Return a panel a headline with a point a line; None where there is nothing to compare."""
+    """Return one panel per headline with one point per line; None without a comparison."""
     panels: list[tuple[Sequence[Line], str]] = []
     grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
     for family, lines in families.items():
@@ -44,7 +44,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
         "headlines",
         "Headline scores",
         f"{summary}.",
-        "The arrow says which way is better."
+        "The arrow points to better values."
         + (" Bars: confidence intervals." if intervals else ""),
         (8.2, 0.3 + rows * (0.85 + 0.22 * most)),
         lambda canvas: _draw(canvas, grid, rows),
@@ -52,7 +52,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
 
 
 def _fields(family: str, lines: Sequence[Line]) -> Sequence[str]:
-    """Return the headlines of a family; only the first where lines are of regions of pixels."""
+    """Return the headlines of a family; only the first if lines are of regions."""
     fields = headlines(family)
     return fields if len(of_whole_images(lines)) == len(lines) else fields[:1]
 

@@ -13,7 +13,7 @@ from uqeval.report.figures.curves import format_number, hover, reference
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-#: Points of a curve that are marked; a longer curve is a line.
+#: A curve with more points than this has no marks.
 _MARKED = 60
 
 
@@ -37,16 +37,16 @@ def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
         f"image-risk-coverage{suffix}",
         f"Risk over coverage of whole items: {risk}",
         f"Mean risk of the most confident items. {summary}.",
-        "Keeping only the most confident items (coverage) leaves this mean risk. A curve that "
-        "rises from left to right rejects the bad items first.",
+        "Coverage: fraction of items kept, the most confident ones. Risk: mean risk of these. If "
+        "the curve rises from left to right, the confidence rejects the bad items first.",
         (6.6, 4.0),
         lambda canvas: _draw(canvas, lines),
     )
 
 
 def _label(line: Line, lines: Sequence[Line]) -> str:
-    """Return what a legend calls a curve: of one report the confidence."""
-    if any(other.report is not line.report for other in lines):
+    """Return the label of a curve; for a single report its confidence."""
+    if any(line_of_figure.report is not line.report for line_of_figure in lines):
         return line.label
     region = Key.parse(line.key).region
     words = [line.record["confidence"], line.record.get("uncertainty"), region]

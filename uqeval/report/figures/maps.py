@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-#: Inches, and the most columns.
+#: Sizes in inches, and the largest number of columns.
 _WIDTH, _COLUMNS, _TITLE, _HEAD, _GAP, _NAME = 8.2, 4, 0.19, 0.19, 0.1, 0.32
-#: Ends of a rectangle, as fractions of the picture: y0, y1, x0, x1.
+#: A rectangle in fractions of the picture: y0, y1, x0, x1.
 Box = tuple[float, float, float, float]
 
 
@@ -47,7 +47,7 @@ def figure(name: str, title: str, strips: Sequence[Strip], boxes: Sequence[Box] 
         name,
         title,
         f"Maps of {printable(title)}. {printable(words)}.",
-        "Bright is high. Each map has a scale of its own, which its title gives.",
+        "Bright is high. Each map has its own scale, given in its title.",
         (_WIDTH, _NAME + sum(heights)),
         lambda canvas: _draw(canvas, title, rows, columns, heights, boxes),
     )
@@ -61,7 +61,9 @@ def _rows(strips: Sequence[Strip]) -> list[list[_Cell]]:
     rows: list[list[_Cell]] = []
     singles: list[_Cell] | None = None
     for strip in strips:
-        cells = [(strip.title if n == 0 else "", own) for n, own in enumerate(strip.pictures)]
+        cells = [
+            (strip.title if n == 0 else "", picture) for n, picture in enumerate(strip.pictures)
+        ]
         if len(cells) == 1 and singles is not None and len(singles) < _COLUMNS:
             singles += cells
             continue
@@ -72,7 +74,7 @@ def _rows(strips: Sequence[Strip]) -> list[list[_Cell]]:
 
 
 def _height(row: Sequence[_Cell], width: float) -> float:
-    """Return inches of a row: its highest picture with its titles."""
+    """Return the height of a row in inches: its highest picture with its titles."""
     tallest = max(picture.size[1] / picture.size[0] for _, picture in row)
     ranges = any(_range(picture) for _, picture in row)
     heads = any(head for head, _ in row)
@@ -80,7 +82,7 @@ def _height(row: Sequence[_Cell], width: float) -> float:
 
 
 def _range(picture: Picture) -> str:
-    """Return the second line of a picture's title: the ends of its scale."""
+    """Return the second line of a picture's title: the range of its scale."""
     return picture.title.partition(", ")[2]
 
 
@@ -92,7 +94,7 @@ def _draw(
     heights: Sequence[float],
     boxes: Sequence[Box],
 ) -> None:
-    """Place all pictures at their size: a layout of matplotlib would move them for long titles."""
+    """Place all pictures at their size. Matplotlib's layouts would move them for long titles."""
     inches = canvas.get_figheight()
     canvas.text(
         _GAP / 2 / _WIDTH, 1 - 0.06 / inches, printable(title), va="top", fontsize=9.5,

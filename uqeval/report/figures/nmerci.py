@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Yield the curve, and the table by depth where there is one."""
+    """Yield the curve over α, and the scores by depth if the report has them."""
     plotted = lines_with(lines, "curve")
     summary = "; ".join(
         f"{line.label}: n-MeRCI {format_number(line.record['nmerci'])} at α = "
@@ -29,9 +29,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             "nmerci-alpha",
             "n-MeRCI over α",
             f"n-MeRCI over the percentile α. {summary}.",
-            "0: an uncertainty equal to the error; 1: one that is constant; above 1 it is worse "
-            "than a constant. Dot: the α in use. Gaps: undefined there. Far greater values have a "
-            "logarithmic scale, above the line.",
+            "0: the uncertainty equals the error. 1: it is as good as a constant; above 1: worse. "
+            "Dot: the α in use. Gaps: undefined. Above the line, the scale is logarithmic.",
             (6.6, 3.6),
             lambda canvas: _over_alpha(canvas, plotted),
         )
@@ -41,8 +40,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             "nmerci-depth",
             "By interval of the target",
             f"n-MeRCI and trimmed mean error by interval of the target. {summary}.",
-            "Each interval has percentiles of its own; gaps are undefined. Arrows: values far "
-            "greater, which are cut off.",
+            "Each interval has its own percentiles. Gaps: undefined. Arrows: values off the axis.",
             (7.6, 5.2),
             lambda canvas: _by_depth(canvas, deep),
         )
@@ -90,7 +88,7 @@ def _over_alpha(canvas: Canvas, lines: Sequence[Line]) -> None:
 
 
 def _logarithmic_above(axes: Axes, top: float, values: Sequence[float]) -> None:
-    """Set an axis that is linear up to `top`, on two thirds of its height, and then logarithmic."""
+    """Set an axis that is linear up to `top`, at two thirds of its height, then logarithmic."""
     from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
     greatest = max(values)
@@ -138,11 +136,11 @@ def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
 
 
 def _cut_axis(
-    axes: Axes, points: Sequence[tuple[float, float, int]], whole: Sequence[float]
+    axes: Axes, points: Sequence[tuple[float, float, int]], whole_scores: Sequence[float]
 ) -> None:
-    """Cut the axis where single intervals are far above the rest, and write their values there."""
+    """Cut the axis below outliers, and write their values at the edge."""
     defined = [y for _, y, _ in points if y == y]
-    top = max(2.0, *(1.5 * v for v in whole), 2 * median(defined)) if defined else 2.0
+    top = max(2.0, *(1.5 * v for v in whole_scores), 2 * median(defined)) if defined else 2.0
     if max(defined, default=0.0) <= top:
         return
     axes.set_ylim(min(-0.1, *defined), top)

@@ -1,4 +1,4 @@
-"""Figures of one report, or of several over each other; nothing is drawn until it is written."""
+"""Figures of one report, or of several in the same axes; they are drawn when they are written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHERS = {"sweep": ("sweep", "sweep_curves")}
 def figures_of(reports: Mapping[str, Report]) -> dict[str, list[Figure]]:
     """Return figures by family, in the order of the reports' results.
 
-    "" has those over all families, "slices" those of the slices of one report.
+    The key "" has figures over all families, "slices" those of the slices of a single report.
     """
     families = lines_of(reports)
     overall = headlines.figure(families)

@@ -35,7 +35,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             "pavpu-threshold",
             "Patch scores over the uncertainty threshold",
             f"Four panels over the threshold t from 0 to 1. {summary}.",
-            "t runs from the least to the greatest uncertainty. Dot: the threshold in use; "
+            "t is 0 at the lowest uncertainty and 1 at the highest. Dot: the threshold in use; "
             "triangle: the peak. Where the Surplus is below 0 (shaded), the uncertainty is worse "
             "than chance: do not use the PAvPU there.",
             (8.2, 5.6),
@@ -53,7 +53,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
                 for line in plotted_accuracy
             )
             + ".",
-            "Dot: the accuracy threshold in use, at the uncertainty threshold in use. Thin dashes: "
+            "At the uncertainty threshold in use. Dot: the accuracy threshold in use. Thin dashes: "
             "the PAvPU of an uncertainty that is independent of the errors.",
             (8.2, 5.6),
             lambda canvas: _panels(
@@ -109,13 +109,11 @@ def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
 
 
 def _threshold_position(record: dict[str, Any]) -> float | None:
-    """Return the position of the threshold in use, from 0 to 1, on the axis of the curve; None
-    outside.
-    """
-    ends, used = record["curve"]["threshold"], record["uncertainty_threshold"]
-    if used is None or ends[0] is None or ends[0] == ends[-1]:
+    """Return the position of the threshold in use on the axis, from 0 to 1; None if outside."""
+    ends, in_use = record["curve"]["threshold"], record["uncertainty_threshold"]
+    if in_use is None or ends[0] is None or ends[0] == ends[-1]:
         return None
-    t = (used - ends[0]) / (ends[-1] - ends[0])
+    t = (in_use - ends[0]) / (ends[-1] - ends[0])
     return float(t) if 0 <= t <= 1 else None
 
 

@@ -27,8 +27,8 @@ def _coverage(plotted: list[Line]) -> Figure:
         "regression-calibration",
         "Calibration of the intervals",
         f"Observed over nominal coverage of central intervals. {summary}.",
-        "Below the diagonal the intervals hold the target less often than they say: the model is "
-        "over-confident. The shaded area is the AUCE.",
+        "Below the diagonal, the target is inside the intervals less often than predicted: the "
+        "model is over-confident. The shaded area is the AUCE.",
         (5.4, 4.8),
         lambda canvas: _draw(canvas, plotted),
     )

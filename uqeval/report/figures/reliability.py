@@ -1,4 +1,4 @@
-"""Reliability diagrams: accuracy over confidence, with the pixels behind each bin."""
+"""Reliability diagrams: accuracy over confidence, with the number of pixels in each bin."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         "reliability",
         "Reliability diagram",
         f"Accuracy over confidence in bins, with the number of pixels of each. {summary}.",
-        "On the diagonal the model is as right as it says; below it is over-confident. The lower "
-        "panel counts the pixels, on a logarithmic scale: bins of few pixels say little.",
+        "On the diagonal, confidence equals accuracy; below it the model is over-confident. The "
+        "lower panel shows the pixels per bin (logarithmic). Bins with few pixels are unreliable.",
         (5.6, 6.0),
         lambda canvas: draw(canvas, plotted),
         links="a report counts bins over all items together, so these are the items with the worst "
@@ -42,7 +42,7 @@ def draw(
 ) -> None:
     """Draw the accuracy (`label`) of bins over their confidence, and their pixels below.
 
-    `has_links`: a page shows the items behind each bin.
+    `has_links`: bins link to their items on a page.
     """
     upper, lower = canvas.subplots(2, 1, sharex=True, height_ratios=(3.4, 1))
     upper.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
@@ -83,7 +83,7 @@ def _titles(axes: Axes, line: Line, occupied: Sequence[int], label: str) -> None
 
 
 def _bars(axes: Axes, line: Line, has_links: bool) -> None:
-    """Draw the bins, each with its gap to its mean confidence."""
+    """Draw the bins of a line, and the gap between accuracy and confidence of each."""
     r = line.record["reliability"]
     columns = zip(r["lower"], r["upper"], r["confidence"], r["accuracy"], strict=True)
     for i, (low, high, mean, accuracy) in enumerate(columns):

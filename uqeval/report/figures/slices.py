@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-#: More slices than this make no readable figure; the table has them all.
+#: No figure with more slices than this, because it is not readable; the table has all.
 MOST = 60
 _COLUMNS = 3
 
 
 def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) -> Figure | None:
-    """Return a panel a headline with a point a slice and line; None where there is nothing
-    to draw.
-    """
+    """Return one panel per headline, with one point per slice and line; None if it is empty."""
     slices = {name: record for name, record in slices.items() if record.get("results")}
     if not 0 < len(slices) <= MOST:
         return None
@@ -111,8 +109,8 @@ def _points(
     panel: Axes, line: Line, field: str, slices: Mapping[str, Any], i: int, shift: float
 ) -> None:
     colour = style.colour(i)
-    if (whole := line.record.get(field)) is not None:
-        panel.axvline(whole, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    if (of_all_items := line.record.get(field)) is not None:
+        panel.axvline(of_all_items, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     for y, slice_record in enumerate(slices.values()):
         value = _value(slice_record, line, field)
         if value is None:

@@ -22,10 +22,10 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
     yield Figure(
         "sparsification",
         "Sparsification",
-        f"Error of the pixels that are left over the fraction removed. {summary}.",
-        "Most uncertain pixels are removed first; the oracle (dashed) removes the most wrong "
-        "first. The lower panel is the distance between both, the sparsification error; the area "
-        "under it is the AUSE.",
+        f"Error of the remaining pixels over the fraction removed. {summary}.",
+        "The most uncertain pixels are removed first; the oracle (dashed) removes the largest "
+        "errors first. Lower panel: the difference of the two curves, the sparsification error. "
+        "The area under it is the AUSE.",
         (6.6, 5.6),
         lambda canvas: _draw(canvas, plotted),
     )
@@ -39,9 +39,11 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
         x, curve, oracle = r["fractions"], numbers(r["curve"]), numbers(r["oracle"])
         axes.plot(x, curve, style.dashes(i), color=colour, label=line.label)
         if len(oracles) > 1 or i == 0:
-            same = style.SOFT if len(oracles) == 1 else colour
+            oracle_colour = style.SOFT if len(oracles) == 1 else colour
             name = "oracle" if len(lines) == 1 or len(oracles) == 1 else f"{line.label}: oracle"
-            axes.plot(x, oracle, linestyle=(0, (4, 2)), linewidth=1.3, color=same, label=name)
+            axes.plot(
+                x, oracle, linestyle=(0, (4, 2)), linewidth=1.3, color=oracle_colour, label=name
+            )
         if len(lines) <= 3:
             axes.fill_between(x, oracle, curve, color=colour, alpha=0.13, linewidth=0)
         error = [a - b for a, b in zip(curve, oracle, strict=True)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from uqeval.report.figures.contract import Figure
 
-#: Roles of colours, as they are on white; a page replaces each by the variable of that name.
+#: Colours of roles on white; a page replaces each by its CSS variable of that name.
 INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d5dae0", "#fefefe"
 GOOD, BAD = "#117733", "#b3261e"
 #: Okabe & Ito 2008, darkened for a white background; safe for colour-blind readers.
@@ -46,7 +46,7 @@ _RC: Any = {
 
 
 def colour(i: int) -> str:
-    """Return the colour of the i-th line; after the last one they begin anew with other dashes."""
+    """Return the colour of the i-th line; colours repeat with other dashes."""
     return SERIES[i % len(SERIES)]
 
 
@@ -68,17 +68,17 @@ def _longest(labels: list[str]) -> int:
 
 
 def short(text: str, most: int = 24) -> str:
-    """Return a name that fits beside an axis."""
+    """Return a name shortened to `most` characters, to fit beside an axis."""
     text = printable(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-#: Prefix of the address of a mark that is no link, but has a text for the pointer.
+#: Prefix of the address of a mark that has a text for the pointer, and no link.
 _TITLE = "title:"
 
 
 def titled(mark: Artist, text: str) -> None:
-    """Show a text under the pointer at this mark, on a page; files have no such texts."""
+    """Show a text under the pointer at this mark, on pages only."""
     if is_on_page(mark):
         mark.set_url(_TITLE + quote(printable(text)))
 
@@ -89,7 +89,7 @@ def is_on_page(artist: Artist) -> bool:
 
 
 def hovered(axes: Axes, x: float, y: float, text: str, item: int | None = None) -> None:
-    """Show a text under the pointer at a place, on a page; `item`: the place of the item there."""
+    """Show a text under the pointer at a point, on pages only; `item`: the index of its item."""
     if is_on_page(axes):
         axes.get_figure().hover_marks.append((axes, x, y, text, item))  # type: ignore[union-attr]
 
@@ -116,10 +116,10 @@ def _drawn(figure: Figure, form: str, on_page: bool) -> tuple[bytes, Canvas]:
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         canvas = Canvas(figsize=figure.size, dpi=200 if form == "png" else 72)
         get_registered_canvas_class(form)(canvas)
-        # What `hovered` adds: drawn as artists, hundreds of marks would take most of the time.
+        # Marks of `hovered`. Hundreds of artists would take most of the time.
         canvas.hover_marks = [] if on_page else None  # type: ignore[attr-defined]
         figure.draw(canvas)
-        # A canvas with a layout engine would be drawn twice, the first time to find the layout.
+        # With a layout engine, matplotlib would draw twice, once to find the layout.
         if any(axes.get_subplotspec() for axes in canvas.axes):
             ConstrainedLayoutEngine().execute(canvas)
         canvas.savefig(buffer, format=form, dpi=200, facecolor="white", metadata=metadata[form])
@@ -129,10 +129,10 @@ def _drawn(figure: Figure, form: str, on_page: bool) -> tuple[bytes, Canvas]:
 def inline_svg(
     figure: Figure, targets: Collection[str] = (), titles: Mapping[str, str] | None = None
 ) -> str:
-    """Return the figure as an <svg> for a page: its colours and its font are those of the page.
+    """Return the figure as an <svg> with the colours and the font of the page.
 
-    Its links lead to those of the page's `targets` that they name, or else to "worst", or are left
-    out. They are for a mouse: beside the figure, the page has the same for the keyboard.
+    A mark links to its own anchor if that is in the page's `targets`, else to "worst", else to
+    nothing. The links are for a mouse; the page has the same links in lists, for the keyboard.
     """
     drawn, canvas = _drawn(figure, "svg", on_page=True)
     text = drawn.decode("utf-8")
@@ -149,13 +149,13 @@ def inline_svg(
         text = text.replace(value, f"var({variable})")
     text = re.sub(
         r'<a xlink:href="#([^"]*)"[^>]*>(.*?)</a>',
-        lambda found: _link(found[1], found[2], targets, titles or {}),
+        lambda match: _link(match[1], match[2], targets, titles or {}),
         text,
         flags=re.DOTALL,
     )
     text = re.sub(
         rf'<a xlink:href="{_TITLE}([^"]*)"[^>]*>(.*?)</a>',
-        lambda found: f"<g><title>{html.escape(unquote(found[1]))}</title>{found[2]}</g>",
+        lambda match: f"<g><title>{html.escape(unquote(match[1]))}</title>{match[2]}</g>",
         text,
         flags=re.DOTALL,
     )
@@ -164,7 +164,7 @@ def inline_svg(
 
 
 def _hover_circles(canvas: Canvas) -> Iterator[str]:
-    """Yield a transparent circle with its text for each mark that lies inside its axes."""
+    """Yield a transparent circle with a text for each mark inside its axes."""
     for axes, x, y, text, item in canvas.hover_marks:  # type: ignore[attr-defined]
         right, up = axes.transData.transform((x, y))
         if not axes.bbox.padded(1).contains(right, up):
@@ -186,7 +186,7 @@ def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str,
 
 
 def ramp() -> list[tuple[int, int, int]]:
-    """Return 256 colours from dark to bright, for maps; even for the colour-blind."""
+    """Return 256 colours from dark to bright for maps, also for colour-blind readers."""
     from matplotlib import colormaps
 
     return [tuple(map(round, rgba[:3])) for rgba in (255 * colormaps["inferno"](range(256)))]

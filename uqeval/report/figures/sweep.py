@@ -17,7 +17,7 @@ _COLUMNS = 3
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Yield one panel a metric that has a better direction."""
+    """Yield one panel per metric of which high or low values are better."""
     names = [
         name
         for name in dict.fromkeys(name for line in lines for name in line.record)
@@ -38,8 +38,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         "sweep",
         "Over the number of samples",
         f"{len(names)} metrics over the number of samples M. {summary}.",
-        "Band: ± one standard deviation over the drawn subsets; none where all samples are used. "
-        "The arrow says which way is better.",
+        "Band: ± one standard deviation over the drawn subsets; none if all samples are used. The "
+        "arrow points to better values.",
         (8.2, 0.5 + 2.0 * rows) if columns == _COLUMNS else (1.6 + 3.2 * columns, 3.4),
         lambda canvas: _draw(canvas, lines, names, (rows, columns)),
     )

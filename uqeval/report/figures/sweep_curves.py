@@ -64,7 +64,7 @@ _CURVES = (
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Yield one figure a curve that a report has."""
+    """Yield one figure for each curve that a report has."""
     for curve in _CURVES:
         plotted = [line for line in lines if curve.y in line.record]
         if plotted:
@@ -110,9 +110,9 @@ def _draw(
     for panel, m in zip(lowers, ms, strict=False):
         for i, line in enumerate(lines):
             _counts(panel, curve, line, m, i)
-    used = len(ms) + len(lines)
+    panel_count = len(ms) + len(lines)
     for n, panel in enumerate(uppers):
-        panel.set_visible(n < used)
+        panel.set_visible(n < panel_count)
         panel.set_xlim(-0.01, 1.01)
         top = 1.03 if curve.diagonal else 1.05 * max(highest)
         panel.set_ylim(-0.03 * top, top)
@@ -121,7 +121,7 @@ def _draw(
         if curve.diagonal:
             panel.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
     for n, panel in enumerate(lowers or uppers):
-        if n + _COLUMNS >= used or lowers:
+        if n + _COLUMNS >= panel_count or lowers:
             panel.set_xlabel(curve.axes[0])
     for n, panel in enumerate(lowers):
         panel.set_visible(n < len(ms))
@@ -132,7 +132,7 @@ def _draw(
 
 
 def _panels(canvas: Canvas, has_counts: bool, rows: int) -> tuple[list[Axes], list[Axes]]:
-    """Return the panels of curves, and below each of them one of counts."""
+    """Return the panels of curves, and the panels of counts below them."""
     if not has_counts:
         return list(canvas.subplots(rows, _COLUMNS, squeeze=False).flat), []
     grid: Any = canvas.subplots(2 * rows, _COLUMNS, squeeze=False, height_ratios=[2.6, 1] * rows)
@@ -149,7 +149,7 @@ def _draws(line: Line, field: str, m: int) -> list[list[float]]:
 
 
 def _mean(draws: Sequence[Sequence[float]]) -> list[float]:
-    """Return the mean point by point, over the draws that have it."""
+    """Return the mean of each point, over the draws in which it is defined."""
     points = [[v for v in point if not math.isnan(v)] for point in zip(*draws, strict=True)]
     return [math.fsum(point) / len(point) if point else math.nan for point in points]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
-#: Pairs of frames of a line that show their values.
+#: The largest number of pairs of a line that show their values under the pointer.
 _MOST_HOVERED = 400
 
 
@@ -31,26 +31,26 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
     yield Figure(
         "temporal",
         "Temporal consistency over time",
-        f"TC of each pair of frames, with the mIoU of the frame where there are labels. {summary}.",
-        "TC needs no labels; dips are where predictions flicker. Vertical lines: a new sequence; "
-        "holes: frames are missing, or nothing could be counted.",
+        f"TC of each pair of frames, and the mIoU of labelled frames. {summary}.",
+        "TC needs no labels. It falls where predictions flicker. Vertical lines: a new sequence. "
+        "Gaps: a frame is missing, or no pixel can be compared.",
         (8.2, 3.4),
         lambda canvas: _over_time(canvas, plotted),
         links="the pairs of frames with the lowest TC" if len(plotted) == 1 else "",
     )
-    both = [line for line in plotted if _pairs(line)]
-    if both:
+    with_miou = [line for line in plotted if _pairs(line)]
+    if with_miou:
         occluded_scores = "; ".join(
             f"{line.label}: r = {format_number((line.record.get('correlation') or {}).get('r'))}"
-            for line in both
+            for line in with_miou
         )
         yield Figure(
             "temporal-correlation",
             "Temporal consistency against mIoU",
             f"TC and mIoU of each pair of frames. {occluded_scores}.",
-            "How well temporal consistency, which needs no labels, follows quality.",
+            "If the two correlate, TC, which needs no labels, can indicate the quality.",
             (5.0, 4.0),
-            lambda canvas: _correlation(canvas, both),
+            lambda canvas: _correlation(canvas, with_miou),
         )
 
 
@@ -68,17 +68,15 @@ def _pairs(line: Line) -> list[tuple[float, float]]:
 
 
 def _runs(line: Line, field: str) -> tuple[list[float], list[float]]:
-    """Return places and values of a score, with a hole where a pair does not go on from the one
-    before.
-    """
+    """Return positions and values of a score, with a gap where two pairs do not share a frame."""
     scores = _scores(line)
     names = [item.get("name") for item in line.report.items]
     x, y = [], []
     for i, (score, value) in enumerate(
         zip(scores, numbers([s.get(field) for s in scores]), strict=True)
     ):
-        other = i and score.get("sequence") != scores[i - 1].get("sequence")
-        if other or (i and score.get("previous", names[i - 1]) != names[i - 1]):
+        starts_sequence = i and score.get("sequence") != scores[i - 1].get("sequence")
+        if starts_sequence or (i and score.get("previous", names[i - 1]) != names[i - 1]):
             x.append(i - 0.5)
             y.append(math.nan)
         x.append(float(i))
@@ -87,7 +85,7 @@ def _runs(line: Line, field: str) -> tuple[list[float], list[float]]:
 
 
 def _isolated_points(values: Sequence[float]) -> list[int]:
-    """Return places of values that no line joins to another."""
+    """Return the positions of values whose neighbours are both undefined."""
     is_defined = [False, *map(math.isfinite, values), False]
     return [i for i in range(len(values)) if is_defined[i : i + 3] == [False, True, False]]
 
@@ -109,7 +107,7 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
                     marker="." if alone else "",
                     label=f"{name}, {line.label}",
                 )
-        if len({id(own.report) for own in lines}) == 1:
+        if len({id(line.report) for line in lines}) == 1:
             _hover(axes, line)
     over = {
         (
@@ -121,7 +119,7 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
     if len(over) == 1:
         FrameAxis(*over.pop()).draw(axes)
     else:
-        axes.set_xlabel("pair of frames; those of each report are others")
+        axes.set_xlabel("pair of frames (index in each report)")
     axes.set_ylabel("TC, mIoU (fraction)")
     axes.set_ylim(top=min(axes.get_ylim()[1], 1.01))
     style.legend(canvas, axes)

@@ -1,8 +1,8 @@
 """Three sentences about a report: its strongest finding, its weakest part, what to do next.
 
 Each follows from a rule over the records of metrics: direction, range, chance level, advice. A
-sentence claims a difference only if the interval excludes its absence, after an adjustment for the
-number of scores that the sentence was chosen from (Bonferroni).
+sentence claims a difference only if the interval excludes zero difference, after Bonferroni's
+adjustment for the number of scores from which the sentence was chosen.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ def findings_of(report: Report, judgement: Judgement | None = None) -> list[Find
     first, unproven = strongest(report)
     second, weak = weakest(report)
     third = advice(report, judgement, unproven, weak)
-    found = (("Strongest finding", first), ("Weakest part", second), ("Next", third))
-    return [Finding(title, *own) for title, own in found if own is not None]
+    titled = (("Strongest finding", first), ("Weakest part", second), ("Next", third))
+    return [Finding(title, *sentence) for title, sentence in titled if sentence is not None]

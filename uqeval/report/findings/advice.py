@@ -39,16 +39,18 @@ def advice(
     if not report.results or "sweep" in report.results:
         return None
     if len(report.items) < 2:
-        return "Evaluate more items: one item has no interval, so it says nothing of others.", ""
+        return "Evaluate more items: from a single item, no interval can be computed.", ""
     if not report.intervals:
         return "Add --ci 0.95: intervals show how far the scores may move on other items.", ""
     drawn = report.settings.get("intervals") or {}
     units = drawn.get("units")
     if isinstance(units, int) and units < _FEW:
         unit = str(drawn.get("unit", "item"))
-        more, of_pairs = ("a longer video", " of pairs") if unit == "batch" else ("more items", "")
+        request, of_pairs = (
+            ("a longer video", " of pairs") if unit == "batch" else ("more items", "")
+        )
         count = f"{units} {plural(unit, units)}{of_pairs}"
-        return f"Evaluate {more}: intervals from {count} may be too narrow.", ""
+        return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
     return "Keep this report as a baseline, and set limits: uqeval gate REPORT RULES.", ""
 
 

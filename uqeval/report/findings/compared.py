@@ -16,19 +16,23 @@ _NAMED = 4
 
 
 def findings_of_comparison(comparison: Comparison) -> list[Finding]:
-    """Return a finding for each model but the baseline, of the scores that have a verdict.
+    """Return a finding for each model except the baseline, from its scores that have a verdict.
 
-    A verdict is by the p-value that is adjusted for all comparisons, or by the interval over
-    trainings. A model without a verdict, as without intervals, has no finding.
+    The verdict comes from the adjusted p-value, or from the interval over trainings. Without
+    intervals there are no verdicts, and so no findings.
     """
     base = comparison.names[comparison.baseline]
     findings = []
     for m, name in enumerate(comparison.names):
         changes = [(str(row.address), row.cells[m].difference) for row in comparison.rows]
-        tested = [(at, own) for at, own in changes if own is not None and own.verdict is not None]
+        tested = [
+            (at, change)
+            for at, change in changes
+            if change is not None and change.verdict is not None
+        ]
         if m == comparison.baseline or not tested:
             continue
-        differing = [(at, own.better) for at, own in tested if own.verdict == "differs"]
+        differing = [(at, change.better) for at, change in tested if change.verdict == "differs"]
         ways = {
             word: [at for at, better in differing if better is way]
             for word, way in (("better", True), ("worse", False), ("different", None))
@@ -40,20 +44,22 @@ def findings_of_comparison(comparison: Comparison) -> list[Finding]:
 def _sentence(base: str, ways: dict[str, list[str]], scores: int) -> str:
     """Return the sentence; `ways`: the addresses of the scores that are better, worse, …"""
     claims = [
-        (word, f"in {len(own)}", f"({_listed(own)})") for word, own in ways.items() if own
+        (word, f"in {len(addresses)}", f"({_listed(addresses)})")
+        for word, addresses in ways.items()
+        if addresses
     ]  # fmt: skip
     if not claims:
-        seen = f"any of the {scores} scores" if scores > 1 else "the score"
-        return f"No difference from {base} is seen in {seen}."
-    (word, count, named), *others = claims
+        scope = f"any of the {scores} scores" if scores > 1 else "the score"
+        return f"No difference from {base} is seen in {scope}."
+    (word, count, named), *further_claims = claims
     than = "from" if word == "different" else "than"
     text = f"{word.capitalize()} {than} {base} {count} of {number_of(scores, 'score')} {named}"
-    text += "".join(f", {' '.join(claim)}" for claim in others)
-    rest = scores - sum(map(len, ways.values()))
-    return f"{text}." + (f" No difference is seen in the other {rest}." if rest else "")
+    text += "".join(f", {' '.join(claim)}" for claim in further_claims)
+    undecided = scores - sum(map(len, ways.values()))
+    return f"{text}." + (f" No difference is seen in the other {undecided}." if undecided else "")
 
 
 def _listed(addresses: Sequence[str]) -> str:
-    more = len(addresses) - _NAMED
+    unnamed = len(addresses) - _NAMED
     named = ", ".join(addresses[:_NAMED])
-    return f"{named} and {more} more" if more > 0 else named
+    return f"{named} and {unnamed} more" if unnamed > 0 else named

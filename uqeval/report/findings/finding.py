@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence, its heading, and the family of the page that has the score; empty for none."""
+    """One sentence, its heading, and the family of the score (empty: none) for a link."""
 
     title: str
     text: str

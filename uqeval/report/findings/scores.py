@@ -1,4 +1,4 @@
-"""Scores that findings are about: of the whole set, with intervals, and in words."""
+"""Scores for findings, with their intervals, as text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Score:
-    """A value of a report, with its interval and what it is called.
+    """A value of a report, its label and its interval.
 
-    `part`: the class, slice or region that it is of, in words; empty for the whole set.
+    `part`: the name of its class, slice or region; empty for the whole set.
     """
 
     metric: Metric
@@ -62,18 +62,18 @@ def _level(record: Mapping[str, Any]) -> str:
 
 
 def described(score: Score) -> str:
-    """Return a score in words: `AUROC is 0.904 (95 % interval 0.890 to 0.917)`."""
+    """Return a score as text: `AUROC is 0.904 (95 % interval 0.890 to 0.917)`."""
     return f"{score.label} is {score.text}"
 
 
 def whole_scores(report: Report) -> Iterator[Score]:
     """Yield the headline scores of the first variant of each family, of whole images."""
-    seen = set()
+    families = set()
     for key, record in report.results.items():
         family = family_of(key)
-        if family in seen or Key.parse(key).region is not None:
+        if family in families or Key.parse(key).region is not None:
             continue
-        seen.add(family)
+        families.add(family)
         yield from headline_scores(family, key, record, report.intervals)
 
 
@@ -82,13 +82,13 @@ def headline_scores(
 ) -> Iterator[Score]:
     """Yield the defined headline scores of a family in a `record` of results, in their order.
 
-    `part`: what the record is of, if not of all items and classes.
+    `part`: the name of the class, slice or region of the record; empty for the whole set.
     """
     for field in headlines(family):
         metric, value = metric_of(family, field), record.get(field)
         if metric is not None and isinstance(value, int | float):
-            found = interval(intervals, key, [field])
-            yield Score(metric, metric.label, float(value), found, record, part)
+            recorded_interval = interval(intervals, key, [field])
+            yield Score(metric, metric.label, float(value), recorded_interval, record, part)
 
 
 def first_keys(report: Report) -> list[str]:

@@ -12,12 +12,12 @@ from uqeval.report.findings.scores import Score, described, whole_scores
 if TYPE_CHECKING:
     from uqeval.metrics import Metric
 
-#: A score closer to chance than this share of the way to the best score is close to chance.
+#: A score is close to chance if its skill (0: chance, 1: best) is below this.
 _CLOSE = 0.1
 
 
 def strongest(report: Report) -> tuple[tuple[str, str] | None, Metric | None]:
-    """Return the sentence with its family; and the metric that does not show what it should."""
+    """Return the sentence and its family; and the metric that is not better than chance, if any."""
     scores = [score for score in whole_scores(report) if _best(score) is not None]
     if not scores:
         return first_score(report), None
@@ -42,7 +42,7 @@ def strongest(report: Report) -> tuple[tuple[str, str] | None, Metric | None]:
 
 
 def _best(score: Score) -> float | None:
-    """Return the best possible value; None where the score has no level of chance."""
+    """Return the best possible value; None if the score has no chance level."""
     chance = score.metric.chance
     if chance is None:
         return None
@@ -56,13 +56,13 @@ def _best(score: Score) -> float | None:
 def _skill(score: Score, chosen_from: int = 1) -> tuple[float | None, float, float | None]:
     """Return lower end, value and upper end on a scale of 0 (chance) to 1 (best).
 
-    Below -1 is -1: the scale of one score has no end there, and others are as bad as they can be.
+    Values below -1 become -1, because some scores have no worst value.
     """
     best, chance = _best(score), score.metric.chance
     assert best is not None and chance is not None
     value, *ends = (
-        max((own - chance.value) / (best - chance.value), -1.0)
-        for own in (score.value, *(score.ends(chosen_from) or ()))
+        max((number - chance.value) / (best - chance.value), -1.0)
+        for number in (score.value, *(score.ends(chosen_from) or ()))
     )
     return (min(ends), value, max(ends)) if ends else (None, value, None)
 
@@ -82,7 +82,7 @@ def _claim(score: Score) -> str:
 
 
 def _level(score: Score) -> str:
-    """Return what has the score of chance: "chance"."""
+    """Return the name of the input that scores as chance, such as "chance"."""
     return score.metric.chance.of if score.metric.chance else ""
 
 
@@ -111,7 +111,7 @@ def _close_text(score: Score) -> str:
 
 
 def _unproven_text(score: Score) -> str:
-    """Return the sentence about a score away from chance, without an interval that excludes it."""
+    """Return the sentence about a score that differs from chance, but not beyond its interval."""
     text = f"{described(score)}, {_and_chance(score)}."
     if score.interval is not None:
         return f"{text} The interval is too wide to tell it from {_level(score)}."
@@ -121,7 +121,7 @@ def _unproven_text(score: Score) -> str:
 
 
 def first_score(report: Report) -> tuple[str, str] | None:
-    """Return the first score that ranks items, without a judgement: there is no chance level.
+    """Return a sentence with the first score that ranks items, for scores without a chance level.
 
     A score of the uncertainty comes before an error in units of the target, such as the RMSE.
     """

@@ -1,4 +1,4 @@
-"""The weakest part: the slice, class or region that is weaker than the whole set."""
+"""The weakest part: the slice, class or region with the worst score."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from uqeval.report.findings.scores import (
 
 
 def weakest(report: Report) -> tuple[tuple[str, str] | None, Score | None]:
-    """Return the sentence with its family; and the part that is weaker beyond its interval."""
+    """Return the sentence and its family; and the part, if it is weaker beyond its interval."""
     wholes = {(s.metric.family, s.metric.field): s for s in whole_scores(report)}
     kinds = {"slice": _slices(report), "class": _classes(report), "region": _regions(report)}
     lowest: tuple[str, Score, Score, int] | None = None
     for kind, scores in kinds.items():
-        for own in scores.values():
-            whole = wholes.get((own[0].metric.family, own[0].metric.field))
+        for of_parts in scores.values():
+            whole = wholes.get((of_parts[0].metric.family, of_parts[0].metric.field))
             if whole is None:
                 continue
-            weak = _weakest_of(own, whole)
+            weak = _weakest_of(of_parts, whole)
             if _gap(whole, weak.value) <= 0:
                 continue
-            lowest = lowest or (kind, weak, whole, len(own))
-            if _separated(weak, whole, len(own)):
-                return (_weak_text(kind, weak, whole, len(own)), weak.metric.family), weak
+            lowest = lowest or (kind, weak, whole, len(of_parts))
+            if _separated(weak, whole, len(of_parts)):
+                return (_weak_text(kind, weak, whole, len(of_parts)), weak.metric.family), weak
     if lowest is None:
         return None, None
     kind, weak, whole, count = lowest
@@ -51,11 +51,13 @@ def _gap(whole: Score, value: float) -> float:
 
 
 def _separated(weak: Score, whole: Score, chosen_from: int) -> bool:
-    """Return whether the interval of the part, widened, lies beyond that of the whole set."""
-    own, of_whole = weak.ends(chosen_from), whole.ends()
-    if own is None or of_whole is None:
+    """Return whether the widened interval of the part is worse than that of the whole set."""
+    of_part, of_whole = weak.ends(chosen_from), whole.ends()
+    if of_part is None or of_whole is None:
         return False
-    return own[1] < of_whole[0] if whole.metric.direction == "higher" else own[0] > of_whole[1]
+    return (
+        of_part[1] < of_whole[0] if whole.metric.direction == "higher" else of_part[0] > of_whole[1]
+    )
 
 
 def _extreme(score: Score) -> str:
@@ -71,8 +73,8 @@ def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
     name, of_all = printable(weak.part), f"{whole.label} of all is {whole.text}"
     if count == 1:
         return f"The {kind} {name} is weaker than the whole set: {described(weak)}; {of_all}."
-    which = f"{_extreme(weak)} of {_number_of(kind, count)}"
-    return f"The weakest {kind} is {name}: {described(weak)}, the {which}; {of_all}."
+    rank = f"{_extreme(weak)} of {_number_of(kind, count)}"
+    return f"The weakest {kind} is {name}: {described(weak)}, the {rank}; {of_all}."
 
 
 def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:
@@ -96,21 +98,21 @@ def _add(scores: _Scores, score: Score) -> None:
 
 def _slices(report: Report) -> _Scores:
     """Return the headline scores of slices of enough units, by score."""
-    found: _Scores = {}
-    for name, own in report.slices.items():
-        if not isinstance(own, dict) or own.get("small"):
+    by_score: _Scores = {}
+    for name, slice_record in report.slices.items():
+        if not isinstance(slice_record, dict) or slice_record.get("small"):
             continue
-        for key, record in (own.get("results") or {}).items():
+        for key, record in (slice_record.get("results") or {}).items():
             if key in first_keys(report) and isinstance(record, dict):
-                intervals = own.get("intervals") or {}
+                intervals = slice_record.get("intervals") or {}
                 for score in headline_scores(family_of(key), key, record, intervals, str(name)):
                     if score.metric.direction:
-                        _add(found, score)
-    return found
+                        _add(by_score, score)
+    return by_score
 
 
 def _regions(report: Report) -> _Scores:
-    found: _Scores = {}
+    by_score: _Scores = {}
     for key, record in report.results.items():
         parsed = Key.parse(key)
         if parsed.region is not None and str(parsed.of(None)) in first_keys(report):
@@ -118,16 +120,16 @@ def _regions(report: Report) -> _Scores:
                 parsed.family, key, record, report.intervals, parsed.region
             ):
                 if score.metric.direction:
-                    _add(found, score)
-    return found
+                    _add(by_score, score)
+    return by_score
 
 
 def _classes(report: Report) -> _Scores:
     """Return the first headline of each family by class."""
-    found: _Scores = {}
+    by_score: _Scores = {}
     for key in first_keys(report):
-        family, held = family_of(key), report.results[key].get("per_class")
-        rows: list[Mapping[str, Any]] = held if isinstance(held, list) else []
+        family, per_class = family_of(key), report.results[key].get("per_class")
+        rows: list[Mapping[str, Any]] = per_class if isinstance(per_class, list) else []
         for field in headlines(family)[:1]:
             metric, of_class = metric_of(family, field), class_field(family, field)
             for row in rows:
@@ -140,5 +142,5 @@ def _classes(report: Report) -> _Scores:
                 name = str(row.get("name", row["class"]))
                 name = f"class {name}" if name == str(row["class"]) else name
                 text = label(family, of_class)
-                _add(found, Score(metric, text, float(value), ends, row, name))
-    return found
+                _add(by_score, Score(metric, text, float(value), ends, row, name))
+    return by_score

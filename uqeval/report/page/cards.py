@@ -1,4 +1,4 @@
-"""The headlines of a report as cards of a page, and when reports were finished."""
+"""The headlines of a report as cards of a page, and the time when reports were finished."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from uqeval.report.figures.contract import lines_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell
 
-#: Most further variants on a card; the tables have all.
+#: The largest number of further variants on a card; the tables have all.
 MOST_VARIANTS = 6
 
 
 @dataclass(frozen=True)
 class Card:
-    """A headline: a value with all that is needed to read it.
+    """A headline: a value with its interval, meaning, direction and source.
 
-    Where there are `others`, by what they are called, it is that of `variant`; `more` are counted.
+    `others`: the values of further variants, by their labels; the value itself is that of `variant`
+    then. `more`: the number of variants that the card leaves out.
     """
 
     title: str
@@ -48,8 +49,8 @@ class Card:
 
     @property
     def about(self) -> list[tuple[str, str]]:
-        """Return what the score means, how to read it, what to do, and its source."""
-        reading = ", ".join(own for own in (self.direction, self.range, self.unit) if own)
+        """Return headings and texts: meaning, how to read it, what to do, source."""
+        reading = ", ".join(part for part in (self.direction, self.range, self.unit) if part)
         return [
             (name, text)
             for name, text in (
@@ -62,14 +63,14 @@ class Card:
 
 def cards(report: Report) -> list[Card]:
     """Return the headlines of all results, those of further variants on the card of the first."""
-    found = []
+    result = []
     for family, (first, *variants) in lines_of({"": report}).items():
         for name in headlines(family):
             if name not in first.record:
                 continue
             description = about(report, first.key, name)
             direction = description.get("direction") or ""
-            value, *others = (
+            value, *further = (
                 cell(
                     line.record,
                     name,
@@ -77,8 +78,8 @@ def cards(report: Report) -> list[Card]:
                 )
                 for line in (first, *variants)
             )
-            named = [(v.label, o) for v, o in zip(variants, others, strict=True) if o.text]
-            found.append(
+            named = [(v.label, o) for v, o in zip(variants, further, strict=True) if o.text]
+            result.append(
                 Card(
                     label(family, name), first.key, value,
                     ARROWS.get(direction, ""), DIRECTIONS.get(direction, ""),
@@ -89,15 +90,16 @@ def cards(report: Report) -> list[Card]:
                     len(named[MOST_VARIANTS:]),
                 )
             )  # fmt: skip
-    return found
+    return result
 
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\dZ")
 
 
 def finish_time(reports: Iterable[Report]) -> str:
-    """Return `2026-11-21 20:12 UTC`, of the newest of them; empty where none says it: earlier
-    versions of uqeval did not.
+    """Return the time of the newest report, such as `2026-11-21 20:12 UTC`; empty if none has it.
+
+    Reports of earlier versions of uqeval have no time.
     """
-    said = [_TIME.fullmatch(str(report.timing.get("finished"))) for report in reports]
-    return max((f"{found[1]} {found[2]} UTC" for found in said if found), default="")
+    matches = [_TIME.fullmatch(str(report.timing.get("finished"))) for report in reports]
+    return max((f"{match[1]} {match[2]} UTC" for match in matches if match), default="")

@@ -1,4 +1,4 @@
-"""The exhibits of a page: items with pictures, and where their pictures lie."""
+"""The exhibits of a page: items with pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uqeval.report.page.side_by_side import SideBySide
 from uqeval.report.tables.cells import cell
 from uqeval.report.tables.items import columns_of, worst_first
 
-#: Bytes of pictures that a page may hold itself; more are files beside it.
+#: Bytes of pictures that a page may embed; above this, pictures are files in a folder.
 MOST_BYTES = 3_500_000
 #: Exhibits in HTML. The page's script makes further ones on demand: pictures delay a page.
 MOST_IN_HTML = 24
@@ -26,8 +26,8 @@ MOST_IN_HTML = 24
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture on a page: `meanings` is a place in the page's list of meanings of colours, -1 for
-    none; `scale` has the values at both ends of a map."""
+    """A picture on a page. `meanings`: index in the page's list of colour meanings, -1 for none.
+    `scale`: the lowest and the highest value of a map."""
 
     title: str
     source: str
@@ -39,8 +39,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """An item of the gallery: its place, name, rank ("Worst 1") and the score that it is by, all
-    its scores, and pictures by group.
+    """An item of the gallery: its index, name, rank ("Worst 1"), the score that ranks it, all its
+    scores, and pictures by group.
     """
 
     item: int
@@ -53,10 +53,10 @@ class Exhibit:
 
 @dataclass
 class PictureFiles:
-    """Pictures that a page refers to: files of a folder beside it, where they are too many.
+    """Pictures in a folder beside the page, if they are too many to embed.
 
-    `folder`: its name, as the page refers to it. `files`: bytes by name, after the page is made;
-    none if the page holds the pictures.
+    `folder`: its name in links of the page. `files`: bytes by file name, filled while the page is
+    made; empty if the page embeds the pictures.
     """
 
     folder: str
@@ -79,29 +79,33 @@ class Pictured:
 
     @property
     def items(self) -> set[int]:
-        """Return the places of the items with pictures."""
+        """Return the indices of the items with pictures."""
         return {exhibit.item for exhibit in self.exhibits}
 
     @property
     def data(self) -> dict[str, Any]:
-        """Return what the page's script needs: meanings of colours and further exhibits."""
+        """Return data for the page's script: meanings of colours and further exhibits."""
         from uqeval.report.figures.style import ramp
 
-        used = any(p.scale for e in self.exhibits for _, own in e.groups for p in own)
+        has_scales = any(
+            p.scale for e in self.exhibits for _, pictures in e.groups for p in pictures
+        )
         return {
-            "meanings": [dict(own) for own in self.meanings],
-            "ramp": [f"{r:02x}{g:02x}{b:02x}" for r, g, b in ramp()] if used else [],
+            "meanings": [dict(pictures) for pictures in self.meanings],
+            "ramp": [f"{r:02x}{g:02x}{b:02x}" for r, g, b in ramp()] if has_scales else [],
             "more": [_plain(asdict(exhibit)) for exhibit in self.exhibits[MOST_IN_HTML:]],
         }
 
 
 def _plain(value: Any) -> Any:
-    """Return the content of a record for JSON, its texts without control characters."""
+    """Return a record for JSON, with texts without control characters."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
-    return {name: _plain(own) for name, own in value.items()} if isinstance(value, dict) else value
+        return [_plain(entry) for entry in value]
+    return (
+        {name: _plain(entry) for name, entry in value.items()} if isinstance(value, dict) else value
+    )
 
 
 def exhibits_of(
@@ -109,8 +113,8 @@ def exhibits_of(
 ) -> Pictured:
     """Return the `most` worst items and a third as many good ones, with their pictures.
 
-    `files` receives the pictures if they are more than a page may hold; without it the page holds
-    them. Raises `UqevalError`.
+    `files` receives the pictures if they are too large to embed; None: embed them all. Raises
+    `UqevalError`.
     """
     chosen = [
         (i, rank, why, _scores(report, i), gallery.pictures(i))
@@ -122,7 +126,7 @@ def exhibits_of(
 def compared_exhibits(
     report: Report, gallery: SideBySide, most: int, files: PictureFiles | None = None
 ) -> Pictured:
-    """Return the `most` items on which models differ most, by the places of the first report."""
+    """Return the `most` items on which models differ most, as indices of the first report."""
     by = f"by difference of {gallery.column.title}" if gallery.column else "by name"
     chosen = [
         (i, f"Differs {n}", by, gallery.scores(i), gallery.pictures(i))
@@ -138,15 +142,15 @@ def _pictured(
 ) -> Pictured:
     size = sum(len(picture.png) for *_, pictures in chosen for picture in pictures)
     outside = files if files is not None and size > files.most else None
-    found = Pictured()
+    pictured = Pictured()
     for i, rank, why, scores, pictures in chosen:
         groups = [
-            (group, [_shown(picture, outside, found.meanings) for picture in own])
-            for group, own in groupby(pictures, lambda picture: picture.group)
+            (group, [_shown(picture, outside, pictured.meanings) for picture in of_group])
+            for group, of_group in groupby(pictures, lambda picture: picture.group)
         ]
         name = str(report.items[i]["name"])
-        found.exhibits.append(Exhibit(i, name, rank, why, scores, groups))
-    return found
+        pictured.exhibits.append(Exhibit(i, name, rank, why, scores, groups))
+    return pictured
 
 
 def _chosen(report: Report, most: int) -> Iterator[tuple[int, str, str]]:

@@ -1,4 +1,4 @@
-"""A page with pictures in a folder beside it: written so that old and new pages find theirs."""
+"""Write a page with pictures in a folder; old pages stay complete until the new one is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder_of(page: str | Path) -> Path:
 
 
 def picture_files(page: str | Path, is_single: bool) -> PictureFiles | None:
-    """Return where the pictures of a page may go; None if the page holds them all.
+    """Return the files for the pictures of a page; None if the page must embed them.
 
     `page`: a path, a URL, or - for stdout, beside which there is no folder.
     """
@@ -34,7 +34,7 @@ def picture_files(page: str | Path, is_single: bool) -> PictureFiles | None:
 
 
 def write_page(page: str | Path, text: str, pictures: PictureFiles | None) -> None:
-    """Write a page after its pictures, then remove pictures that no page needs any more.
+    """Write a page after its pictures, then remove pictures that it does not use.
 
     A picture has the name of its content, so an interrupted command leaves the old page complete.
     Raises `OutputError`.

@@ -17,15 +17,15 @@ from uqeval.report.tables.comparison import difference
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
 
-#: Key numbers on the first screen; reasons of the verdict.
+#: The largest numbers of key numbers and of reasons of the verdict on the first screen.
 MOST_NUMBERS, MOST_REASONS = 4, 4
-#: Around the first screen in a page: it is replaced once a run has its verdicts.
+#: Marks around the first screen of a page, which a run replaces when it has verdicts.
 BEGIN, END = "<!-- first screen -->", "<!-- end of the first screen -->"
 
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What a reader sees first. `verdict`: the outcome of the gate, empty without one."""
+    """The content of the first screen. `verdict`: the outcome of the gate, empty without one."""
 
     judgement: Judgement | None
     verdict: str
@@ -54,8 +54,8 @@ def first_screen(
 
 
 def reasons_of(judgement: Judgement) -> list[tuple[str, str]]:
-    """Return the first rules that decide the verdict, each with what was found."""
-    found = [
+    """Return the titles and findings of the first rules that decide the verdict."""
+    reasons = [
         (verdicts.unjudged_title(lost), f"not evaluated: {lost.why}")
         for lost in judgement.not_evaluated
     ]
@@ -64,8 +64,8 @@ def reasons_of(judgement: Judgement) -> list[tuple[str, str]]:
             if verdict.status == status:
                 name = f"{verdict.rule.limits.id} " if verdict.rule.limits.id else ""
                 facts = f"{verdicts.outcome(verdict)}: {verdicts.sentences(verdict)[0]}"
-                found.append((f"{name}{verdicts.title(verdict)}", facts))
-    return found
+                reasons.append((f"{name}{verdicts.title(verdict)}", facts))
+    return reasons
 
 
 def key_numbers(all_cards: list[Card]) -> list[Card]:
@@ -75,7 +75,7 @@ def key_numbers(all_cards: list[Card]) -> list[Card]:
     for card in all_cards:
         place = counts[card.key] = counts.get(card.key, -1) + 1
         ranked.append((place, card))
-    return [card for _, card in sorted(ranked, key=lambda own: own[0])][:MOST_NUMBERS]
+    return [card for _, card in sorted(ranked, key=lambda entry: entry[0])][:MOST_NUMBERS]
 
 
 def addresses_of(report: Report) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def addresses_of(report: Report) -> tuple[str, ...]:
 
 
 def _changes(comparison: Comparison | None) -> dict[str, str]:
-    """Return the change of each score from the baseline in words, by address."""
+    """Return the change of each score from the baseline as text, by address."""
     if comparison is None:
         return {}
     model = next(m for m in range(len(comparison.names)) if m != comparison.baseline)
@@ -94,8 +94,8 @@ def _changes(comparison: Comparison | None) -> dict[str, str]:
 
 def replaced(page: str, first: str) -> str:
     """Return a page with another first screen."""
-    before, found, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not found or not end:
+    before, begin, after_begin = page.partition(BEGIN)
+    _, end, after = after_begin.partition(END)
+    if not begin or not end:
         raise ValueError("the page has no first screen")
     return f"{before}{BEGIN}{first}{END}{after}"

@@ -1,4 +1,4 @@
-"""Pictures of items on a page, from any origin."""
+"""Pictures of items for a page."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import struct
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-#: CSS colours and what they mean.
+#: Pairs of a CSS colour and its meaning.
 Meanings: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of an item as PNG bytes, with what it shows in words; those of one `group`, such
-    as a model, appear side by side.
+    """One picture of an item as PNG bytes, with its description. Pictures of one `group`, such as a
+    model, appear side by side.
 
-    A page reads values from colours: `meanings` are of a picture of categories, `scale` has the
-    values at both ends of the ramp of a map. `shape`: width and height of the data, which a picture
-    may show smaller.
+    A page shows the value under the pointer from its colour: `meanings` has those of categories,
+    `scale` the lowest and the highest value of a map. `shape`: width and height of the data; the
+    picture may be smaller.
     """
 
     title: str
@@ -36,21 +36,15 @@ class Picture:
 
 
 class Gallery(Protocol):
-    """Gives the pictures of an item.
-
-    `legend` explains their colours: (CSS colour, meaning). `note` says which of the stores are not
-    those of the report; empty if all are.
-    """
+    """Source of the pictures of items."""
 
     @property
     def note(self) -> str:
-        """Return a note about stores that are not those of the report."""
+        """Return a note on stores that differ from those of the report; empty if none does."""
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """Return colours and what they mean."""
+        """Return pairs of a CSS colour and its meaning."""
 
     def pictures(self, item: int) -> list[Picture]:
-        """Return the pictures of the item at this place of the report's items. Raises
-        `UqevalError`.
-        """
+        """Return the pictures of an item, by its index in the report. Raises `UqevalError`."""

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page: no network, no foreign script, readable as text."""
+"""The report as one self-contained HTML page: no network, no external script, readable as text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.gate import Judgement
 
-#: Rows of any table but that of items.
+#: The largest number of rows of a table, except that of items.
 MOST_ROWS = 1000
 
 
@@ -69,7 +69,7 @@ def to_html(
         return _of_several(environment, reports, gallery, exhibits, judgement, comparison, files)
     (report,) = reports.values()
     behind_cells = cell_items(report, behind or {})
-    targets = {cell.anchor for own in behind_cells.values() for cell in own}
+    targets = {cell.anchor for cell_list in behind_cells.values() for cell in cell_list}
     targets |= {"worst"} if len(report.items) > 1 else set()
     pictured = exhibits_of(report, gallery, exhibits, files) if gallery and exhibits else Pictured()
     stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
@@ -77,7 +77,12 @@ def to_html(
         **_common(environment, reports, behind_cells, targets, judgement),
         **table_of_items(
             report,
-            {i for own in behind_cells.values() for cell in own for i, *_ in cell.items},
+            {
+                i
+                for cell_list in behind_cells.values()
+                for cell in cell_list
+                for i, *_ in cell.items
+            },
             classes,
         ),
         title=stores or next(iter(reports)),
@@ -147,17 +152,19 @@ def _common(
     targets: Collection[str],
     judgement: Judgement | None,
 ) -> dict[str, Any]:
-    """Return what pages of one report and of several show; links of figures lead to `targets`."""
+    """Return the template values of all pages; figures link to anchors in `targets`."""
     script = _source(environment, "page.js")
     figures = figures_of(reports)
     titles = {
-        cell.anchor: f"{cell.title}. {cell.said}" for own in behind_cells.values() for cell in own
+        cell.anchor: f"{cell.title}. {cell.said}"
+        for of_key in behind_cells.values()
+        for cell in of_key
     }
     return {
         "reports": reports,
         "families": families(reports),
         "figures": {
-            key: [(f, _svg(f, targets, titles)) for f in own] for key, own in figures.items()
+            key: [(f, _svg(f, targets, titles)) for f in of_key] for key, of_key in figures.items()
         },
         "cell_items": behind_cells,
         "judgement": judgement,
@@ -171,12 +178,12 @@ def _common(
 
 
 def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the timing with milliseconds at most."""
+    """Return the timing, rounded to milliseconds."""
     return {k: round(v, 3) if isinstance(v, float) else v for k, v in timing.items()}
 
 
 def _warnings(reports: Mapping[str, Report]) -> list[str]:
-    """Return what to know about the reports of a comparison, a text of several of them once."""
+    """Return the warnings of all reports; a text that several share appears once, with names."""
     names: dict[str, list[str]] = {}
     for name, report in reports.items():
         partial = ["partial, not all items were evaluated."] if report.partial else []
@@ -184,7 +191,7 @@ def _warnings(reports: Mapping[str, Report]) -> list[str]:
             names.setdefault(text, []).append(name)
     items = {tuple(str(item["name"]) for item in r.items) for r in reports.values()}
     different = ["The reports are of different items, so their scores cannot be compared."]
-    warnings = [f"{', '.join(own)}: {text}" for text, own in names.items()]
+    warnings = [f"{', '.join(models)}: {text}" for text, models in names.items()]
     return (different if len(items) > 1 else []) + warnings
 
 
@@ -206,21 +213,22 @@ def _svg(figure: Figure, targets: Collection[str], titles: Mapping[str, str]) ->
 
 def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
     """Return tables of all results, by family."""
-    found: dict[str, list[Table]] = {}
+    by_family: dict[str, list[Table]] = {}
     for key in report.results:
-        found.setdefault(family_of(key), []).extend(tables(report, key, targets))
-    return found
+        by_family.setdefault(family_of(key), []).extend(tables(report, key, targets))
+    return by_family
 
 
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    def shown(value: Any) -> Any:
-        # Names come from data: what they may not do to a page, beside what escaping prevents.
+    def safe_text(value: Any) -> Any:
+        # Names come from data. Escaping does not remove control characters; this does.
         return printable(value) if type(value) is str else value
 
     environment = Environment(
-        loader=PackageLoader("uqeval.report.page", "templates"), autoescape=True, finalize=shown,
+        loader=PackageLoader("uqeval.report.page", "templates"), autoescape=True,
+        finalize=safe_text,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["with_options"] = _with_options
@@ -244,7 +252,7 @@ def with_first_screen(
 
 
 def rendered(template: str, **values: Any) -> str:
-    """Return a page of the layout."""
+    """Return a page made from a template."""
     environment = _environment()
     script = _source(environment, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

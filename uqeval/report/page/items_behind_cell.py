@@ -12,7 +12,7 @@ from uqeval.records.report import ItemsByCell, Report
 
 @dataclass(frozen=True)
 class CellItems:
-    """The items behind one cell: where a link finds them, what the cell is, and how it does."""
+    """The items behind one cell: their anchor, and the title and description of the cell."""
 
     anchor: str
     title: str
@@ -57,7 +57,7 @@ def percentiles(table: Mapping[str, Any]) -> list[str]:
 
 
 def _cells(record: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], str, int, float]]:
-    """Yield every cell with pixels: its place, its title, its pixels and their accuracy."""
+    """Yield every cell with pixels: its indices, title, number of pixels and accuracy."""
     if table := record.get("accuracy_by_uncertainty"):
         columns = percentiles(table)
         for y, row in enumerate(table["rows"]):

@@ -1,4 +1,4 @@
-"""The overview of a run: a page that leads to those of its stores, with the gate's verdict."""
+"""The overview of a run: the gate's verdict, and links to the pages of its stores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def cost(report: Report) -> str:
-    """Return the amount of work in words: items, seconds, bytes read."""
+    """Return the amount of work as text: items, seconds, bytes read."""
     timing = report.timing
     read = timing["bytes_read"]
     work = f"{_bytes(read)} read" if read else "all from saved states"
@@ -43,9 +43,7 @@ def to_overview(
     judgement: Judgement | None,
     ungated: str | None,
 ) -> str:
-    """Return the page: verdicts first, then the headlines of each store, with a link to its own
-    page.
-    """
+    """Return the page: the verdicts, then the headlines of each store with a link to its page."""
     from uqeval.report import verdicts
 
     stores = [

@@ -16,7 +16,7 @@ _SHARED = ("image", "label", "target", "frame t−1", "frame t")
 
 
 class SideBySide:
-    """Pictures of the items that all reports have, by the places of the first report.
+    """Pictures of the items that all reports have, by their index in the first report.
 
     Pictures of a model form a group with its name.
     """
@@ -33,22 +33,29 @@ class SideBySide:
     @property
     def note(self) -> str:
         """Return the notes of the models."""
-        return " ".join(f"{name}: {own.note}" for name, own in self._galleries.items() if own.note)
+        return " ".join(
+            f"{name}: {gallery.note}" for name, gallery in self._galleries.items() if gallery.note
+        )
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """Return colours and what they mean."""
-        return list(dict.fromkeys(pair for own in self._galleries.values() for pair in own.legend))
+        """Return pairs of a CSS colour and its meaning."""
+        return list(
+            dict.fromkeys(pair for gallery in self._galleries.values() for pair in gallery.legend)
+        )
 
     def order(self) -> list[int]:
-        """Return places of items in the first report, the greatest difference of models first."""
+        """Return indices of items in the first report, largest difference between models first."""
         first = next(iter(self._places.values()))
         common = [
             (name, place)
             for name, place in first.items()
             if all(name in places for places in self._places.values())
         ]
-        return [place for name, place in sorted(common, key=lambda own: -self._spread(own[0]))]
+        return [
+            place
+            for name, place in sorted(common, key=lambda named_place: -self._spread(named_place[0]))
+        ]
 
     def scores(self, place: int) -> list[tuple[str, str]]:
         """Return the score of each model, by its name."""
@@ -60,7 +67,7 @@ class SideBySide:
     def pictures(self, item: int) -> list[Picture]:
         """Return the pictures of all models. Raises `UqevalError`."""
         name = self._name(item)
-        found: list[Picture] = []
+        result: list[Picture] = []
         shared: set[str] = set()
         for model, gallery in self._galleries.items():
             for picture in gallery.pictures(self._places[model][name]):
@@ -69,11 +76,11 @@ class SideBySide:
                     group = ", ".join(
                         dict.fromkeys(word for word in (model, picture.group) if word)
                     )
-                    found.append(replace(picture, group=group))
+                    result.append(replace(picture, group=group))
                 elif kind not in shared:
                     shared.add(kind)
-                    found.insert(len(shared) - 1, picture)
-        return found
+                    result.insert(len(shared) - 1, picture)
+        return result
 
     def _name(self, place: int) -> str:
         return str(next(iter(self._reports.values())).items[place]["name"])
@@ -89,13 +96,15 @@ class SideBySide:
         if self.column is None:
             return 0.0
         place = next(iter(self._places.values()))[name]
-        found = [self._record(model, place).get(self.column.name) for model in self._reports]
-        values = [value for value in found if isinstance(value, int | float)]
-        return max(values) - min(values) if len(values) == len(found) else 0.0
+        scores = [self._record(model, place).get(self.column.name) for model in self._reports]
+        values = [value for value in scores if isinstance(value, int | float)]
+        return max(values) - min(values) if len(values) == len(scores) else 0.0
 
 
 def _common_column(reports: Mapping[str, Report]) -> Column | None:
     """Return the column that ranks the items of all reports; None if they have none in common."""
-    first, *others = (columns_of(report) for report in reports.values())
-    known = [{(own.key, own.name) for own in columns} for columns in others]
-    return ranking_of([own for own in first if all((own.key, own.name) in one for one in known)])
+    first, *further = (columns_of(report) for report in reports.values())
+    known = [{(column.key, column.name) for column in columns} for columns in further]
+    return ranking_of(
+        [column for column in first if all((column.key, column.name) in names for names in known)]
+    )

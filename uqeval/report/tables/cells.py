@@ -1,4 +1,4 @@
-"""Cells of a report's values: with reason, interval, unit, direction and range in words."""
+"""Cells of a report's values, with reason, interval, unit, direction and range as text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}
 
 
 def about(report: Report, key: str, name: str) -> dict[str, Any]:
-    """Return unit, direction, range and reference of a field, or nothing."""
+    """Return unit, direction, range and reference of a field; empty if the report has none."""
     family = family_of(key)
     place = name.rpartition(".")[0] or name  # coverage.95 is described under coverage
     return report.metrics.get(f"{family}.{name}") or report.metrics.get(f"{family}.{place}") or {}
 
 
 def unit_of(known: Mapping[str, Any]) -> str:
-    """Return the unit of a field, where it says anything."""
+    """Return the unit of a field as text; empty for numbers without a unit."""
     unit = known.get("unit") or ""
     return {"target": "in the target's unit", "1": ""}.get(unit, unit)
 
 
 def range_of(known: Mapping[str, Any]) -> str:
-    """Return the range of a field, where it has one."""
+    """Return the range of a field as text; empty if it has none."""
     low, high = known.get("range") or (None, None)
     if low is None and high is None:
         return ""
@@ -35,7 +35,7 @@ def range_of(known: Mapping[str, Any]) -> str:
 
 
 def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
-    """Return the cell of a record's field, with its reason where it is undefined."""
+    """Return the cell of a record's field, with the reason if it is undefined."""
     value = record.get(name)
     if value is None and name in record:
         return Cell("–", None, str(record.get(f"{name}_reason") or "the report gives no reason"))
@@ -47,8 +47,10 @@ def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
 def interval_of(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str], level: bool = False
 ) -> str:
-    """Return the interval of a value as text: its ends, whether it is approximate, its level if
-    asked for, and in how many units the value is defined if not in all.
+    """Return the interval of a value as text; empty if the report has none.
+
+    The text has both ends, a mark if the interval is approximate, its level if `level`, and the
+    number of units with a defined value if that is not all.
     """
     record = interval(intervals, key, fields)
     if record is None:
@@ -61,5 +63,5 @@ def interval_of(
 
 
 def _end(value: float) -> str:
-    """Return an end of an interval; it is an estimate, so it may be rounded to 1."""
+    """Return an end of an interval as text. Unlike a score, it may be rounded to 1."""
     return f"{value:.4f}" if abs(value) > 0.5 else format_number(value)

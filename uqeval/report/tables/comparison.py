@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def tables_of(comparison: Comparison, first: Table | None = None) -> list[Table]:
-    """Return scores; where there are several models, differences from the baseline, and places.
+    """Return the table of scores; for several models also differences from the baseline, and ranks.
 
     `first`: the scores in another layout.
     """
@@ -38,8 +38,8 @@ def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
     from uqeval.report.findings.compared import findings_of_comparison
 
     lines = [f"## uqeval compare: {escaped(', '.join(comparison.names))}", ""]
-    for found in findings_of_comparison(comparison):
-        lines += [f"**{escaped(found.title)}:** {escaped(found.text)}", ""]
+    for finding in findings_of_comparison(comparison):
+        lines += [f"**{escaped(finding.title)}:** {escaped(finding.text)}", ""]
     for table in tables_of(comparison, first):
         lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
         lines += [f"<sub>{escaped(table.note)}</sub>", ""] if table.note else []
@@ -48,18 +48,18 @@ def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
 
 
 def heading(row: Row) -> str:
-    """Return a score's address and which way is better."""
+    """Return a score's address, with an arrow to better values."""
     return f"{row.address} {ARROWS.get(row.direction or '', '')}".strip()
 
 
 def score(cell: Cell) -> str:
-    """Return a score; of several trainings, with ± t·s/√n."""
+    """Return a score as text; for several trainings, with ± t·s/√n."""
     text, reach = format_number(cell.value), reach_of(cell)
     return text if reach is None else f"{text} ± {format_number(reach)}"
 
 
 def reach_of(cell: Cell) -> float | None:
-    """Return half of the interval over trainings, else their standard deviation; None of one
+    """Return half of the interval over trainings, else their standard deviation; None for a single
     training.
     """
     interval = cell.over_trainings
@@ -80,7 +80,7 @@ def over_trainings(model: Model, level: float | None) -> str:
 
 
 def difference(cell: Cell) -> TableCell:
-    """Return a difference with its interval and what follows."""
+    """Return the cell of a difference, with interval, p-value and verdict."""
     change = cell.difference
     if change is None:
         return TableCell("–")
@@ -103,9 +103,9 @@ def difference(cell: Cell) -> TableCell:
 def differences(comparison: Comparison) -> Table:
     """Return the differences of every other model from the baseline."""
     base = comparison.baseline
-    others = [m for m in range(len(comparison.models)) if m != base]
+    compared_models = [m for m in range(len(comparison.models)) if m != base]
     rows = [
-        TableRow(heading(row), [difference(row.cells[m]) for m in others])
+        TableRow(heading(row), [difference(row.cells[m]) for m in compared_models])
         for row in comparison.rows
     ]
     choice = comparison.choice
@@ -117,22 +117,22 @@ def differences(comparison: Comparison) -> Table:
         tests = number_of(comparison.tests, "comparison")
         note = (
             f"[…]: intervals at level {choice.level}{_rest_on(intervals)}. p: two-sided p-value of "
-            f"swapping the two models item by item, adjusted (Holm) for {tests} of whole sets and "
-            f"{comparison.tests_of_parts} of classes and slices; differs: p is at most "
+            f"swapping the two models in single units, adjusted (Holm) for {tests} of whole sets "
+            f"and {comparison.tests_of_parts} of classes and slices; differs: p is at most "
             f"{1 - (choice.level or 0):.3g}. Other trainings may differ more."
         )
         if any(interval and interval.approximate for interval in intervals):
             note += " ≈: computed from bins."
         if any(interval and interval.exact for interval in intervals):
             note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
-    names = [comparison.names[m] for m in others]
+    names = [comparison.names[m] for m in compared_models]
     title = f"Difference from {comparison.names[base]}"
     return Table(title, ["score", *names], rows, note)
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:
-    """Return from how many units intervals are computed."""
-    counts = list(dict.fromkeys(units(own.units) for own in intervals if own))
+    """Return the numbers of units of the intervals as text."""
+    counts = list(dict.fromkeys(units(interval.units) for interval in intervals if interval))
     return f", from {listed(counts, 3)}"
 
 
@@ -179,8 +179,8 @@ def _ranks(comparison: Comparison) -> Table:
     rows = _rows(comparison, place, list(range(len(comparison.models))))
     ranked = [
         row
-        for row, own in zip(rows, comparison.rows, strict=True)
-        if any(cell.rank for cell in own.cells)
+        for row, comparison_row in zip(rows, comparison.rows, strict=True)
+        if any(cell.rank for cell in comparison_row.cells)
     ]
     shares = any(c.rank and c.rank.best_share is not None for r in comparison.rows for c in r.cells)
     note = (

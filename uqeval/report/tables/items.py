@@ -1,4 +1,4 @@
-"""The items of a report as a table of a page, and which of them are the worst."""
+"""The items of a report as a table of a page, sorted by a score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uqeval.report.tables.table import Cell, Row, Table
 
 @dataclass(frozen=True)
 class Column:
-    """A score of every item: where it lies, what it is called, and which way is better."""
+    """A score of every item: its key and field, its title, and its direction."""
 
     key: str
     name: str
@@ -37,7 +37,7 @@ def columns_of(report: Report) -> list[Column]:
 
 
 def worst_first(report: Report, column: Column) -> list[int]:
-    """Return places of the items where the score is defined, the worst first."""
+    """Return the indices of the items with a defined score, the worst first."""
     defined = [
         (item[column.key][column.name], i)
         for i, item in enumerate(report.items)

@@ -31,7 +31,9 @@ def family_tables(report: Report) -> list[Table]:
     """Return the tables of all families that the report has results of."""
     tables = []
     for family in families():
-        records = {key: own for key, own in report.results.items() if family_of(key) == family}
+        records = {
+            key: record for key, record in report.results.items() if family_of(key) == family
+        }
         for declared in display_of(family).tables if records else ():
             tables += _Maker(report, family, records).tables(declared)
     return tables
@@ -48,13 +50,13 @@ class _Maker:
         from uqeval.metrics import ScoreTable
 
         if isinstance(declared, ScoreTable):
-            made = [self._of_scores(declared)]
+            tables_of_family = [self._of_scores(declared)]
         elif declared.variant is not None and len(self.records) > 1:
-            made = [self._of_variants(declared, declared.variant)]
+            tables_of_family = [self._of_variants(declared, declared.variant)]
         else:
             keys = list(self.records)[: None if declared.every else 1]
-            made = [self._of_rows(declared, key) for key in keys]
-        return [table for table in made if table is not None]
+            tables_of_family = [self._of_rows(declared, key) for key in keys]
+        return [table for table in tables_of_family if table is not None]
 
     def _of_scores(self, declared: ScoreTable) -> Table | None:
         rows: list[tuple[str, Record]] = []
@@ -86,7 +88,7 @@ class _Maker:
         entries = _entries(self.records[key].get(declared.field))
         if len(entries) < declared.least:
             return None
-        rows = [(declared.row(own), own) for own in entries[: declared.most]]
+        rows = [(declared.row(entry), entry) for entry in entries[: declared.most]]
         if declared.last is not None:
             heading, field = declared.last
             rows.append((heading, self.records[key].get(field) or {}))
@@ -102,17 +104,21 @@ class _Maker:
         """Return the table of the columns and rows that have values; None if there are none."""
         columns = _columns(declared.columns, [record for _, record in rows])
         values = [[self._value(column, record) for column in columns] for _, record in rows]
-        made = []
-        for (name, record), own in zip(rows, values, strict=True):
-            cells = [_cell(*pair, record) for pair in zip(columns, own, strict=True)]
+        table_rows = []
+        for (name, record), row_values in zip(rows, values, strict=True):
+            cells = [_cell(*pair, record) for pair in zip(columns, row_values, strict=True)]
             if any(cell.text for cell in cells):
-                made.append(Row(name, cells))
-        if not made:
+                table_rows.append(Row(name, cells))
+        if not table_rows:
             return None
-        text = [i for i, own in enumerate(zip(*values, strict=True), 1) if _is_text(own)]
+        text = [
+            i for i, row_values in enumerate(zip(*values, strict=True), 1) if _is_text(row_values)
+        ]
         fields = headings(self.family, [column.field for column in columns])
         heads = [column.heading or field for column, field in zip(columns, fields, strict=True)]
-        return Table(title, [declared.corner, *heads], made, declared.note, frozenset({0, *text}))
+        return Table(
+            title, [declared.corner, *heads], table_rows, declared.note, frozenset({0, *text})
+        )
 
     def _value(self, column: Column, record: Record) -> Any:
         """Return the value in a column; `_ABSENT` where the record has no such field."""
@@ -138,8 +144,8 @@ def _columns(declared: Sequence[str | Column], records: Sequence[Record]) -> lis
     from uqeval.metrics import Column
 
     columns = []
-    for own in declared:
-        column = Column(own) if isinstance(own, str) else own
+    for field_or_column in declared:
+        column = Column(field_or_column) if isinstance(field_or_column, str) else field_or_column
         part, star, _ = column.field.partition(".*")
         if not star:
             if any(_field_at(record, column.field) is not _ABSENT for record in records):
@@ -176,7 +182,7 @@ def _is_text(values: Sequence[Any]) -> bool:
 def _entries(value: Any) -> list[Record]:
     """Return a list of records; a record of lists, such as bins, as records."""
     if isinstance(value, Mapping):
-        lists = {name: own for name, own in value.items() if isinstance(own, list)}
+        lists = {name: items for name, items in value.items() if isinstance(items, list)}
         return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
     return value if isinstance(value, list) else []
 
@@ -185,7 +191,7 @@ _ROUGH = "≈: approximate, computed from bins."
 
 
 def headline_table(report: Report, title: str) -> Table:
-    """Return the scores of a report that a reader needs first, with those of variants."""
+    """Return the table of headlines of a report, with those of variants."""
     rows = []
     for key, record in report.results.items():
         family = family_of(key)
@@ -194,10 +200,10 @@ def headline_table(report: Report, title: str) -> Table:
                 description = about(report, key, name)
                 arrow = ARROWS.get(description.get("direction") or "", "")
                 interval = interval_of(report.intervals, key, [name])
-                held = interval_at(report.intervals, key, [name]) or {}
+                interval_record = interval_at(report.intervals, key, [name]) or {}
                 score = f"{label(family, name)} {arrow}".strip()
                 value = format_number(record[name])
-                rows.append([key, score, value, interval, units_of(held)])
+                rows.append([key, score, value, interval, units_of(interval_record)])
     columns, width = ["metric", "score", "value", "interval", "units"], 5
     if not any(row[3] for row in rows):
         width = 3
@@ -205,12 +211,12 @@ def headline_table(report: Report, title: str) -> Table:
 
 
 def interval_and_slice_tables(report: Report) -> list[Table]:
-    """Return intervals and slices, where the report has them."""
+    """Return the tables of intervals and slices that the report has."""
     tables = []
-    if report.intervals and (own := _intervals(report)) is not None:
-        tables.append(own)
-    if report.slices and (own := _slices(report)) is not None:
-        tables.append(own)
+    if report.intervals and (table := _intervals(report)) is not None:
+        tables.append(table)
+    if report.slices and (table := _slices(report)) is not None:
+        tables.append(table)
     return tables
 
 
@@ -235,7 +241,7 @@ def _slices(report: Report) -> Table | None:
         rows.append([row.name, *counts, *(c.plain for c in row.cells)])
     note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
     if has_few:
-        note = f"few: too few units for the scores to say much. {note}".strip()
+        note = f"few: the slice has too few units for reliable scores. {note}".strip()
     return text_table("Slices", ["slice", "items", "units", *grid.columns[1:]], rows, note)
 
 
@@ -258,7 +264,7 @@ def _explained(table: Table) -> Table:
     """Return the table; a note explains its dashes, if it has any."""
     if not any(text == format_number(None) for row in table.texts for text in row):
         return table
-    return replace(table, note=f"{table.note} –: undefined; the report says why.".strip())
+    return replace(table, note=f"{table.note} –: undefined; the report has the reason.".strip())
 
 
 def _sweep(report: Report) -> Table:

@@ -15,22 +15,22 @@ from uqeval.report.tables.table import Cell, Row, Table, format_number
 
 
 def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Table]:
-    """Return rows that a record holds (by class, by depth, …), and its curves, folded.
+    """Return tables of the rows of a record (by class, by depth, …) and of its curves, folded.
 
-    What has items behind it links to those of the page's `targets`.
+    Cells and bins link to their items if the page's `targets` have them.
     """
 
     def link(*cell: int) -> str:
-        own = anchor(report, key, *cell)
-        return own if own in targets else ""
+        target = anchor(report, key, *cell)
+        return target if target in targets else ""
 
-    found: list[Table] = []
+    result: list[Table] = []
     family = family_of(key)
     for name, value in report.results[key].items():
         text = label(family, name)
         title = f"{text[:1].upper()}{text[1:]} ({key})"
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            found.append(_of_rows(title, value, report, key, name))
+            result.append(_of_rows(title, value, report, key, name))
         elif isinstance(value, dict) and family != "sweep":
             rows = value.get("rows")
             columns = {
@@ -38,11 +38,11 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Tabl
                 if isinstance(v, list) and v and not isinstance(v[0], dict | list)
             }  # fmt: skip
             if isinstance(rows, list) and rows and isinstance(rows[0], dict):
-                found.append(_of_lists(title, rows, percentiles(value), link))
+                result.append(_of_lists(title, rows, percentiles(value), link))
             elif columns and len({len(v) for v in columns.values()}) == 1:
                 own = link if name == "reliability" else lambda *cell: ""
-                found.append(_of_columns(title, family, columns, value, own))
-    return found
+                result.append(_of_columns(title, family, columns, value, own))
+    return result
 
 
 def _of_rows(
@@ -61,9 +61,9 @@ def _of_rows(
     if "lower" in names and "upper" in names:
         names = [n for n in names if n not in ("lower", "upper")]
     family = family_of(key)
-    first = headlines(family)  # what one came for, before what it is made of
+    first = headlines(family)  # headlines before their components
     names = [*(n for n in first if n in names), *(n for n in names if n not in first)]
-    found = []
+    table_rows = []
     for row in rows:
         if "name" in row:
             title_of = str(row["name"])
@@ -73,28 +73,27 @@ def _of_rows(
             title_of = f"{row['lower']:g} – {row['upper']:g}"
         of = class_of(rows, row)
         cells = [cell(row, n, interval_of(report.intervals, key, (place, of, n))) for n in names]
-        found.append(Row(title_of, cells))
+        table_rows.append(Row(title_of, cells))
     corner = "class" if "class" in rows[0] else label(family, head) if head else "interval"
-    # A page with regions has many of these tables: those of regions are folded.
+    # A page with regions has many of these tables, so fold those of regions.
     folded = Key.parse(key).region is not None
-    return Table(title, [corner, *(label(family, n) for n in names)], found, folded=folded)
+    return Table(title, [corner, *(label(family, n) for n in names)], table_rows, folded=folded)
 
 
 def _of_lists(
     title: str, rows: Sequence[Mapping[str, Any]], columns: list[str], link: Callable[..., str]
 ) -> Table:
-    """Return rows that hold lists, such as the cells of a heat map: one table of each cell's
-    values.
-    """
+    """Return a table of rows that contain lists, such as a heat map; a cell has all values of its
+    column, separated by slashes."""
     names = [n for n, v in rows[0].items() if isinstance(v, list)]
-    found = []
+    table_rows = []
     for y, row in enumerate(rows):
         cells = [
             Cell(" / ".join(format_number(row[n][x], 3) for n in names), link=link(y, x))
             for x in range(len(columns))
         ]
-        found.append(Row(str(row.get("name")), cells))
-    return Table(f"{title}: {' / '.join(names)}", ["class", *columns], found, folded=True)
+        table_rows.append(Row(str(row.get("name")), cells))
+    return Table(f"{title}: {' / '.join(names)}", ["class", *columns], table_rows, folded=True)
 
 
 def _of_columns(

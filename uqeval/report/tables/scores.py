@@ -17,32 +17,32 @@ from uqeval.report.tables.table import Cell, Row, Table
 
 
 def families(reports: Mapping[str, Report]) -> dict[str, str]:
-    """Return the families of all reports, and what they are called."""
+    """Return the titles of the families of all reports."""
     keys = dict.fromkeys(family_of(key) for r in reports.values() for key in r.results)
     return {family: family_label(family) for family in keys}
 
 
 def scores(reports: Mapping[str, Report], family: str) -> Table:
-    """Return all single values of a family, one row each, one column a variant (and report)."""
+    """Return all single values of a family: one row per value, one column per variant."""
     columns = [
         (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
     ]
     regions = [Key.parse(key).region for _, key in columns]
     scalars = [dict(_scalars(reports[name].results[key])) for name, key in columns]
     rows = []
-    for address in dict.fromkeys(a for own in scalars for a in own):
+    for address in dict.fromkeys(a for of_column in scalars for a in of_column):
         description = next(
             (k for name, key in columns if (k := about(reports[name], key, address))), {}
         )  # fmt: skip
         cells = [
             cell(
-                own[address],
+                of_column[address],
                 address.rpartition(".")[2],
                 interval_of(reports[name].intervals, key, address.split(".")),
             )
-            if address in own
+            if address in of_column
             else Cell("")
-            for (name, key), own in zip(columns, scalars, strict=True)
+            for (name, key), of_column in zip(columns, scalars, strict=True)
         ]
         direction = description.get("direction") or ""
         reading = [DIRECTIONS.get(direction, ""), range_of(description), unit_of(description)]
@@ -71,7 +71,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
 def _scalars(
     record: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield addresses of a record's single values, with the record that each lies in."""
+    """Yield the address of each single value of a record, with the record that contains it."""
     for name, value in record.items():
         if name.endswith(("_reason", "_bound")) or name == "parameters":  # one of the settings
             continue
@@ -83,56 +83,64 @@ def _scalars(
 
 
 def _marked(cells: list[Cell], regions: list[str | None], direction: str) -> list[Cell]:
-    """Return the cells; of those of the same region, the best is marked."""
+    """Return the cells, with the best cell of each region marked."""
     values: dict[str | None, set[float]] = {}
-    for own, region in zip(cells, regions, strict=True):
-        if own.number is not None and direction:
-            values.setdefault(region, set()).add(own.number)
+    for score_cell, region in zip(cells, regions, strict=True):
+        if score_cell.number is not None and direction:
+            values.setdefault(region, set()).add(score_cell.number)
     choose = max if direction == "higher" else min
     best = {region: choose(numbers) for region, numbers in values.items() if len(numbers) > 1}
     return [
-        replace(own, best=own.number is not None and own.number == best.get(region))
-        for own, region in zip(cells, regions, strict=True)
+        replace(
+            score_cell, best=score_cell.number is not None and score_cell.number == best.get(region)
+        )
+        for score_cell, region in zip(cells, regions, strict=True)
     ]
 
 
 def slices(report: Report) -> Table | None:
-    """Return the headlines of all items and of each slice, where the report has slices."""
-    held = {
-        str(name): own
-        for name, own in report.slices.items()
-        if isinstance(own, dict) and isinstance(own.get("results"), dict)
+    """Return the headlines of all items and of each slice; None without slices."""
+    records_of_slices = {
+        str(name): slice_record
+        for name, slice_record in report.slices.items()
+        if isinstance(slice_record, dict) and isinstance(slice_record.get("results"), dict)
     }
     columns = [
         (key, field)
         for key, record in report.results.items()
         for field in headlines(family_of(key))
-        if field in record and any(field in own["results"].get(key, {}) for own in held.values())
+        if field in record
+        and any(
+            field in slice_record["results"].get(key, {})
+            for slice_record in records_of_slices.values()
+        )
     ]
     if not columns:
         return None
-    whole = whole_of(report)
+    all_items = whole_of(report)
     rows = []
-    for name, own in {"all items": whole, **held}.items():
+    for name, slice_record in {"all items": all_items, **records_of_slices}.items():
         cells = [
             cell(
-                own["results"].get(key, {}),
+                slice_record["results"].get(key, {}),
                 field,
-                interval_of(own.get("intervals") or {}, key, [field]),
+                interval_of(slice_record.get("intervals") or {}, key, [field]),
             )
             for key, field in columns
         ]
-        count = own.get("items", 0)
+        count = slice_record.get("items", 0)
         hint = f"{count} item{'' if count == 1 else 's'}"
-        units = units_of(own)
+        units = units_of(slice_record)
         hint += f", {units}" if units and units != hint else ""
-        rows.append(Row(name, cells, hint + (", which is few" if own.get("small") else "")))
+        rows.append(
+            Row(name, cells, hint + (", which is few" if slice_record.get("small") else ""))
+        )
     headings = [_heading(report, *c) for c in columns]
     return Table("Headlines by slice", ["slice", *headings], rows)
 
 
 def whole_of(report: Report) -> dict[str, Any]:
-    """Return all items as a slice is recorded."""
+    """Return the record of all items, in the form of a slice's record."""
     count = len(report.items)
     drawn = report.settings.get("intervals") or {}
     units = {"name": drawn.get("unit", "item"), "drawn": drawn.get("units", count)}
@@ -144,8 +152,6 @@ def whole_of(report: Report) -> dict[str, Any]:
 
 
 def _heading(report: Report, key: str, field: str) -> str:
-    """Return the heading of a column of scores: score, variant, and an arrow to the better
-    direction.
-    """
+    """Return the heading of a column: the score, its variant, and an arrow to better values."""
     arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
     return f"{label_of(key, field)} {arrow}".strip()

@@ -13,35 +13,35 @@ from uqeval.report.tables.table import Cell, Row, Table
 
 
 def settings(report: Report) -> Table:
-    """Return all settings, a row each, with a column for each result.
+    """Return all settings: one row per setting, one column per result.
 
-    The settings of intervals have text of their own. A region with the settings of the whole image
-    has no column.
+    Settings of intervals are not in this table (`resampling`). A region with the settings of the
+    whole image has no column.
     """
     columns = [
         key
         for key, own in report.settings.items()
         if key != "intervals" and own != _of_whole(report, key)
     ]
-    held = [
+    columns_of_settings = [
         dict(pairs(own)) if isinstance(own := report.settings[name], dict) else {"": _as_text(own)}
         for name in columns
     ]
     rows = [
-        Row(name, [Cell(own.get(name, "")) for own in held])
-        for name in dict.fromkeys(n for own in held for n in own)
+        Row(name, [Cell(own.get(name, "")) for own in columns_of_settings])
+        for name in dict.fromkeys(n for own in columns_of_settings for n in own)
     ]
     return Table("Settings", ["setting", *columns], rows)
 
 
 def _of_whole(report: Report, key: str) -> Any:
     """Return the settings of the whole image for a region's key; None for other keys."""
-    own = Key.parse(key)
-    return None if own.region is None else report.settings.get(str(own.of(None)))
+    parsed = Key.parse(key)
+    return None if parsed.region is None else report.settings.get(str(parsed.of(None)))
 
 
 def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return a nested record as lines `a.b` = text, for settings and inputs."""
+    """Return a nested record of settings or inputs as pairs (`a.b`, text)."""
     flat: list[tuple[str, str]] = []
     for name, value in record.items():
         if isinstance(value, dict) and value:
@@ -68,5 +68,5 @@ def _as_text(value: Any) -> str:
 
 
 def resampling(report: Report) -> str:
-    """Return the method of the report's intervals in words; empty without intervals."""
+    """Return the method of the report's intervals as text; empty without intervals."""
     return in_words(report.settings.get("intervals")) if report.settings.get("intervals") else ""

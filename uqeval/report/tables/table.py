@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cell:
-    """A value in a table: its text, why it is undefined, its interval, and a verdict about it.
+    """A value in a table: its text, the reason if it is undefined, its interval, and a verdict.
 
-    `best`: of its row. `starred`: a note of the table explains a star, as for significant
-    differences. `link`: the anchor that it leads to.
+    `best`: whether it is the best of its row. `starred`: whether it has a star, which a note of the
+    table explains. `link`: the anchor of its link.
     """
 
     text: str
@@ -32,9 +32,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its heading, the other cells, and a hint, an anchor and a link for it.
+    """A row of a table: its heading and cells, and a hint, an anchor and a link.
 
-    `about`: what a page says of its score on demand, as pairs; `command` computes it again.
+    `about`: pairs of heading and text that a page shows on demand. `command`: recomputes the row.
     """
 
     name: str
@@ -48,10 +48,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, whatever writes it: a terminal, a page, Markdown, LaTeX.
+    """A table for all writers: terminal, page, Markdown, LaTeX, CSV.
 
-    The first of the `columns` heads the headings of the rows. `left`: columns of text. `folded`: a
-    page shows it on demand.
+    The first of the `columns` is the heading of the row names. `left`: indices of left-aligned
+    columns of text. `folded`: whether a page shows the table only on demand.
     """
 
     title: str
@@ -65,17 +65,17 @@ class Table:
     def texts(self) -> list[list[str]]:
         """Return the rows as texts; where cells are marked as best, the others are padded."""
         marks = any(cell.best for row in self.rows for cell in row.cells)
-        other = "  " if marks else ""
+        unmarked = "  " if marks else ""
         return [
-            [row.name, *(cell.plain + (" ★" if cell.best else other) for cell in row.cells)]
+            [row.name, *(cell.plain + (" ★" if cell.best else unmarked) for cell in row.cells)]
             for row in self.rows
         ]
 
     @cached_property
     def reasons(self) -> list[str]:
         """Return the reasons of undefined cells, each reason once."""
-        found = (cell.reason for row in self.rows for cell in row.cells if cell.reason)
-        return list(dict.fromkeys(found))
+        reasons = (cell.reason for row in self.rows for cell in row.cells if cell.reason)
+        return list(dict.fromkeys(reasons))
 
     def mark(self, cell: Cell) -> str:
         """Return the number of a cell's reason."""
@@ -90,10 +90,10 @@ def text_table(
     left: frozenset[int] = frozenset({0}),
 ) -> Table:
     """Return a table of rows of text."""
-    return Table(title, columns, [Row(own[0], [*map(Cell, own[1:])]) for own in rows], note, left)
+    return Table(title, columns, [Row(row[0], [*map(Cell, row[1:])]) for row in rows], note, left)
 
 
-#: So near to 1 comes a sum that is rounded, but no share of pixels that a machine can count.
+#: A value this close to 1 is a rounded sum: a share of pixels is 1, or smaller than this.
 _ROUNDING = 1e-13
 
 
@@ -111,6 +111,6 @@ def format_number(value: Any, digits: int = 4) -> str:
             return f"{value:.3g}"
         if abs(1 - abs(value)) < _ROUNDING:
             return text
-        more = f"{value:.8f}".rstrip("0")
-        return more if float(more) not in (1.0, -1.0) else f"{value:.13f}".rstrip("0")
+        all_digits = f"{value:.8f}".rstrip("0")
+        return all_digits if float(all_digits) not in (1.0, -1.0) else f"{value:.13f}".rstrip("0")
     return text

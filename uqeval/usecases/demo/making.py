@@ -61,7 +61,7 @@ def demo(
 ) -> Outcome:
     """Make stores and a `uqeval.yaml` in `folder`, and run it.
 
-    Raises `OutputError` where the folder holds anything already that no unfinished demo has left.
+    Raises `OutputError` if the folder has content, unless that is of an unfinished demo.
     """
     from uqeval.usecases.demo.streets import save_depth, save_film
 
@@ -88,7 +88,7 @@ def demo(
 
 
 def _begin(home: Path) -> None:
-    """Make the folder, and mark it as unfinished; remove what an unfinished demo has left there."""
+    """Make the folder and mark it as unfinished; remove the files of an unfinished demo."""
     refuse_url(home)
     with refusals(home):
         is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))

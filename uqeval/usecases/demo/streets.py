@@ -1,7 +1,7 @@
-"""Streets as a generator draws them, and what a pretend network predicts for them.
+"""Synthetic street images, and the predictions of a synthetic network.
 
-Sky, buildings, road, pavement, trees, cars, people, signs. The network sees them blurred, confuses
-what real networks confuse, and disagrees with itself from sample to sample most where it is wrong.
+Sky, buildings, road, pavement, trees, cars, people, signs. The network sees them blurred and
+confuses similar classes, as real networks do. Its samples differ most where it is wrong.
 """
 
 from __future__ import annotations

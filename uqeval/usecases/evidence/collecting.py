@@ -24,7 +24,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Input:
-    """A file that was given, or lies beside one: its name in the evidence, its digest, content."""
+    """A file of the evidence: its name there, its SHA-256 and its content."""
 
     name: str
     path: Path
@@ -34,7 +34,7 @@ class Input:
 
 @dataclass
 class Evidence:
-    """What goes into the folder: checked, not yet written."""
+    """The checked content of the folder, before it is written."""
 
     reports: dict[str, Report]
     report_files: dict[str, Input]
@@ -58,7 +58,7 @@ def collect(
     reports: Sequence[str | Path], verdicts: str | Path | None = None,
     rules: str | Path | None = None,
 ) -> Evidence:  # fmt: skip
-    """Read reports with the states beside them, verdicts and rules.
+    """Read reports with their states, verdicts and rules.
 
     Raises `UsageError` for partial reports, for states and verdicts of other reports, and for rules
     that the verdicts are not of; `StoreError` for files that cannot be read.
@@ -129,13 +129,13 @@ def is_merged(report: Report) -> bool:
 
 
 def _add_states(evidence: Evidence, name: str, report: Report) -> None:
-    """Add the states that lie beside a report. Raises `UsageError` for those of another."""
+    """Add the states next to a report. Raises `UsageError` for states of another report."""
     from uqeval.stores.states.saved import SavedStates
 
     if report.states is None or report.states_digest is None:
         evidence.statements.append(f"{name}: no states of its items were saved.")
         return
-    # Only beside the report: a path in it is not followed.
+    # Only next to the report: the path in a report is not opened.
     path = evidence.report_files[name].path.parent / Path(report.states).name
     if not path.exists():
         evidence.statements.append(
@@ -220,7 +220,7 @@ def _add_verdicts(evidence: Evidence, path: Path) -> None:
 def _check_verdicts(
     evidence: Evidence, judgement: Judgement, record: Mapping[str, Any], path: Path
 ) -> None:
-    """Raise `UsageError` for verdicts without a checksum, or with a value that no report holds."""
+    """Raise `UsageError` for verdicts without a checksum, or with a value that is in no report."""
     if KEY not in record:
         raise UsageError(
             f"{cut(path)}: has no checksum, so that edits cannot be noticed. Judge again with this "
@@ -230,8 +230,8 @@ def _check_verdicts(
     for verdict in judgement.verdicts:
         address = verdict.address
         digest = record["sha256"]["reports"].get(address.store)
-        held = find(evidence.reports[names[digest]], address) if digest in names else None
-        value = held.value if isinstance(held, Score) else None
+        score = find(evidence.reports[names[digest]], address) if digest in names else None
+        value = score.value if isinstance(score, Score) else None
         if value != verdict.value:
             raise UsageError(
                 f"{cut(path)}: the verdict on {cut(address)} is of the value {verdict.value!r}; "

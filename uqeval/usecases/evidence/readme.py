@@ -1,4 +1,4 @@
-"""README.md of the evidence: what a safety engineer files and a reviewer reads first."""
+"""README.md of the evidence, for safety engineers and reviewers."""
 
 from __future__ import annotations
 
@@ -158,9 +158,14 @@ def _scores(name: str, report: Report) -> Iterator[str]:
             )  # fmt: skip
             yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     yield ""
-    used = {(key, settings.get("definition", "paper")) for key, settings in report.settings.items()
-            if isinstance(settings, dict) and key in report.results}  # fmt: skip
-    definitions = "; ".join(f"{key}: {definition}" for key, definition in sorted(used))
+    definitions_by_key = {
+        (key, settings.get("definition", "paper"))
+        for key, settings in report.settings.items()
+        if isinstance(settings, dict) and key in report.results
+    }
+    definitions = "; ".join(
+        f"{key}: {definition}" for key, definition in sorted(definitions_by_key)
+    )
     yield (
         f"Definitions: {cell(definitions)}. The report holds every setting and the reference of "
         "each."

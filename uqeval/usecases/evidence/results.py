@@ -25,15 +25,15 @@ def add_selftest(evidence: Evidence, path: str | Path | None) -> None:
         evidence.statements.append(f"The self-test is of uqeval {tested}, not of this one.")
 
 
-#: Items that a verification recomputes where nothing else is asked for.
+#: The default number of items that a verification recomputes.
 ITEMS = 5
 
 
 def add_verifications(evidence: Evidence, paths: Sequence[str | Path], items: int | None) -> None:
-    """Add verifications from files, each of a given report; run those that no file is of.
+    """Add the verifications from files; run one for each report without a file.
 
-    `items`: how many items the latter recompute (None: `ITEMS`). Raises `UsageError` where it is
-    given and none is run.
+    `items`: how many items a run recomputes (None: `ITEMS`). Raises `UsageError` if `items` is
+    given and no verification is run.
     """
     for path in map(Path, paths):
         record, _ = record_of(path, "uqeval.verification/1", "uqeval verify -o FILE")

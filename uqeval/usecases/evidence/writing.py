@@ -20,7 +20,7 @@ from uqeval.usecases.evidence.statement import statement
 
 
 def check_folder(path: str | Path, inputs: list[Path]) -> None:
-    """Raise `UsageError` or `OutputError` for a folder that holds an input or something else."""
+    """Raise `UsageError` or `OutputError` for a folder that contains an input or other files."""
     target = resolved(path)
     for source in inputs:
         source_path = resolved(source)
@@ -56,7 +56,7 @@ def write_evidence(evidence: Evidence, folder: str | Path) -> list[str]:
 
 
 def _files(evidence: Evidence) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Return the content of each file but README and statement, and what it is."""
+    """Return content and description of each file, except README and statement."""
     files: dict[str, bytes] = {}
     meanings: dict[str, str] = {}
 
@@ -88,7 +88,7 @@ def _write_files(files: Mapping[str, bytes], target: Path, title: str) -> None:
     new = hidden_path(target)
     try:
         restore_folder(target)
-        clear_beside(target)  # what a killed process has left
+        clear_beside(target)  # files that a killed process left
         new.mkdir()
         for name, data in files.items():
             (new / name).write_bytes(data)

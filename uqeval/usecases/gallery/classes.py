@@ -67,10 +67,16 @@ class Classes:
         measures = uncertainties_of(report)
         self._named = [map_named(name, bool(self._settings), measures) for name in maps]
         if maps:
-            measures = list(dict.fromkeys(own.base for own in self._named if own.is_uncertainty))
+            measures = list(
+                dict.fromkeys(
+                    named_map.base for named_map in self._named if named_map.is_uncertainty
+                )
+            )
         self._uncertainties = measures
-        needed = [own["uncertainty"] for own in self._settings.values()]
-        of_patches = needed if any(own.is_of_patches for own in self._named) else []
+        needed_measures = [settings["uncertainty"] for settings in self._settings.values()]
+        of_patches = (
+            needed_measures if any(named_map.is_of_patches for named_map in self._named) else []
+        )
         inputs.source.want(
             list(dict.fromkeys(["label", "prediction", *self._uncertainties, *of_patches]))
         )
@@ -97,12 +103,15 @@ class Classes:
         (maps,) = self._inputs.source.read(range(item, item + 1))
         name = self._inputs.source.names[item]
         if self._named:
-            return [self._picture(own, maps, name) for own in self._named]
+            return [self._picture(named_map, maps, name) for named_map in self._named]
         images = [*photo(self._images, name)]
         images += [
-            self._picture(map_named(own), maps, name) for own in ("prediction", "label", "errors")
+            self._picture(map_named(named_map), maps, name)
+            for named_map in ("prediction", "label", "errors")
         ]
-        images += [self._picture(NamedMap(own), maps, name) for own in self._uncertainties]
+        images += [
+            self._picture(NamedMap(named_map), maps, name) for named_map in self._uncertainties
+        ]
         for key in self._settings:
             if (picture := self._of_patches(key, maps, name)) is not None:
                 images.append(picture)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Pictures that all models share; they are shown once.
 _SHARED = ("image", "label", "target")
-#: Most characters of an item's name, of up to 4 bytes, in the name of a file.
+#: The largest number of characters of an item's name in a file name.
 _LONGEST = 60
 
 
@@ -53,19 +53,19 @@ def item_figure(
         pictures = gallery.pictures(place)
         common = [p for p in pictures if len(galleries) > 1 and p.title.split(",")[0] in _SHARED]
         shared = shared or [Strip("", common)][: len(common)]
-        rest = [picture for picture in pictures if picture not in common]
+        of_models = [picture for picture in pictures if picture not in common]
         words = ", ".join(
             f"{label_of(*field.rsplit('.', 1))} {format_number(value)}"
             for field, value in zip(by, scores, strict=True)
         )
         head = ": ".join([part for part in (name if len(galleries) > 1 else "", words) if part])
-        for group, own in groupby(rest, lambda picture: picture.group):
+        for group, of_group in groupby(of_models, lambda picture: picture.group):
             title = " · ".join(part for part in (head, group) if part)
-            strips.append(Strip(title, list(own)))
+            strips.append(Strip(title, list(of_group)))
             values.append(_rank(report, by, scores))
     order = sorted(range(len(strips)), key=lambda i: values[i])
-    every = [*shared, *(strips[i] for i in order)]
-    return figure(file_name(item), item, [strip for strip in every if strip.pictures], boxes)
+    all_strips = [*shared, *(strips[i] for i in order)]
+    return figure(file_name(item), item, [strip for strip in all_strips if strip.pictures], boxes)
 
 
 def _of_video(
@@ -90,8 +90,8 @@ def _of_video(
 
 
 def place_of(report: Report, item: str) -> int:
-    """Return the place of an item in a report. Raises `UsageError` if it has none of this name."""
-    names = [str(own["name"]) for own in report.items]
+    """Return the index of an item in a report. Raises `UsageError` for an unknown name."""
+    names = [str(item_record["name"]) for item_record in report.items]
     if item not in names:
         raise UsageError(
             f"--item {quoted(item)}: the report has no item of this name; its items are "

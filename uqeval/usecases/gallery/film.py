@@ -34,7 +34,9 @@ def film(pairs: Pairs, report: Report, item: int, frames: int) -> list[Strip]:
     names = [source.frame_names[place] for place in places]
     images = [source.frames.read(place) for place in places]
     strips = [
-        Strip("", [painted(n, own, f"Frame {n}.") for n, own in zip(names, images, strict=True)])
+        Strip(
+            "", [painted(n, image, f"Frame {n}.") for n, image in zip(names, images, strict=True)]
+        )
     ]
     size = images[0].shape[:2]
     for key, model, settings in pairs.variants:
@@ -61,8 +63,8 @@ def film(pairs: Pairs, report: Report, item: int, frames: int) -> list[Strip]:
 
 def _pair_before(pairs: Pairs, item: int) -> int | None:
     """Return the pair that ends at the earlier frame of a pair; None at the start of a sequence."""
-    wanted = pairs.source.pairs[item].before
+    before = pairs.source.pairs[item].before
     for i in range(item - 1, -1, -1):
-        if pairs.source.pairs[i].after == wanted:
+        if pairs.source.pairs[i].after == before:
             return i
     return None

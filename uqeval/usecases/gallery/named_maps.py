@@ -31,7 +31,11 @@ def uncertainties_of(report: Report) -> list[str]:
     """Return the uncertainties that a report evaluates, each once."""
     settings = report.settings.values()
     # Sets of classes have none.
-    return list(dict.fromkeys(own["uncertainty"] for own in settings if own.get("uncertainty")))
+    return list(
+        dict.fromkeys(
+            of_result["uncertainty"] for of_result in settings if of_result.get("uncertainty")
+        )
+    )
 
 
 @dataclass(frozen=True)

@@ -59,19 +59,19 @@ class Numbers:
         target = maps["target"][~void]
         ends = (float(target.min()), float(target.max())) if target.size else (0.0, 1.0)
         most = {
-            own: float(np.percentile(maps[own][~void], 98)) if target.size else 1.0
-            for own in ("error", *self._sigmas)
+            map_name: float(np.percentile(maps[map_name][~void], 98)) if target.size else 1.0
+            for map_name in ("error", *self._sigmas)
         }
 
-        def picture(own: str) -> Picture:
-            if own == "image":
+        def picture(map_name: str) -> Picture:
+            if map_name == "image":
                 return image_of(self._images, name)
-            if own in ("target", "mean"):
-                return heat(own, maps[own], name, ends, void)
-            high = most[own] if self._maps else max(most.values())
-            return heat(own, maps[own], name, (0.0, high), void)
+            if map_name in ("target", "mean"):
+                return heat(map_name, maps[map_name], name, ends, void)
+            high = most[map_name] if self._maps else max(most.values())
+            return heat(map_name, maps[map_name], name, (0.0, high), void)
 
         if self._maps:
-            return [picture(own) for own in self._maps]
+            return [picture(map_name) for map_name in self._maps]
         names = ("target", "mean", "error", *self._sigmas)
         return [*photo(self._images, name), *map(picture, names)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Painter(Protocol):
-    """Paints the pictures of an item; `legend` explains their colours."""
+    """Painter of the pictures of items; `legend` has the meanings of their colours."""
 
     @property
     def legend(self) -> list[tuple[str, str]]:
@@ -81,9 +81,9 @@ def gallery_of(
 
 @dataclass(frozen=True)
 class Pictures:
-    """A gallery that ends where its data change while they are read.
+    """A gallery that raises `ChangedError` if its data change while they are read.
 
-    `note` says which of the stores are not those of the report.
+    `note`: the stores that differ from those of the report, as a sentence; empty if none does.
     """
 
     painter: Painter

@@ -26,7 +26,7 @@ _CITYSCAPES = (
     (70, 130, 180), (220, 20, 60), (255, 0, 0), (0, 0, 142), (0, 0, 70), (0, 60, 100),
     (0, 80, 100), (0, 0, 230), (119, 11, 32),
 )  # fmt: skip
-#: Where two classes of a short list look alike, these are told apart better.
+#: Colours for few classes, which are easier to distinguish.
 _FEW = (
     (70, 130, 180), (158, 90, 60), (240, 200, 60), (128, 64, 128), (244, 35, 232), (60, 140, 50),
     (220, 220, 0), (190, 153, 153), (0, 60, 200), (220, 20, 60), (0, 190, 190), (255, 140, 0),
@@ -147,8 +147,8 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
     """Return the images below a folder by the names of their items.
 
     The image of `aachen/x` is `aachen/x.png`, else the only file called `x.png`. Raises
-    `UsageError` if it is no folder, has an image of none of the items, several of one item, or one
-    of several items; `StoreError` if it cannot be listed.
+    `UsageError` if the path is not a folder, if no item has an image, if an item has several, or if
+    an image fits several items; `StoreError` if the folder cannot be listed.
     """
     if folder is None:
         return {}
@@ -166,18 +166,20 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
         by_stem.setdefault(path.stem, []).append(file)
     items_of: dict[str, str] = {}
     for name in names:
-        own = PurePath(name)
-        found = by_path.get(name) or by_stem.get(own.name) or by_stem.get(own.stem) or []
-        if len(found) > 1:
+        item_path = PurePath(name)
+        candidates = (
+            by_path.get(name) or by_stem.get(item_path.name) or by_stem.get(item_path.stem) or []
+        )
+        if len(candidates) > 1:
             raise UsageError(
-                f"images {cut(folder)}: {listed(found)} may each be the image of the item "
+                f"images {cut(folder)}: {listed(candidates)} may each be the image of the item "
                 f"{quoted(name)}. Take the others away."
             )
-        for file in found:
-            if (other := items_of.setdefault(file, name)) != name:
+        for file in candidates:
+            if (other_item := items_of.setdefault(file, name)) != name:
                 raise UsageError(
                     f"images {cut(folder)}: {quoted(file)} may be the image of the items "
-                    f"{quoted(other)} and {quoted(name)}. Name the files as the items."
+                    f"{quoted(other_item)} and {quoted(name)}. Name the files as the items."
                 )
     if not items_of:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Pictures of pairs of video frames: what flickers, beside what only moves."""
+"""Pictures of pairs of video frames, which show where predictions flicker."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _OF_CHANGES = (
 
 
 class Pairs:
-    """Pictures of two frames: both frames; of each model its prediction of the one, moved along by
-    the flow, its prediction of the other, and where they differ.
+    """Pictures of a pair of frames: both frames, and for each model the warped prediction of the
+    previous frame, the prediction of the frame, and where the two differ.
 
-    Frames are read one by one as they are asked for, and not through the source, which would keep
-    those between. Raises `UsageError` where the predictions are of other models than the report.
+    Reads only the requested frames; the source would keep all frames between them. Raises
+    `UsageError` if the predictions are of other models than the report.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Pairs:
         titled_frames = zip(
             ("frame t−1", "frame t"), frames, (self._before[item], name), strict=True
         )
-        found = [painted(title, frame, f"Frame {of}.") for title, frame, of in titled_frames]
+        result = [painted(title, frame, f"Frame {of}.") for title, frame, of in titled_frames]
         for _, model, settings in self.variants:
             ids = [
                 self.source.models[model].read(i, frames[1].shape[:2])
@@ -101,8 +101,8 @@ class Pairs:
             ]
             flow = self._flow(item, settings, frames)
             group = self.group(settings)
-            found += [replace(p, group=group) for p in self._compared(ids, settings, flow, name)]
-        return found
+            result += [replace(p, group=group) for p in self._compared(ids, settings, flow, name)]
+        return result
 
     def _compared(
         self,

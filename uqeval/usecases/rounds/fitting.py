@@ -1,4 +1,4 @@
-"""Fit on all shards of a run: what they have counted, added up, for the next round of each."""
+"""Fit on all shards of a run: add up their counts, for the next round of each shard."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _NotedResult(TallyResult):
-    """The total of a tally, with a note of the states of some items that a fit asks for. States of
-    items are read when they are needed, and not kept."""
+    """The total of a tally; records the states of single items that a fit requests, which are read
+    on demand."""
 
     states: MergedStates
     noted: dict[str, bytes] = field(default_factory=dict)
@@ -32,20 +32,20 @@ class _NotedResult(TallyResult):
     def of_items(self, tally: Tally, items: Sequence[int]) -> State:
         from uqeval.statistics.checked_states import checked_states
 
-        wanted, total = set(items), tally.empty()
+        requested, total = set(items), tally.empty()
         for item, (_, state) in enumerate(checked_states(self.states, tally)):
-            if item in wanted:
+            if item in requested:
                 tally.merge(total, state)
         self.noted[name_of_items(items)] = _packed(tally, total)
         return total
 
 
 def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -> FittedFile:
-    """Add up what all shards of a run have counted, and write it to `output` for their next round.
+    """Add up the counts of all shards of a run, and write them to `output` for their next round.
 
-    `reports`: as of `merge`. The result's `unfinished` holds the keys of results that need another
-    pass; if it is empty, `merge` joins the shards. Raises `UsageError` for states that are not of
-    all shards of one run in the same round, `StoreError` for files that are no states.
+    `reports`: as for `merge`. `unfinished` of the result has the keys of results that need another
+    pass; if it is empty, `merge` joins the shards. Raises `UsageError` unless the states are of all
+    shards of one run in the same round; `StoreError` for files without states.
     """
     from uqeval.disk.outputs import refuse_overlap, write
     from uqeval.statistics.merged_states import MergedStates
@@ -92,7 +92,7 @@ def _fit_evaluations(
     from uqeval.usecases.merged_results import unfitted_evaluations
     from uqeval.usecases.rounds.record import settings_of_evaluations
 
-    evaluations = {key: own for key, (_, own) in unfitted_evaluations(states).items()}
+    evaluations = {key: evaluation for key, (_, evaluation) in unfitted_evaluations(states).items()}
     unfinished: list[str] = []
     for group in groups_of(evaluations):
         unfinished += group if counted.waiting({"": drive(group, sectioned=False)}) else ()
@@ -111,7 +111,7 @@ def _fit_sweep(states: MergedStates, counted: _Counted) -> tuple[list[str], Mapp
 
 
 class _Counted:
-    """What all shards have counted, each tally added up once."""
+    """The counts of all shards; each tally is added up only once."""
 
     def __init__(self, states: MergedStates) -> None:
         self._states = states
@@ -128,8 +128,7 @@ class _Counted:
         return self._results[tally]
 
     def waiting(self, passes: Mapping[str, Passes]) -> list[str]:
-        """Run generators on what is counted; return the keys of those that wait for another
-        pass."""
+        """Run generators on these counts; return the keys of those that need another pass."""
         from uqeval.metrics._driver import replayed
 
         running = replayed(passes, self.result)

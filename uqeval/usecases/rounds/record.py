@@ -1,4 +1,4 @@
-"""What all shards of a run have to agree on, whatever the round."""
+"""The record of a run that must be equal for all shards, in every round."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def settings_of_evaluations(evaluations: Mapping[str, Evaluation[Any]]) -> dict[
 def run_of_inputs(
     inputs: Inputs, info: DatasetInfo, settings: Mapping[str, Any], version: str
 ) -> dict[str, Any]:
-    """Return what a shard evaluates, with the settings of each result."""
+    """Return the record of a shard from its inputs and the settings of each result."""
     video = None
     if info.video is not None:
         video = {name: getattr(info.video, name) for name in _OF_VIDEO}
@@ -40,7 +40,7 @@ def run_of_inputs(
 
 
 def run_of_states(index: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the run evaluated that the merged states are of."""
+    """Return the record of the run from merged states."""
     facts, video = index["facts"], index["facts"].get("video")
     chosen = {name: facts[name] for name in _FACTS}
     chosen["video"] = None if video is None else {name: video.get(name) for name in _OF_VIDEO}
@@ -55,7 +55,7 @@ def _run(
     inputs: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the record as JSON can hold it: the same from inputs and from states."""
+    """Return the record as plain JSON values, equal from inputs and from states."""
     options = {name: value for name, value in inputs["options"].items() if name != "part"}
     record = {
         "uqeval_version": version,

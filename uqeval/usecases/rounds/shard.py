@@ -42,7 +42,7 @@ class _OwnResult(TallyResult):
 
 @dataclass(frozen=True)
 class _SharedResult(TallyResult):
-    """What all shards have counted of a tally: the state of all items, not that of each."""
+    """The total of a tally over all shards, without states of single items."""
 
     packed: PackedTotal | None = None
 
@@ -87,14 +87,14 @@ class ShardRound:
         if path is None:
             return cls(shard["number"], shard["of"], settings)
         fitted = FittedFile.load(path)
-        own = run_of_inputs(inputs, info, settings, version.VERSION)
+        this_run = run_of_inputs(inputs, info, settings, version.VERSION)
         with content_of(path):
-            found = difference_of_runs(fitted.run, own)
-        if found is not None:
+            difference = difference_of_runs(fitted.run, this_run)
+        if difference is not None:
             raise UsageError(
-                f"{cut(path)} is of another run: it and this command differ in {found}. Give the "
-                "command of the first round and --fitted, or make the file again from the states "
-                "of this run."
+                f"{cut(path)} is of another run: it and this command differ in {difference}. Give "
+                "the command of the first round and --fitted, or make the file again from the "
+                "states of this run."
             )
         if len(fitted.shards) != shard["of"]:
             raise UsageError(
@@ -119,7 +119,7 @@ class ShardRound:
         return {} if self.fitted is None else {"fitted": self.fitted.digest}
 
     def index(self) -> dict[str, Any]:
-        """Return what the states of this round say of it."""
+        """Return the record of this round for the states."""
         digest = None if self.fitted is None else self.fitted.digest
         return {"rounds": {"passes": self.passes, "fitted": digest}}
 
@@ -129,7 +129,7 @@ class ShardRound:
         passes: Callable[[bool], Mapping[str, Passes]],
         states: StatesWriter | None,
     ) -> dict[str, Any]:
-        """Count the next pass of generators by key, and say which are `unfinished`.
+        """Count the next pass of generators by key; set `unfinished`.
 
         `passes` makes the generators, with sections as their results or without. Returns the
         results of those that the first pass ends. Raises `UqevalError`.
@@ -154,7 +154,11 @@ class ShardRound:
         self, scheduler: Scheduler, passes: Mapping[str, Passes], states: StatesWriter | None
     ) -> dict[str, Any]:
         running = Running(passes)
-        several = [key for key, own in running.requests.items() if type(own) is not LastRequest]
+        several = [
+            key
+            for key, results_of_shard in running.requests.items()
+            if type(results_of_shard) is not LastRequest
+        ]
         if states is None and several:
             raise UsageError(
                 f"--part counts the first pass of {', '.join(several)} and saves it for `uqeval "
@@ -162,9 +166,11 @@ class ShardRound:
             )
         results = scheduler.run_next(running)
         for key, counted in results.items():
-            own = {tally: _OwnResult(one.total, one.items) for tally, one in counted.items()}
+            results_of_shard = {
+                tally: _OwnResult(result.total, result.items) for tally, result in counted.items()
+            }
             try:
-                running.send(own, [key])
+                running.send(results_of_shard, [key])
             except DataError:  # this shard has nothing to evaluate, or too little: others may
                 continue
         running.close()
@@ -172,7 +178,7 @@ class ShardRound:
         return running.results
 
     def _shared(self, tally: Tally) -> TallyResult | None:
-        """Return what all shards have counted of a tally; None if they have not."""
+        """Return the total of a tally over all shards; None if it is not counted yet."""
         assert self.fitted is not None
         packed = self.fitted.totals.get(digest_of(tally_key(tally.parameters())))
         if packed is None:
@@ -196,7 +202,9 @@ class ShardRound:
         if self.fitted is None:
             self.unfinished = missing
         heads = {Key.parse(key).whole for key in missing}
-        return {key: own for key, own in sections.items() if Key.parse(key).whole not in heads}
+        return {
+            key: section for key, section in sections.items() if Key.parse(key).whole not in heads
+        }
 
     def completed(self, record: Mapping[str, Any], has_cut: bool) -> dict[str, Any]:
         """Return the record of this round's sections with the settings of all results, and with
@@ -207,8 +215,8 @@ class ShardRound:
         advice = self._advice(has_cut) if self.unfinished else []
         if self.earlier is not None:
             index = self.earlier.index
-            kept = {name: index[name] for name in ("results", "numerics", "settings")}
-            return {**record, **kept, "items": index["records"], "warnings": advice}
+            from_index = {name: index[name] for name in ("results", "numerics", "settings")}
+            return {**record, **from_index, "items": index["records"], "warnings": advice}
         of_all = {key: record["settings"].get(key) or own for key, own in self.settings.items()}
         return {**record, "settings": of_all, "warnings": [*record["warnings"], *advice]}
 
@@ -229,7 +237,7 @@ class ShardRound:
 def _earlier(
     fitted: FittedFile, shard: Mapping[str, Any], path: str | Path | None, names: Sequence[str]
 ) -> SavedStates:
-    """Return the states of the rounds before; raise `UqevalError` where they are not there."""
+    """Return the states of the earlier rounds. Raises `UqevalError` if they are missing."""
     number = shard["number"]
     if path is None or not Path(path).is_file():
         where = "give -o FILE" if path is None else f"{cut(path)} is not there"

@@ -56,10 +56,9 @@ def make_folder(
 
 
 def put_aside(folder: Path, name: str) -> None:
-    """Rename the older files of a store, so that no gate or reader mistakes them for new ones if
-    the run fails.
+    """Rename the older files of a store, so that nobody takes them for new ones if the run fails.
 
-    The states of an older report stay in place, too: the run uses what it can of them.
+    The states of the older report also stay in place, because the run may reuse them.
     """
     report, (states, backup) = folder / f"{name}.json", _states(folder, name)
     if report.is_file() and states.is_file():
@@ -112,8 +111,8 @@ def _old(*files: Path) -> list[tuple[Path, Path]]:
 def write_files(task: Task, report: Report, folder: Path, run_settings: RunSettings) -> list[Path]:
     """Write a store's files and return their paths.
 
-    Raises `ChangedError`, and keeps no states, if the data have changed since the run began: the
-    pictures, and a sweep, are of a second read.
+    Raises `ChangedError`, and removes the states, if the data have changed since the run began:
+    pictures and sweeps read the data a second time.
     """
     from uqeval.report.csv import to_csv
     from uqeval.report.page.files import picture_files, write_page
@@ -167,7 +166,7 @@ def _exhibits(task: Task, report: Report, run_settings: RunSettings) -> int:
         return 0
     if run_settings.gallery is not None:
         return run_settings.gallery
-    # What the run read may be little, where an earlier one had counted the items.
+    # The bytes of this run may be few, if it reused states of an earlier run.
     record = task.inputs.record
     stored = [
         a["stored_bytes"] for store in record["predictions"] for a in store["arrays"].values()
@@ -214,15 +213,15 @@ def show_verdicts(outcome: Outcome, before: Sequence[Named]) -> None:
     baselines = {named.name: named for named in before}
     for name, report in outcome.reports.items():
         page = outcome.folder / f"{name}.html"
-        own = of_stores(outcome.judgement, {name}) if outcome.judgement else None
+        judgement = of_stores(outcome.judgement, {name}) if outcome.judgement else None
         now = Named(name, outcome.folder / f"{name}.json", report)
         older = baselines.get(name) or (
             before[0] if len(before) == len(outcome.reports) == 1 else None
         )
         change = _change(older, now) if older is not None else None
-        if own is not None or change is not None:
+        if judgement is not None or change is not None:
             text = page.read_text("utf-8")
-            write(page, with_first_screen(text, report, own, change))
+            write(page, with_first_screen(text, report, judgement, change))
 
 
 def _change(older: Named, now: Named) -> Comparison | None:
@@ -242,7 +241,7 @@ def _change(older: Named, now: Named) -> Comparison | None:
 
 
 def write_overview(outcome: Outcome) -> None:
-    """Write the page that leads to those of all stores."""
+    """Write the page with links to the pages of all stores."""
     from uqeval.report.page.overview import to_overview
 
     page = outcome.folder / PAGE

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from uqeval.gate import Judgement
 
 
-#: Options of inputs that a run takes over those of the file: which items it evaluates.
+#: Input options of a run that override those of the file. They select items.
 OF_ITEMS = ("limit", "part", "fitted")
 
 
 @dataclass
 class Outcome:
-    """What a run has left: `reports` by store, `failed` stores and why, the gate's `judgement`.
+    """The outcome of a run: `reports` by store, errors of `failed` stores, the gate's `judgement`.
 
-    A store whose sweep alone failed is in both, its report without the sweep.
-    `ungated` says why the gate could not judge, if it could not; `files` is all that was written.
+    A store of which only the sweep failed is in both; its report has no sweep. `ungated`: why the
+    gate could not judge, else None. `files`: all written files.
     """
 
     folder: Path
@@ -58,15 +58,15 @@ class Listener:
         """Handle a store that could not be evaluated."""
 
     def warned(self, text: str) -> None:
-        """Handle a rule that cannot be judged; called before any store is read."""
+        """Handle a rule that cannot be judged. A run calls it before it reads any store."""
 
 
 @dataclass(frozen=True)
 class RunSettings(Settings):
-    """The options of a run beside its file. Raises `UsageError` for a value that is not allowed.
+    """The options of a run, in addition to its file. Raises `UsageError` for invalid values.
 
-    `shared`: options over those of the file: `OF_ITEMS`, those of `CutOptions`, `workers` and
-    `memory`. `progress` and `listener` are called during the run.
+    `shared`: options that override those of the file: `OF_ITEMS`, those of `CutOptions`, `workers`
+    and `memory`. The run calls `progress` and `listener`.
     """
 
     # fmt: off
@@ -120,7 +120,7 @@ class RunSettings(Settings):
         return part is not None and Part.parse(part).of > 1
 
     def fitted_of(self, name: str) -> Path | None:
-        """Return the file of fits of a store: the given one, or that of its name in a folder."""
+        """Return the file of fits of a store: `fitted`, or its file in that folder."""
         path = self.shared.get("fitted")
         if path is None:
             return None

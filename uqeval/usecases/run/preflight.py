@@ -53,7 +53,7 @@ def is_counted(fitted: Path | None) -> bool:
 
 
 def _is_same_path(first: Path, second: Path) -> bool:
-    """Whether both are one folder, also where a file system does not tell cases apart."""
+    """Return whether both are the same folder, also on file systems that ignore case."""
     return first.exists() and second.exists() and first.samefile(second)
 
 
@@ -71,11 +71,10 @@ class RunRules:
     def check(
         self, stores: Sequence[str], names: Sequence[str], before: Sequence[Named], *, sliced: bool
     ) -> None:
-        """Set rules aside that no store of the file can hold: `names` are the `stores` that are
-        read.
+        """Remove rules that cannot match a store of the file; `names`: the `stores` to evaluate.
 
-        `before`: the baseline's reports; `sliced`: whether there are slices at all. Raises
-        `UsageError` where no rule is left.
+        `before`: the baseline's reports; `sliced`: whether there are slices. Raises `UsageError` if
+        no rule remains.
         """
         if before:
             refuse_unused_baseline(self.judged)
@@ -86,10 +85,10 @@ class RunRules:
         self._keep(lambda rule: _why_not(rule, stores, names, sliced=sliced))
 
     def check_metrics(self, keys: Mapping[str, set[str]], some_failed: bool) -> None:
-        """Set rules aside whose metric no store evaluates; `keys`: the metrics of each store.
+        """Remove rules whose metric no store evaluates; `keys`: the metrics of each store.
 
-        A rule of other stores is left alone, and one of any store where `some_failed`, which may be
-        those that have the metric. Raises `UsageError` where no rule is left.
+        Keeps rules of other stores. If `some_failed`, also keeps rules without a store, because a
+        failed store may have the metric. Raises `UsageError` if no rule remains.
         """
         self._keep(lambda rule: _unknown_metric(rule, keys, some_failed))
 

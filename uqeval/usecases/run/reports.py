@@ -15,9 +15,9 @@ from uqeval.usecases.run.tasks import Task
 
 
 def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
-    """Return the report of all metrics but a sweep, from one read; None where a sweep is all.
+    """Return the report of all metrics except a sweep, from one read; None if there are no others.
 
-    Where all that applies is evaluated, metrics that take a negative map for σ are left out.
+    If the user did not name metrics, those whose map of σ has negative values are left out.
     """
     inputs, families = task.inputs, task.families
     while families:
@@ -79,7 +79,7 @@ def _with_sweep(report: Report, swept: Report) -> Report:
 
 @dataclass
 class _Prefixed:
-    """Progress that says which store it is of."""
+    """Progress with the name of its store."""
 
     name: str
     inner: Progress

@@ -112,7 +112,7 @@ def run_stores(
             threads = options.threads() if cluster is None else 1
             with compiling_ahead(_evaluations(tasks), threads):
                 while tasks:
-                    task = tasks.pop(0)  # what it holds goes with it
+                    task = tasks.pop(0)  # frees its memory afterwards
                     with Failures(task.name, outcome, run_settings):
                         _evaluate(task, outcome, run_settings, options)
         if rules and outcome.reports:
@@ -163,7 +163,7 @@ def _evaluate(task: Task, outcome: Outcome, run_settings: RunSettings, options: 
     report = of_families(task, outcome.folder, options)
     try:
         complete_report = with_sweep(task, report, options)
-    except BaseException as error:  # an interrupt, too: what was done is kept
+    except BaseException as error:  # an interrupt, too: keep the report without the sweep
         if report is not None:
             _keep(task, without_sweep(report, error), outcome, run_settings)
         raise
@@ -214,13 +214,13 @@ def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -
         for n, v in run_settings.shared.items()
         if n in options_of(settings) and v not in ((), [])
     }
-    if "slices" in overrides:  # columns of another table are not those of the file's
+    if "slices" in overrides:  # another table has other columns
         from_file.pop("slice_by", None)
     return from_file | overrides
 
 
 def _files(cut_settings: CutOptions | None, *files: str | Path | None) -> list[str]:
-    """Return the files that are read beside the stores."""
+    """Return the input files besides the stores."""
     paths = (*files, cut_settings.slices if cut_settings else None)
     return [str(path) for path in paths if path is not None]
 

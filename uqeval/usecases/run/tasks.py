@@ -93,9 +93,9 @@ def _check_images(store: Store, inputs: Inputs) -> None:
 
 
 def _refuse_missing(store: Store) -> None:
-    """Raise `StoreError` that names all paths of a store where several are not there.
+    """Raise a `StoreError` that names all missing paths of a store, if several are missing.
 
-    A single missing path is reported later, when it is opened: that message says what was expected.
+    A single missing path is an error when it is opened; that message also has the expected format.
     """
     caches = (store.flow_cache, store.map_cache)
     local = [path for path in store.paths() if path not in caches and "://" not in path]
@@ -141,7 +141,7 @@ def with_cuts(
 
 @dataclass(frozen=True)
 class _Stores:
-    """The stores of a task, each opened once for all that reads it."""
+    """The stores of a task, each opened only once."""
 
     predictions: list[Contents] | None
     truth: Contents | None

@@ -1,4 +1,4 @@
-"""Stores and files: what is written is read back, to the bit."""
+"""Check that stores and files are read back as written, to the bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden reports: one of each family, whose numbers are kept in `golden.json`."""
+"""Golden reports: one per family, with expected numbers in `golden.json`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ SCHEMA = "uqeval.selftest/1"
 
 @dataclass(frozen=True)
 class Check:
-    """One known answer: whether it came out, and what did; `values`: how many were compared."""
+    """One check: whether the answer is as expected, and details; `values`: how many it compared."""
 
     group: str
     name: str
@@ -37,7 +37,7 @@ class Selftest:
 
     @property
     def passed(self) -> bool:
-        """Whether all known answers came out."""
+        """Return whether all checks pass."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     def groups(self) -> Iterator[tuple[str, list[Check]]]:

@@ -50,7 +50,7 @@ class SweepPlan:
         return cls(info, variants, list(drawn["samples"]), subsets, drawn["seed"], of_several)
 
     def index(self) -> dict[str, Any]:
-        """Return what saved states say of it, beside the settings."""
+        """Return the record of the plan in saved states, without the settings."""
         families = {name: key for name, (key, _) in self.variants.items()}
         return {"sweep": {"families": families, "of_several": sorted(self.of_several)}}
 
@@ -64,12 +64,18 @@ class SweepPlan:
         infos = [dataclasses.replace(self.info, samples=m) for m in self.ms]
         variants = self.variants.items()
         return set().union(
-            *(FAMILIES[n].maps(own, info) for n, (_, own) in variants for info in infos)
+            *(
+                FAMILIES[n].maps(evaluation, info)
+                for n, (_, evaluation) in variants
+                for info in infos
+            )
         )
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as the report has them."""
-        of_families = {key: dataclasses.asdict(own) for key, own in self.variants.values()}
+        of_families = {
+            key: dataclasses.asdict(evaluation) for key, evaluation in self.variants.values()
+        }
         return of_families | {
             "sweep": {
                 "samples": self.ms,
@@ -97,7 +103,7 @@ class SweepPlan:
                 subset_info = dataclasses.replace(self.info, samples=len(subset))
                 evaluations = family.evaluations(key, settings, subset_info)
                 # Parts with a record of their own hold curves, which are of the whole set.
-                flat = {n: own for n, own in evaluations.items() if n == key or own.flat}
+                flat = {n: of_key for n, of_key in evaluations.items() if n == key or of_key.flat}
                 passes[f"{k}:{name}"] = _of_subset(drive(flat, sectioned), k, fields)
         return passes
 

@@ -1,4 +1,4 @@
-"""What sections of all subsets say together: mean and standard deviation over the draws."""
+"""Mean and standard deviation of results over the draws of subsets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _results_of_family(
     section = sections.get(f"{subset}:{family.name}")
     left_out = family.on_subsets.own_points
     results = section.results if section else {}
-    return dict(_flat({name: own for name, own in results.items() if name not in left_out}))
+    return dict(_flat({name: value for name, value in results.items() if name not in left_out}))
 
 
 def _flat(results: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -68,7 +68,7 @@ def _flat(results: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _is_measured(name: str, record: Mapping[str, Any]) -> bool:
-    """Whether a name is of a number, or of a curve, or would be; choices are none."""
+    """Return whether a field is a number or a curve (or undefined), and not a setting."""
     value = record[name]
     if isinstance(value, list):
         return bool(value) and all(_is_number(v) or v is None for v in value)

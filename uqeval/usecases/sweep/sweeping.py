@@ -91,7 +91,7 @@ def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:
 
 
 def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
-    """Count the next pass of a sweep over a shard; return what is known of the shard."""
+    """Count the next pass of a sweep over a shard; return the record of the shard."""
     from uqeval.engine.reuse import stamps_of
     from uqeval.engine.scheduler import Scheduler
     from uqeval.usecases.rounds.shard import ShardRound
@@ -127,7 +127,7 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
 
 @dataclass(frozen=True)
 class PlannedSweep:
-    """A sweep before data are read: the opened stores, and what is evaluated of them."""
+    """A sweep before data are read: the opened stores and the plan."""
 
     inputs: Inputs
     plan: SweepPlan
@@ -191,7 +191,7 @@ def plan_sweep(
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords of `sweep` for options of the command, typed or of a `uqeval.yaml`.
 
-    Raises `UsageError` for `samples` and `repeats` that are no numbers.
+    Raises `UsageError` for `samples` and `repeats` that are not numbers.
     """
     numbers = {
         name: _numbers(name, options[name]) for name in ("samples", "repeats") if name in options

@@ -28,7 +28,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Entry:
-    """One report for a tracker; `step` is its place on a time axis, such as the epoch."""
+    """One report for a tracker; `step`: its position on a time axis, such as the epoch."""
 
     name: str
     report: Report
@@ -51,10 +51,12 @@ class Entry:
         return dict(_flat(first | self.report.settings))
 
     def findings(self) -> str:
-        """Return the findings, one a paragraph."""
+        """Return one paragraph per finding."""
         from uqeval.report.findings import findings_of
 
-        return "\n\n".join(f"{found.title}: {found.text}" for found in findings_of(self.report))
+        return "\n\n".join(
+            f"{finding.title}: {finding.text}" for finding in findings_of(self.report)
+        )
 
 
 class Tracker(Protocol):

@@ -1,4 +1,4 @@
-"""FiftyOne: a dataset with a sample an item: its image, scores, slices, prediction and maps."""
+"""FiftyOne: a dataset with one sample per item: image, scores, slices, prediction and maps."""
 
 from __future__ import annotations
 
@@ -94,10 +94,12 @@ def images_by_item(report: Report, folder: str | None) -> dict[str, Path]:
 
 
 def _samples(report: Report, pictures: Pictures, images: Mapping[str, Path]) -> Iterator[Any]:
-    """Yield a sample an item: scores by plain names, slices as tags, maps of the pixels."""
+    """Yield one sample per item, with scores, slices as tags, and maps."""
     import fiftyone
 
-    slices = {key: set(found.get("names", [])) for key, found in report.slices.items()}
+    slices = {
+        key: set(slice_record.get("names", [])) for key, slice_record in report.slices.items()
+    }
     measures = {s["uncertainty"] for s in report.settings.values() if s.get("uncertainty")}
     inputs = pictures.inputs
     for i, row in enumerate(report.to_frame()):

@@ -12,7 +12,7 @@ from typing import Any
 from uqeval.errors import OutputError, UsageError, cut, quoted
 from uqeval.usecases.trackers.entry import Entry, missing
 
-#: Most that MLflow takes at once, and of a text.
+#: MLflow's limits: values in one call, and characters of a text.
 _METRICS, _PARAMETERS, _NAME, _TEXT = 1000, 100, 250, 6000
 
 

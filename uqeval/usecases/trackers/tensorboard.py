@@ -13,7 +13,7 @@ from uqeval.usecases.trackers.entry import Entry, missing
 
 
 class TensorBoard:
-    """A folder of runs. A run is called as its report; the page lies beside its events."""
+    """A folder of runs. A run has the name of its report; the page is next to its events."""
 
     def __init__(self, folder: str) -> None:
         try:

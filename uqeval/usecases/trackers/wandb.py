@@ -1,4 +1,4 @@
-"""Weights & Biases: one run a report, in a project; `WANDB_MODE=offline` keeps it local."""
+"""Weights & Biases: one run per report in a project; `WANDB_MODE=offline` keeps it local."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Verify a report: recompute it from the predictions by plain NumPy, apart from all that counts.
+"""Verify a report: recompute it from the predictions in plain NumPy, with independent code.
 
-Nothing here uses the kernels, maps, tallies or metrics of uqeval; reading the stores is shared.
+It does not use the kernels, maps, tallies and metrics of uqeval; it shares the readers of stores.
 """
 
 from uqeval.usecases.verify.record import Verification

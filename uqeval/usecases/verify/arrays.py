@@ -1,4 +1,4 @@
-"""Read what the stores hold of one item, as plain NumPy arrays in float64."""
+"""Read one item of the stores, as plain NumPy arrays in float64."""
 
 from __future__ import annotations
 

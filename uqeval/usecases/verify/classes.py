@@ -120,7 +120,7 @@ def _majority(labels: Array, ignore_index: int) -> Array:
     if not len(present):
         return first
     ids = np.unique(present)
-    votes = np.array([(present == own).sum(axis=0) for own in ids])
+    votes = np.array([(present == class_id).sum(axis=0) for class_id in ids])
     void = (present == ignore_index).any(axis=0)
     majority: Array = np.where(void, ignore_index, ids[votes.argmax(axis=0)])
     return majority

@@ -1,4 +1,4 @@
-"""Hold recomputed values against those of a report."""
+"""Compare recomputed values with those of a report."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MOST_BOUND = 1e-3
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Recomputed fields of one record; `slack`: how far each may be off for a known reason."""
+    """Recomputed fields of one record; `slack`: the allowed difference of a field."""
 
     values: dict[str, Any]
     slack: dict[str, float] = field(default_factory=dict)
@@ -162,7 +162,7 @@ def of_classes(
     key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
     reported: Mapping[str, Any],
 ) -> Recomputed | str:  # fmt: skip
-    """Return the scores under a key of some pixels, or why there are none."""
+    """Return the scores of a key over some pixels of class data, or why there are none."""
     family = family_of(key)
     if family == "segmentation":
         matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
@@ -228,8 +228,8 @@ def _calibration(
             scores["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
         if of_set is not None:
             scores |= estimates(conf, right, settings, of_set)
-        if smooth and (found := smooth_ece(conf, right)) is not None:
-            scores["smooth_ece"], slack["smooth_ece"] = found
+        if smooth and (recomputed := smooth_ece(conf, right)) is not None:
+            scores["smooth_ece"], slack["smooth_ece"] = recomputed
     if settings["bins"] in pixels.by_class:
         class_bins, uncertain = pixels.by_class[settings["bins"]]
         of_each = [cs.gaps(rows)[0] for rows in class_bins]
@@ -250,7 +250,7 @@ def _calibration(
 
 
 def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> Recomputed | str:
-    """Return the scores under a key of some pixels with a target, or why there are none."""
+    """Return the scores of a key over some pixels with a target, or why there are none."""
     family = family_of(key)
     sigma = data.sigma_of(settings["uncertainty"])
     if sigma is None:

@@ -19,7 +19,7 @@ _FILES = ("label_map", "flow_path", "flow_forward_path")
 
 @dataclass(frozen=True)
 class Role:
-    """A store of a report: what it is for, its path there, and its fingerprint."""
+    """A store of a report: its role, its path and its fingerprint."""
 
     name: str
     path: str
@@ -156,7 +156,7 @@ def fingerprints(
 
 
 def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:
-    """Raise `UsageError` where the stores do not hold the items of the report."""
+    """Raise `UsageError` if the stores do not contain the items of the report."""
     kind = "video" if "frames" in report.inputs else "classes"
     if kind == "classes" and "classes" not in report.inputs:
         kind = "regression"

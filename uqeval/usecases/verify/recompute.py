@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Pixels of an item: of classes or of numbers.
 Part = TypeVar("Part")
 
-#: Bytes of pixels that are kept for pooled scores.
+#: Bytes of pixels that stay in memory for pooled scores.
 MOST_BYTES = 2 * 10**9
 #: Means over pairs that a temporal consistency reports, by the field of the pairs.
 _MEANS = {
@@ -34,7 +34,7 @@ _MEANS = {
 
 
 class Recomputation:
-    """Records of a report against the plain path; `why_not`: what is not recomputed, by key."""
+    """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed."""
 
     def __init__(self, report: Report, inputs: Inputs) -> None:
         self.report = report

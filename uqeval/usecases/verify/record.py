@@ -46,11 +46,11 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether everything that was compared is as in the report."""
+        """Return whether all compared values equal those of the report."""
         return not self.differences and all(check.same for check in self.checks)
 
     def verified(self) -> list[str]:
-        """Return what was compared, in sentences."""
+        """Return sentences on the compared values."""
         texts = [check.text for check in self.checks if check.same]
         if self.compared.get("items"):
             texts.append(

@@ -25,7 +25,7 @@ class Counted:
 
     `trials` [set]: of how many pixels or patches a share is. `gaps`: of a sum of absolute gaps, the
     signed gaps [set, bin] and their weights [set, bin]; `largest`: the score is the greatest one.
-    `slack`: how far the score may be off, because values lie on the edge of a bin.
+    `slack`: the allowed difference of the score, because values lie on the edge of a bin.
     """
 
     counts: Array

@@ -16,7 +16,7 @@ _NARROW = 6
 
 
 def smooth_ece(confidence: Array, right: Array) -> tuple[float, float] | None:
-    """Return the smooth ECE, and how far that of a run may be from it.
+    """Return the smooth ECE, and the allowed difference of a run's value.
 
     Both share a gap between two nodes, which moves the score by at most 0.121·mean|gap|·(w/σ)² at a
     distance w of nodes.
@@ -49,10 +49,10 @@ def smooth_ece(confidence: Array, right: Array) -> tuple[float, float] | None:
 
 def _error(spectrum: Array, sigma: float) -> float:
     """Return ∫|f| over [0, 1] of the gaps under a Gaussian of this bandwidth."""
-    apart = np.arange(2 * _NODES) / _NODES
+    distances = np.arange(2 * _NODES) / _NODES
     kernel = np.zeros(2 * _NODES)
     for turn in range(-4, 4):
-        kernel += np.exp(-(((apart + 2 * turn) / sigma) ** 2) / 2)
+        kernel += np.exp(-(((distances + 2 * turn) / sigma) ** 2) / 2)
     kernel /= sigma * math.sqrt(2 * math.pi)
     f = np.fft.irfft(spectrum * np.fft.rfft(kernel), 2 * _NODES)[: _NODES + 1]
     return float(np.trapezoid(np.abs(f))) / _NODES

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Names in one sentence.
 _NAMED = 60
-#: What a report also holds, and nothing recomputes.
+#: Contents of a report that are not recomputed.
 _ALWAYS = (
     "Curves, rows of classes and recalibration (temperature, isotonic, vector) are not recomputed.",
     "Stored files are decoded by the same code as in the run; what follows is independent.",
@@ -148,13 +148,13 @@ def _check_stores(
 
 
 def _check_states(verification: Verification, report: Report, path: Path) -> None:
-    """Check the states that lie beside the report against the digest in it."""
+    """Check the states next to the report against its digest."""
     from uqeval.stores.states.saved import SavedStates
 
     if report.states is None or report.states_digest is None:
         verification.not_verified.append("The report has no states of its items beside it.")
         return
-    # Only beside the report: a path in it is not followed.
+    # Only next to the report: the path in a report is not opened.
     states_path = path.parent / Path(report.states).name
     if not states_path.exists():
         verification.not_verified.append(
@@ -198,7 +198,7 @@ def _recompute(
     except UqevalError as error:
         if all(check.same for check in verification.checks):
             raise
-        # Of a store that was changed, that is all that can be said.
+        # The rest cannot be checked for a changed store.
         verification.checks.append(
             Checked("recomputation", False, f"nothing was recomputed: {error}")
         )

@@ -1,4 +1,4 @@
-"""Compile what commands need, before it is needed: such as when an image is built."""
+"""Compile the kernels of commands in advance, such as in the build of a container image."""
 
 from uqeval.usecases.warmup.warming import Warmup, check_cache_folder, warm_up
 

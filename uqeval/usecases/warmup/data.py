@@ -55,9 +55,9 @@ def _save_scaled(folder: Path, common: dict[str, Any], probs: Array, dtype: np.d
     for name, labels, values in zip(common["names"], common["labels"], probs, strict=True):
         integers = np.floor(values * most)
         largest = integers.argmax(axis=-3, keepdims=True)
-        rest = most - integers.sum(axis=-3, keepdims=True)
+        remainder = most - integers.sum(axis=-3, keepdims=True)
         np.put_along_axis(
-            integers, largest, np.take_along_axis(integers, largest, -3) + rest, axis=-3
+            integers, largest, np.take_along_axis(integers, largest, -3) + remainder, axis=-3
         )
         stored = {"probs": integers.astype(dtype), "labels": labels, "scale": np.float64(1 / most)}
         np.savez(folder / f"{name}.npz", **stored)

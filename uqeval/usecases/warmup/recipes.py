@@ -167,7 +167,7 @@ _OTHERS = {
 
 
 def command_lines(command: str) -> list[str]:
-    """Return command lines that together need all kernels of a command; none if it needs none."""
+    """Return command lines that together use all kernels of a command; empty if it uses none."""
     if command in FAMILIES:
         return list(_of_family(command))
     if command in ("run", "demo"):
