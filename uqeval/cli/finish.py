@@ -105,7 +105,7 @@ def _write_report(output: str, report: Report) -> None:
     """
     states = None if report.states is None else Path(report.states)
     try:
-        write(output, report.to_json())
+        write(output, report.json_pieces())
     except BaseException:  # an interrupt, too
         if states is not None:
             with suppress(OSError):

@@ -16,7 +16,7 @@ from typing import Any
 from uqeval.disk.files import resolved, stream_of, write_stream
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.object_names import as_given
-from uqeval.disk.publishing import write_file
+from uqeval.disk.publishing import new_file
 from uqeval.errors import OutputError, UsageError, cut
 
 #: Device and inode of a file or folder.
@@ -210,19 +210,29 @@ def check_writable(path: str | Path) -> None:
         raise OutputError(f"{cut(path)}: the folder {cut(folder)} cannot be written to.")
 
 
-def write(path: str | Path, content: str | bytes) -> None:
-    """Replace `path` by `content`, synced to disk, or not at all. Raises `OutputError`."""
+def write(path: str | Path, content: str | bytes | Iterable[str]) -> None:
+    """Replace `path` by `content`, synced to disk, or not at all. Raises `OutputError`.
+
+    A text may be given in pieces, none of which ends inside a path.
+    """
     target = Path(path)
-    content = as_given(content) if isinstance(content, str) else content
-    # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    pieces = map(_encoded, [content] if isinstance(content, str | bytes) else content)
     try:
         if (stream := stream_of(path)) is not None:
-            write_stream(stream, data)
+            for data in pieces:
+                write_stream(stream, data)
         elif target.exists() and not target.is_file():  # a named pipe, a device
-            target.write_bytes(data)
+            with target.open("wb") as pipe:
+                pipe.writelines(pieces)
         else:
             clear_beside(resolved(target))  # what a killed process has left
-            write_file(target, data)
+            with new_file(target) as file:
+                file.writelines(pieces)
     except OSError as error:
         raise OutputError(f"{cut(path)}: cannot be written: {error.strerror or error}.") from error
+
+
+def _encoded(text: str | bytes) -> bytes:
+    """Return a text as it is written; bytes as they are."""
+    # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
+    return text if isinstance(text, bytes) else as_given(text).encode("utf-8", "backslashreplace")

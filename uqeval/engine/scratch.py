@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, cast
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Bytes per pixel for a tally in addition to the maps: sorted keys and their positions.
 _COUNTING = 24
+#: Bytes of the maps of an item that is held together with others of its batch, at most.
+_SMALL = 1 << 14
 
 
 class Scratch:
@@ -49,7 +51,7 @@ class Scratch:
         self._watch = watch or Watch((), ())
         #: Whether a later pass needs the maps of this pass.
         self.keeping = True
-        self._held: dict[int, Maps] = {}
+        self._held: dict[int, _Held] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
         self._folder: Path | None = None
         self._owner = -1
@@ -122,8 +124,8 @@ class Scratch:
         with self._watch.reading(batch):
             maps = source.read(batch, heartbeat)
         if self._enabled and not self.reads_again(source):
-            for item, item_maps in zip(batch, maps, strict=True):
-                self._keep(item, item_maps)
+            for item, item_maps, held in zip(batch, maps, _held_of(batch, maps), strict=True):
+                self._keep(item, item_maps, held)
         return maps
 
     def _has(self, batch: range) -> bool:
@@ -133,7 +135,7 @@ class Scratch:
         assert self._folder is not None
         return self._folder / str(item)
 
-    def _keep(self, item: int, maps: Maps) -> None:
+    def _keep(self, item: int, maps: Maps, held: _Held) -> None:
         cached = self._cache is not None and self._cache.write(item, maps)
         if not self.keeping:
             return
@@ -143,7 +145,7 @@ class Scratch:
                 return
             if size <= self._free:
                 self._free -= size
-                self._held[item] = maps
+                self._held[item] = held
                 return
             if cached:
                 return
@@ -163,7 +165,7 @@ class Scratch:
 
     def _load(self, item: int, names: Collection[str]) -> Maps:
         if item in self._held:
-            return self._held[item]
+            return self._held[item].maps_of(item)
         maps: Maps = {}
         at, path = 0, str(self._path(item))
         for name, (dtype, shape) in self._files[item].items():
@@ -172,3 +174,31 @@ class Scratch:
                 maps[name] = values.read(tuple(map(slice, shape)))
             at += values.nbytes
         return maps
+
+
+class _Held(NamedTuple):
+    """Maps [item, …] of items in a row in memory, from item `first` on."""
+
+    first: int
+    maps: Maps
+
+    def maps_of(self, item: int) -> Maps:
+        """Return the maps of one of the items."""
+        return {name: values[item - self.first] for name, values in self.maps.items()}
+
+
+def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_Held]:
+    """Return the maps of each item of a batch as they are held.
+
+    Those of small items are copied into one array a name: arrays of single items take several times
+    the memory of their numbers.
+    """
+    forms = {tuple((name, v.dtype, v.shape) for name, v in own.items()) for own in maps}
+    size = sum(values.nbytes for values in maps[0].values())
+    if len(batch) > 1 and len(forms) == 1 and size <= _SMALL:
+        together = {name: np.stack([own[name] for own in maps]) for name in maps[0]}
+        return [_Held(batch.start, together)] * len(batch)
+    return [
+        _Held(item, {name: values[None] for name, values in own.items()})
+        for item, own in zip(batch, maps, strict=True)
+    ]

@@ -126,13 +126,20 @@ class Report(BaseModel):
         """Return the report as strict JSON, two spaces deep, one line an item; raises `ValueError`
         for NaN or infinity.
         """
+        return "".join(self.json_pieces())
+
+    def json_pieces(self) -> Iterator[str]:
+        """Yield the text of `to_json` piece by piece: that of many items is not held at once."""
         record = self.model_copy(update={"items": []}).model_dump(by_alias=True)
         text = json.dumps(record, indent=2, allow_nan=False)
-        lines = ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in self.items)
-        if lines:
-            head, tail = text.split(_NO_ITEMS, 1)
-            text = f'{head}\n  "items": [\n{lines}\n  ]{tail}'
-        return text + "\n"
+        if self.items:
+            head, text = text.split(_NO_ITEMS, 1)
+            yield f'{head}\n  "items": [\n'
+            for i, item in enumerate(self.items):
+                separator = ",\n" if i else ""
+                yield f"{separator}    {json.dumps(item, allow_nan=False)}"
+            yield "\n  ]"
+        yield text + "\n"
 
     @classmethod
     def load(cls, path: str | Path) -> Report:

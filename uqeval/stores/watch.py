@@ -174,7 +174,9 @@ class Watch:
         self._names = names
         self.parts = parts
         with one_look():
-            self._before = [tuple(map(hash, self._states(item))) for item in range(len(parts))]
+            states = (tuple(map(hash, self._states(item))) for item in range(len(parts)))
+            known: dict[tuple[int, ...], tuple[int, ...]] = {}  # items of one file have the same
+            self._before = [known.setdefault(own, own) for own in states]
         self._files: dict[str, str] = {}
 
     def add(self, file: str) -> None:

@@ -84,15 +84,17 @@ class StatesWriter:
         #: others are missing.
         self._waiting: dict[tuple[int, int], dict[int, PackedItems]] = {}
         self._totals: dict[str, tuple[int, int]] = {}
-        head = json.dumps(dict(run or {}), sort_keys=True).encode()
+        record = dict(run or {})
+        head = json.dumps(record, sort_keys=True).encode()
         earlier: Iterator[tuple[str, bytes]] = iter(())
         #: Items of an interrupted run whose changes cannot be detected.
         self._unstamped: frozenset[int] = frozenset()
         if resume and self.partial.exists():
             earlier = entries_of(self.partial)
             head, self._unstamped = self._interrupted(*next(earlier, (RUN, b"")), head)
-        self._items = len(json.loads(head).get("items", ()))
-        self.stamps: list[str | None] = json.loads(head).get("stamps", [])
+            record = json.loads(head)
+        self._items = len(record.get("items", ()))
+        self.stamps: list[str | None] = record.get("stamps", [])
         self._lock = lock(self.path)
         self._begin(head, earlier)
 
