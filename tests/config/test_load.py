@@ -288,7 +288,6 @@ def test_input_options_are_those_of_the_library() -> None:
     paths = {"predictions", "labels", "target", "reference", "images"}
     names = {field.name for field in dataclasses.fields(InputOptions)}
     names -= {"part", "fitted", "whole_sequences", "items"}  # of the command line, and of no user
-    names -= {"out", "ood_mask"}  # of uqeval ood alone
     assert set(Store.model_fields) == names | paths
 
 

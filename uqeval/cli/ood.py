@@ -31,8 +31,8 @@ def ood(
     Example: uqeval ood cityscapes.zarr fog.zarr animals.zarr --uncertainty mutual_information
     """
     if not paths:
-        raise UsageError("no IN and no OUT given; give IN OUT, or PREDS [LABELS] with --ood-mask.")
-    if shared.ood_mask is not None:
+        data: dict[str, Any] = {}
+    elif shared.ood_mask is not None:
         members = [member for path in paths for member in members_of(path)]
         data = o.data_of(members) | {"ood_mask": shared.ood_mask}
     elif len(paths) == 1:

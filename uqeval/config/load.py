@@ -204,6 +204,11 @@ def _check_options(document: Document, place: Location, options: dict[str, Any])
         raise UsageError(f"{document.locate(place)}: {error}") from None
 
 
+def _is_label_id(name: str, value: Any) -> bool:
+    """Return whether a mask is an id of the labels, not a path."""
+    return name == "ood_mask" and str(value).isdecimal()
+
+
 def _anchored(document: Document, config: Config) -> Config:
     """Return the configuration with all paths relative to the working folder.
 
@@ -225,7 +230,7 @@ def _anchored(document: Document, config: Config) -> Config:
 
     def fix(model: BaseModel, names: tuple[str, ...], *place: str) -> None:
         for name in names:
-            if name in model.model_fields_set:
+            if name in model.model_fields_set and not _is_label_id(name, getattr(model, name)):
                 setattr(model, name, fixed(getattr(model, name), *place, name))
 
     for name, store in config.stores.items():

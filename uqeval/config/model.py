@@ -73,7 +73,7 @@ def _kind(settings: Any, name: str) -> Any:
     if option.choices:
         return Literal[option.choices]
     if option.path:
-        return FilePath
+        return FilePath | list[FilePath] if option.list_by == "repeat" else FilePath
     if option.list_by == "commas":
         return list[Name]
     if str in types and not option.list_by:  # also numbers with a unit, such as "512MB"
@@ -105,7 +105,10 @@ class Store(_StoreKeys):
     @property
     def data(self) -> str | None:
         """Return the kind of data, if the keys determine it."""
-        kinds = {"video": "video", "labels": "classes", "target": "regression"}
+        kinds = {
+            "out": "ood", "ood_mask": "ood", "video": "video", "labels": "classes",
+            "target": "regression",
+        }  # fmt: skip
         return next((kind for name, kind in kinds.items() if getattr(self, name)), None)
 
     def paths(self) -> list[str]:

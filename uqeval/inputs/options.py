@@ -146,11 +146,11 @@ class InputOptions(Settings):
         metavar="PATH", panel=_IN, path=True)
     out: Sequence[Any] = shared_option(
         (), "Stores of out-of-distribution items.", metavar="STORE", panel=_IN, list_by="repeat",
-        in_file=False, data="ood")
+        path=True, data="ood")
     ood_mask: Any = shared_option(
         None, "Out-of-distribution pixels inside the images: a folder of PNGs or a store of ids (0 "
         "in, other ids out), or an id of the labels, such as 254.", metavar="MASK", panel=_IN,
-        in_file=False, data="ood")
+        path=True, data="ood")
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
     video: str | Path | None = shared_option(

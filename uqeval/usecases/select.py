@@ -14,7 +14,7 @@ from uqeval.records.report import Report
 from uqeval.stores.video.sequences import split_name
 
 #: Scores that only items have and that are worse if higher; `Report.metrics` has the others.
-_LOWER = frozenset({"changed", "risk"})
+_LOWER = frozenset({"changed", "risk", "score"})
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,10 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
 
 
 def _exhibits(task: Task, report: Report, run_settings: RunSettings) -> int:
-    """Return the number of items in the gallery; 0 without scores or ground truth."""
+    """Return the number of items in the gallery; 0 without scores or ground truth, and for sets."""
     kind = task.inputs.source.kind
+    if kind == "ood":
+        return 0
     truth = {"classes": "labels", "regression": "target"}.get(kind)
     if not task.families or (truth and not task.inputs.record.get(truth)):
         return 0

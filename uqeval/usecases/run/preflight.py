@@ -166,14 +166,18 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Return the keys of the results that the report of opened inputs will have, with variants."""
+    """Return the keys of the results that the report of opened inputs will have: variants, regions.
+
+    A region that a metric does not have may be among them.
+    """
     from uqeval.metrics import FAMILIES
 
-    info = inputs.info()
+    info, regions = inputs.info(), ("", *(f"@{region}" for region in inputs.region_names()))
     return {
-        key
+        f"{key}{region}"
         for name, options in with_companions(families, info).items()
         for key in FAMILIES[name].settings(options, info)
+        for region in regions
     }
 
 

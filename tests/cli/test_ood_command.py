@@ -1,0 +1,64 @@
+"""`uqeval ood` and `uqeval run` of stores with sets or masks in `uqeval.yaml`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run_well
+from scenes import softmax
+
+SETTINGS = """
+stores:
+  fog: {predictions: in.npz, out: [fog.npz, rain.npz]}
+  masked: {predictions: in.npz, ood_mask: masks.npy}
+  void: {predictions: in.npz, ood_mask: "2"}
+  city: {predictions: in.npz, region: ["boundary:1", "class:1"]}
+evaluate:
+  masked: {ood: {definition: bravo}}
+  void: {ood: {}}
+  city: {calibration: {}}
+output: out/
+gate:
+  fog/ood.per_set.rain.auroc: {min: 0}
+  masked/ood.bravo.bravo_index: {min: 0}
+  city/calibration@class:1.ece: {max: 1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    labels = np.random.default_rng(1).integers(0, 3, (4, 8, 9)).astype("u1")
+    for k, name in enumerate(("in", "fog", "rain")):
+        probs = softmax(k, 4, 2, 3, 8, 9)
+        names = [f"{name}{i}" for i in range(4)]
+        np.savez(tmp_path / f"{name}.npz", probs=probs, labels=labels, names=names)
+    np.save(tmp_path / "masks.npy", (labels == 1).astype("u1"))
+    (tmp_path / "uqeval.yaml").write_text(SETTINGS)
+    return tmp_path
+
+
+def test_sets_masks_and_regions_of_the_settings_file(folder: Path) -> None:
+    run_well("schema", "uqeval.yaml", cwd=folder)
+    done = run_well("run", "--gallery", "2", cwd=folder)
+    assert "gate passed: 3 passed" in done.stdout
+    typed = {
+        "fog": ("in.npz", "fog.npz", "rain.npz"),
+        "masked": ("in.npz", "--ood-mask", "masks.npy", "--definition", "bravo"),
+        "void": ("in.npz", "--ood-mask", "2"),
+    }
+    for store, arguments in typed.items():
+        run_well("ood", *arguments, "-o", "typed.json", cwd=folder)
+        run_well("ood", "--store", store, "-o", "own.json", cwd=folder)
+        found = [json.loads((folder / name).read_text()) for name in ("typed.json", "own.json")]
+        found.append(json.loads((folder / "out" / f"{store}.json").read_text()))
+        assert found[0]["results"] == found[1]["results"] == found[2]["results"]
+
+
+def test_the_most_uncertain_images_come_first(folder: Path) -> None:
+    run_well("ood", "in.npz", "fog.npz", "-o", "r.json", cwd=folder)
+    text = run_well("select", "r.json", "--by", "ood.score", "--format", "json", cwd=folder).stdout
+    values = [row["value"] for row in json.loads(text)["chosen"]]
+    assert len(values) > 2 and values == sorted(values, reverse=True)
