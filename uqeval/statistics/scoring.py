@@ -72,6 +72,7 @@ class Scoring:
             ) from None
         self._stacks: dict[Tally, Stacked] = {}
         self._read: dict[tuple[str, str], NDArray[np.float64]] = {}
+        self._fields: dict[tuple[str, str], NDArray[np.float64]] = {}
         self._gaps: dict[str, Mapping[tuple[Any, ...], Gaps]] = {}
         self._addresses: dict[str, dict[str, tuple[Any, ...]]] = {}
 
@@ -332,5 +333,7 @@ class Scoring:
 
     def _column(self, key: str, field: str) -> NDArray[np.float64]:
         """Return a field of the items' records, NaN where it is undefined."""
-        values = [record.get(key, {}).get(field) for record in self.records]
-        return np.array([np.nan if v is None else float(v) for v in values])
+        if (key, field) not in self._fields:
+            values = [record.get(key, {}).get(field) for record in self.records]
+            self._fields[key, field] = np.array([np.nan if v is None else v for v in values], float)
+        return self._fields[key, field]

@@ -15,6 +15,8 @@ from uqeval.statistics.item_values import SparseValues
 
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
 LIGHT_WEIGHT = 16
+#: Sums that a block of sets keeps, in bytes.
+_KEPT_SUMS = 4 << 20
 #: Units between two of which the sums of all before and all after are kept.
 _GRID = 1024
 
@@ -27,6 +29,8 @@ Make = Callable[[], Values]
 MakeSets = Callable[[], Array]
 #: Sums over sets of the numbers that a function makes: [set, number]. The key names the numbers.
 Fold = Callable[[Make, tuple[Any, ...]], Array]
+#: Sums [set, number] by the identity of the numbers that were added up, with these.
+_Known = dict[int, tuple[weakref.ref[Any], Array]]
 
 
 class ItemSets(ABC):
@@ -77,18 +81,35 @@ class ItemSets(ABC):
 
 
 class Weighting(ItemSets):
-    """Sets by their `weights` [set, item], whole numbers that may be negative."""
+    """Sets by their `weights` [set, item], whole numbers that may be negative.
 
-    def __init__(self, weights: Array) -> None:
+    Sums that take little memory are kept, since several scores are of the same numbers. `known`:
+    those of the same sets that were computed before. Weights as other types are not kept with them.
+    """
+
+    def __init__(self, weights: Array, known: _Known | None = None) -> None:
         self.weights = weights
         self.sets = len(weights)
+        self._known: _Known = {} if known is None else known
+        self._placed: dict[tuple[bytes, int], tuple[Array, _Known]] = {}
 
     def sums(self, values: Values) -> Array:
+        known = self._known.get(id(values))
+        if known is not None and known[0]() is values:
+            return known[1]
+        products = self._sums(values)
+        products.flags.writeable = False
+        kept_bytes = sum(sums.nbytes for _, sums in list(self._known.values()))
+        if kept_bytes + products.nbytes <= _KEPT_SUMS:
+            self._known[id(values)] = weakref.ref(values), products
+        return products
+
+    def _sums(self, values: Values) -> Array:
         products: Array
         if isinstance(values, SparseValues):
             products = values.weighted(self._by_item)
         elif values.dtype.kind == "i":
-            products = self.weights @ values
+            products = self.weights.astype(np.int64, copy=False) @ values
         elif values.dtype == np.float32 and self._light is not None:
             products = self._light @ values
         elif np.isfinite(values).all():
@@ -108,10 +129,13 @@ class Weighting(ItemSets):
 
     def at(self, places: NDArray[np.int64], items: int) -> Weighting:
         if np.array_equal(places, np.arange(items)):
-            return self
-        weights = np.zeros((self.sets, items), self.weights.dtype)
-        weights[:, places] = self.weights
-        return Weighting(weights)
+            return Weighting(self.weights, self._known)
+        key = places.tobytes(), items
+        if key not in self._placed:
+            weights = np.zeros((self.sets, items), self.weights.dtype)
+            weights[:, places] = self.weights
+            self._placed[key] = weights, {}
+        return Weighting(*self._placed[key])
 
     def mean(self, values: NDArray[np.float64]) -> Array:
         weights = np.repeat(self.weights, values[0].size, axis=1) if len(values) else self.weights
@@ -125,7 +149,7 @@ class Weighting(ItemSets):
         return self.weights
 
     def only(self, is_kept: NDArray[np.bool_]) -> Weighting:
-        return Weighting(self.weights * is_kept.astype(np.int64))
+        return Weighting(self.weights * is_kept)
 
     @cached_property
     def _heavy(self) -> NDArray[np.float64]:
@@ -179,12 +203,12 @@ class Each(ItemSets):
         return Each(places[self.chosen])
 
     def dense(self, items: int) -> Array:
-        weights = np.zeros((self.sets, items), np.int64)
+        weights = np.zeros((self.sets, items), np.int8)
         weights[np.arange(self.sets), self.chosen] = 1
         return weights
 
     def weights_of_items(self, items: int) -> tuple[NDArray[np.int64], Array]:
-        return self.chosen, np.eye(self.sets, dtype=np.int64)
+        return self.chosen, np.eye(self.sets, dtype=np.int8)
 
 
 class AllBut(ItemSets):
@@ -257,7 +281,7 @@ class AllBut(ItemSets):
         return AllBut(places[self.chosen], self._rows)
 
     def dense(self, items: int) -> Array:
-        weights = np.zeros((self.sets, items), np.int64)
+        weights = np.zeros((self.sets, items), np.int8)
         weights[:, self.chosen] = 1
         weights[np.arange(self.sets), self.chosen[self._rows.start : self._rows.stop]] = 0
         return weights
@@ -279,11 +303,12 @@ class _Kept(ItemSets):
         return self._inner.extremes(best, kept_values, identity)
 
     def dense(self, items: int) -> Array:
-        return self._inner.dense(items) * self._is_kept.astype(np.int64)
+        weights: Array = self._inner.dense(items) * self._is_kept
+        return weights
 
     def weights_of_items(self, items: int) -> tuple[slice | NDArray[np.int64], Array]:
         chosen, weights = self._inner.weights_of_items(items)
-        return chosen, weights * self._is_kept[chosen].astype(np.int64)
+        return chosen, weights * self._is_kept[chosen]
 
     def part(self, rows: slice) -> _Kept:
         return _Kept(self._inner.part(rows), self._is_kept)
