@@ -313,11 +313,13 @@ def test_the_brier_score_is_its_parts() -> None:
     assert parts["remainder"] == pytest.approx(0, abs=1e-7)
 
 
-def test_quantiles_of_weighted_images_are_those_of_repeated_ones() -> None:
+@pytest.mark.parametrize("images", [9, 129, 300])
+def test_quantiles_of_weighted_images_are_those_of_repeated_ones(images: int) -> None:
     rng = np.random.default_rng(0)
-    values, weights = rng.normal(size=9), rng.integers(0, 4, (30, 9))
+    values, weights = rng.normal(size=images).round(1), rng.integers(0, 4, (30, images))
     values[4] = np.nan
     weights[0] = 0
+    weights[1:9] *= rng.random(images) < 0.02
     for share in (0.0, 0.5, 0.9, 1.0):
         with np.errstate(all="ignore"):
             found = calibration_items.quantile(share, weights, values)

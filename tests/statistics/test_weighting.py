@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from uqeval.statistics import weighting as module
 from uqeval.statistics.item_values import SparseValues
@@ -107,3 +108,23 @@ def test_parts_of_all_but_one_do_not_depend_on_each_other(monkeypatch: pytest.Mo
     for found, expected in zip(once, again, strict=True):
         assert found.tobytes() == expected.tobytes()
     np.testing.assert_allclose(np.concatenate(once), whole.sums(values), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("places", [np.arange(12), np.arange(12)[::-1].copy()])
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 20])
+def test_sums_that_are_computed_once_are_those_of_the_same_numbers(
+    places: NDArray[np.int64], kept_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_KEPT_SUMS", kept_bytes)
+    drawn = Weighting(RNG.integers(0, 4, (6, 12)).astype(np.int8))
+    first = drawn.at(places, 12)
+    for values in (VALUES["sums"], VALUES["counts"], SparseValues.of(VALUES["few"])):
+        found = first.sums(values)
+        assert (drawn.at(places, 12).sums(values) is found) == (kept_bytes > 0)
+        with pytest.raises(ValueError, match="read-only"):
+            found += 1
+    for _ in range(20):  # others may lie where numbers that are no longer used lay
+        values = RNG.normal(size=(12, 5))
+        expected = first.dense(12) @ values
+        np.testing.assert_allclose(first.sums(values), expected, rtol=1e-12, atol=1e-12)
+        del values

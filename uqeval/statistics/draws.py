@@ -136,13 +136,14 @@ class Resampling:
         """Return whether each item is a unit."""
         return self.units == self.items
 
-    def swapped(self, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    def swapped(self, count: int, seed: int) -> Iterator[NDArray[np.int8]]:
         """Yield weights [swap, item]: 1 where an item keeps its model, 0 where the two models
         change places, by whole units, in blocks. All 2^units of them where these are at most
         `count`.
         """
         if 2**self.units <= count:
-            assignments = (np.arange(2**self.units)[:, None] >> np.arange(self.units)) & 1
+            every = (np.arange(2**self.units)[:, None] >> np.arange(self.units)) & 1
+            assignments = every.astype(np.int8)
             for first in range(0, len(assignments), self._rows):
                 yield assignments[first : first + self._rows, self.codes]
             return
@@ -150,7 +151,7 @@ class Resampling:
         step = min(self._rows, 256)  # blocks are small, so that a clear case ends early
         for first in range(0, count, step):
             signs = rng.integers(0, 2, (min(step, count - first), self.units))
-            yield signs[:, self.codes]
+            yield signs.astype(np.int8)[:, self.codes]
 
     @property
     def _rows(self) -> int:

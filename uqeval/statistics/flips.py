@@ -55,8 +55,9 @@ def _shares_of_scores(samples: Samples, addresses: Iterable[str]) -> dict[str, f
         weights[text] = gaps.weights({t: scoring.stacked(t).sets(whole) for t in tallies[key]})[0]
 
     def scores_of(signs: Weighting) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        sets = samples.placed(scoring, places, signs)
         states = {
-            key: {tally: samples.states(scoring, places, tally, signs) for tally in own}
+            key: {tally: samples.stacked(scoring, places, tally).sets(sets) for tally in own}
             for key, own in tallies.items()
         }
         for text, (key, gaps) in gaps_at.items():

@@ -170,13 +170,18 @@ class Samples:
 
         The items of a unit have one weight: their states are added up once, not in each set.
         """
-        if self.resampling.is_of_items:
-            sets = self.resampling.of_items(block, positions, scoring.items)
-            return scoring.stacked(tally).sets(sets)
-        return self._joined(scoring, positions, tally).sets(block)
+        return self.stacked(scoring, positions, tally).sets(self.placed(scoring, positions, block))
 
-    def _joined(self, scoring: Scoring, positions: Sequence[int], tally: Tally) -> Stacked:
-        """Return the states of the units of one run."""
+    def placed(self, scoring: Scoring, positions: Sequence[int], block: ItemSets) -> ItemSets:
+        """Return sets of units as sets of what `stacked` has for one run."""
+        if self.resampling.is_of_items:
+            return self.resampling.of_items(block, positions, scoring.items)
+        return block
+
+    def stacked(self, scoring: Scoring, positions: Sequence[int], tally: Tally) -> Stacked:
+        """Return the states of one run: of its items, or of units of several items."""
+        if self.resampling.is_of_items:
+            return scoring.stacked(tally)
         key = (id(scoring), tally)
         with self._joining:
             if key not in self._units:

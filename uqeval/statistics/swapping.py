@@ -51,7 +51,7 @@ class Swaps:
     """Sets of items of two runs: each has its own where `keeps_models` [set, item] is 1, else those
     of the other. Items are those of one run and then those of the other."""
 
-    def __init__(self, keeps_models: NDArray[np.int64]) -> None:
+    def __init__(self, keeps_models: NDArray[np.int8]) -> None:
         self.sets = len(keeps_models)
         self._keeps = keeps_models
 

@@ -116,7 +116,7 @@ class _Count:
 
 def _counts(pair: _Pair, items: int, addresses: Sequence[str], is_exact: bool) -> dict[str, _Count]:
     """Return a count for each score whose observed difference is defined."""
-    scores = pair.scores(np.ones((1, items), np.int64), addresses)[:, 0]
+    scores = pair.scores(np.ones((1, items), np.int8), addresses)[:, 0]
     observed = np.abs(scores[0] - scores[1])
     # Sums in another order may differ in the last digits.
     thresholds = observed - 1e-12 * np.abs(scores).max(axis=0)
@@ -127,7 +127,7 @@ def _counts(pair: _Pair, items: int, addresses: Sequence[str], is_exact: bool) -
     }
 
 
-def _growing(blocks: Iterator[NDArray[np.int64]]) -> Iterator[list[NDArray[np.int64]]]:
+def _growing(blocks: Iterator[NDArray[np.int8]]) -> Iterator[list[NDArray[np.int8]]]:
     """Yield the blocks, more and more at a time: a clear case ends early, others are scored in few
     large products.
     """
@@ -185,7 +185,7 @@ class _Pair:
         return first_tallies == tallies[0]
 
     def differences(
-        self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
+        self, keeps_models: NDArray[np.int8], addresses: Sequence[str]
     ) -> NDArray[np.float64]:
         """Return the scores of the first model minus those of the second, [swap, address].
 
@@ -197,7 +197,7 @@ class _Pair:
         return score_differences
 
     def scores(
-        self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
+        self, keeps_models: NDArray[np.int8], addresses: Sequence[str]
     ) -> NDArray[np.float64]:
         """Return scores of both models, [model, swap, address]."""
         scores = np.full((2, len(keeps_models), len(addresses)), np.nan)
