@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Thin
 
 _MARK_BYTES = 4
+#: Entries of an item from which on it is packed alone: packing items together moves single bytes,
+#: which costs more for many entries than a call for each item.
+_MANY_ENTRIES = 384
 
 
 class Packing:
@@ -55,7 +58,10 @@ class Packing:
         """Return the state of each item as `pack` does."""
         import numpy as np
 
-        if any(entries.places is not None for entries in counted.fields):
+        large = [entries.values.size for entries in counted.fields if entries.places is not None]
+        if sum(large) > _MANY_ENTRIES * counted.items:
+            return [self.pack(counted.thin(item)) for item in range(counted.items)]
+        if large:
             return self._pack_entries(counted)
         mark = np.frombuffer(self._mark, np.uint8)
         columns = [np.broadcast_to(mark, (counted.items, mark.size))]
