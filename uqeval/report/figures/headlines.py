@@ -20,7 +20,9 @@ _COLUMNS = 3
 def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     """Return one panel per headline with one point per line; None without a comparison."""
     panels: list[tuple[Sequence[Line], str]] = []
-    grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
+    #: Panels of a row share the names of its lines: a family with other lines begins a new row.
+    grid: list[tuple[Sequence[Line], str] | None] = []
+    names: list[str] = []
     for family, lines in families.items():
         row_panels = [
             (lines, field)
@@ -28,11 +30,14 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
             if any(line.record.get(field) is not None for line in lines)
             and (len(lines) > 1 or any(line.interval(field) for line in lines))
         ]
+        if row_panels and (own := [line.label for line in lines]) != names:
+            grid += [None] * (-len(grid) % _COLUMNS)
+            names = own
         panels += row_panels
-        grid += [*row_panels, *[None] * (-len(row_panels) % _COLUMNS)]
+        grid += row_panels
     if not panels:
         return None
-    rows = len(grid) // _COLUMNS
+    rows = -(-len(grid) // _COLUMNS)
     most = max(len(lines) for lines, _ in panels)
     summary = "; ".join(
         f"{_label(lines, field)}: "
@@ -62,11 +67,11 @@ def _label(lines: Sequence[Line], field: str) -> str:
 
 
 def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], rows: int) -> None:
-    axes = list(canvas.subplots(rows, _COLUMNS, squeeze=False).flat)
-    for n, (panel, plotted_panel) in enumerate(zip(axes, grid, strict=True)):
+    cells = canvas.add_gridspec(rows, _COLUMNS)
+    for n, plotted_panel in enumerate(grid):
         if plotted_panel is None:
-            panel.set_visible(False)
             continue
+        panel = canvas.add_subplot(cells[divmod(n, _COLUMNS)])
         lines, field = plotted_panel
         for i, line in enumerate(lines):
             value, ends = line.record.get(field), line.interval(field)
