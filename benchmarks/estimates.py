@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from populations import Array, Score
 
 from uqeval.statistics import methods, video
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.flips import shares
+from uqeval.statistics.flips import Flipped, signs_of
 from uqeval.statistics.methods import Bounds, NoBounds
-from uqeval.statistics.weighting import Weighting
 
 LEVEL = 0.95
 
@@ -41,13 +41,22 @@ def bounds(
     found = methods.expanded(drawn[np.isfinite(drawn)], units, LEVEL)
     if score.kind == "gaps":
         assert score.gaps is not None
-        gaps = score.gaps(of_units)
+        found = methods.beyond_bias(found, drawn[np.isfinite(drawn)], value, units)
+        share = flipped(score.gaps(of_units), seed).least_share(LEVEL)
+        low = min(found.low, share * value) if share else 0.0
+        return replace(found, low=max(low, 0.0))
+    return found
 
-        def scores(signs: Weighting) -> list[tuple[str, Array]]:
-            return [("gaps", np.abs(signs.sums(gaps)).sum(axis=1))]
 
-        if shares(scores, len(gaps), seed)["gaps"] > 1 - LEVEL:
-            return Bounds(0.0, found.high, found.method)
+def flipped(gaps: Array, seed: int) -> Flipped:
+    """Gaps [unit, bin] of units with random signs; the score is the sum of their absolute sums."""
+    signs = np.concatenate(list(signs_of(len(gaps), seed))).astype(np.float64)
+    return Flipped(signs @ gaps, signs.mean(axis=1), gaps.sum(axis=0), absolute)
+
+
+def absolute(gaps: Array) -> Array:
+    """The sum of absolute gaps [set] of gaps [set, bin]."""
+    found: Array = np.abs(gaps).sum(axis=1)
     return found
 
 

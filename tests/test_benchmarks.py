@@ -132,6 +132,21 @@ def test_intervals_and_verdicts_are_simulated() -> None:
     assert "pavpu.surplus" in printed
 
 
+def test_biased_scores_are_simulated() -> None:
+    printed = simulation("biased.py", "--replications", "3", "--items", "12", "--size", "200",
+                         "--scores", "ece", "classwise_ece", "brier_decomposition.reliability",
+                         "--only", "few, +", "groups, 0", "difference, few")  # fmt: skip
+    rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 9 and "value outside" not in printed
+    reliability = next(row for row in rows if row[1].endswith("reliability"))
+    assert reliability[3].startswith("100 (0;")
+
+
+def test_rankings_of_few_items_are_simulated() -> None:
+    rows = simulation("few_items.py", "--replications", "4", "--items", "10").splitlines()
+    assert len(rows) == 14 and "AUROC of two sets" in rows[-3]
+
+
 def test_the_bias_of_miou_is_simulated() -> None:
     rows = simulation("miou_bias.py", "--replications", "2").splitlines()
     assert len(rows) == 8 and rows[-1].count("(") == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -68,6 +69,37 @@ def expanded(drawn: Sequence[float], units: int, level: float) -> tuple[float, f
     tail = stats.norm.cdf(-math.sqrt(units / (units - 1)) * t)
     low, high = np.quantile(np.asarray(drawn), [tail, 1 - tail])
     return float(low), float(high)
+
+
+def beyond_bias(
+    ends: tuple[float, float], drawn: Sequence[float], value: float, units: int
+) -> tuple[float, float]:
+    """The ends with that on the side of the truth moved by twice the bias, which draws of n units
+    show n−1 n-ths of."""
+    bias = (math.fsum(drawn) / len(drawn) - value) * units / (units - 1)
+    return (ends[0] - 2 * bias, ends[1]) if bias > 0 else (ends[0], ends[1] - 2 * bias)
+
+
+def p_of_signs(gaps: Any, weights: Any, share: float, form: str) -> float:
+    """The share of all 2^n signs whose score is at least the observed one: the gaps are a `share`
+    of those of all units, and what is left of each unit's, with its sign."""
+    units, bins = len(gaps), range(len(weights))
+    total = [math.fsum(gaps[i][b] for i in range(units)) for b in bins]
+
+    def score(sums: list[float]) -> float:
+        sizes = [max(v, 0.0) if form == "one_sided" else abs(v) for v in sums]
+        parts = [size * w for size, w in zip(sizes, weights, strict=True)]
+        return max(parts) if form == "largest" else math.fsum(parts)
+
+    hits = 0
+    for signs in itertools.product((1, -1), repeat=units):
+        rest = [
+            math.fsum(signs[i] * (gaps[i][b] - share * total[b] / units) for i in range(units))
+            for b in bins
+        ]
+        moved = [share * total[b] + rest[b] for b in bins]
+        hits += score(moved) >= score(total) * (1 - 1e-12)
+    return hits / 2**units
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -14,6 +14,7 @@ import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics import METRICS
 from uqeval.statistics.draws import Resampling
+from uqeval.statistics.flips import least_share
 from uqeval.statistics.intervals import check_level, debiased, difference, intervals, metric_at
 from uqeval.statistics.methods import NoBounds
 from uqeval.statistics.options import CutOptions
@@ -77,9 +78,72 @@ def test_scores_from_draws(own: Scoring, resampling: Resampling) -> None:
     expected = naive.expanded(drawn, resampling.units, 0.95)
     assert (record["low"], record["high"]) == pytest.approx(expected, rel=1e-9)
     assert record["method"] == "expanded"
+    for name in ("brier_decomposition.reliability", "brier_decomposition.resolution"):
+        drawn, value = (
+            samples.scores("drawn", f"calibration.{name}")[0],
+            samples.value(f"calibration.{name}"),
+        )
+        plain = naive.expanded(drawn, resampling.units, 0.95)
+        ends = naive.beyond_bias(plain, drawn, value, resampling.units)
+        record = found[f"calibration.{name}"]
+        assert record["low"] == pytest.approx(max(ends[0], 0.0), rel=1e-9)
+        assert record["high"] == pytest.approx(min(ends[1], 1.0), rel=1e-9)
+        assert record["low"] <= value <= record["high"]
+        assert record["low"] < plain[0] or record["high"] > plain[1]
     ece = samples.scores("drawn", "calibration.ece")[0]
     whole = own.whole()["calibration"]["ece"]
     assert debiased(samples, "calibration.ece") == max(0.0, 2 * whole - ece.mean())
+
+
+def test_the_low_end_of_a_calibration_error_is_beyond_its_bias(own: Scoring) -> None:
+    """It is the lower of two: percentiles less twice the bias, and the least share of the error
+    that random signs do not reject."""
+    samples = Samples.of_run(own, UNITS[0])
+    found = intervals(samples, 0.95)
+    wider = 0
+    for name in ("ece", "ace", "adaptive_ece", "classwise_ece", "per_class.0.ece"):
+        text = f"calibration.{name}"
+        drawn, value, record = samples.scores("drawn", text)[0], samples.value(text), found[text]
+        plain = naive.expanded(drawn, N, 0.95)
+        low, high = naive.beyond_bias(plain, drawn, value, N)
+        share = least_share(samples, text, 0.95)
+        assert share is not None
+        expected = min(low, share * value) if share else 0.0
+        assert record["low"] == pytest.approx(max(expected, 0.0), abs=1e-12), text
+        assert record["high"] == pytest.approx(high)
+        assert record["low"] <= value <= record["high"]
+        wider += record["low"] < plain[0] or record["high"] > plain[1]
+    assert wider == 5
+
+
+def test_the_worst_item_has_no_interval(own: Scoring) -> None:
+    """Draws of the items have no larger value than these; a quantile needs some on each side."""
+    found = found_in(own, UNITS[0])
+    worst = found["calibration.per_image.worst"]
+    assert worst["low"] is None and worst["reason"].startswith(
+        "it is the largest value of the items"
+    )
+    assert found["calibration.per_image.p90"]["reason"] == (
+        "14 items have this score; an interval of their 90 % quantile needs 36"
+    )
+    assert found["calibration.per_image.median"]["low"] is not None
+    two = Samples([own, own], [range(N)] * 2, UNITS[0])
+    change = difference(two, "calibration.per_image.worst", 0.95)
+    assert isinstance(change, NoBounds) and "largest" in change.reason
+
+
+def test_a_difference_of_biased_scores_is_corrected(tmp_path: Path) -> None:
+    """The draws are off by the difference of two biases."""
+    runs = [scoring(run(tmp_path / str(k), N, "calibration", data=k)[1]) for k in range(2)]
+    samples = Samples(runs, [range(N)] * 2, UNITS[0])
+    text = "calibration.brier_decomposition.reliability"
+    drawn, values = samples.scores("drawn", text), [samples.value(text, k) for k in range(2)]
+    change = difference(samples, text, 0.95)
+    expected = naive.beyond_bias(
+        naive.expanded(drawn[0] - drawn[1], N, 0.95), drawn[0] - drawn[1], values[0] - values[1], N
+    )
+    assert not isinstance(change, NoBounds)
+    assert (change.low, change.high) == pytest.approx(expected, rel=1e-9)
 
 
 def test_gaps_add_up_to_the_calibration_errors(own: Scoring) -> None:
@@ -97,12 +161,28 @@ def test_gaps_add_up_to_the_calibration_errors(own: Scoring) -> None:
         states = {t: own.stacked(t).sets(items) for t in own.evaluations[key].tallies()}
         signed, weights = gaps.signed(states), gaps.weights(states)[0]
         np.testing.assert_allclose(signed[0], signed[1:].sum(0), atol=1e-9)
-        sums = np.abs(signed[0]) * weights
-        value = sums.max() if gaps.largest else sums.sum()
+        value = float(gaps.score(signed[:1], weights)[0])
         assert value == pytest.approx(samples.value(text), rel=1e-3), text
         checked.add(text)
-    assert {"calibration.mce", "calibration.temperature.ece", "calibration.adaptive_ece",
-            "calibration.classwise_ece", "calibration.per_class.0.ece"} <= checked  # fmt: skip
+    assert {"calibration.mce", "calibration.ace", "calibration.temperature.ece",
+            "calibration.adaptive_ece", "calibration.classwise_ece",
+            "calibration.per_class.0.ece"} <= checked  # fmt: skip
+
+
+def test_gaps_of_numbers_add_up(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    data = {name: rng.uniform(1, 2, (N, 6, 6)).astype("f4") for name in ("mean", "std", "target")}
+    path = tmp_path / "report.states.zip"
+    uqeval.evaluate(data, metrics={"regression": {"ence": True}}, states=path)
+    numbers = Scoring(SavedStates(path))
+    items = Weighting(np.ones((1, N), np.int64))
+    for name in ("auce", "auce_over", "auce_under", "ence", "uce"):
+        found = numbers.gaps(f"regression.{name}")
+        assert found is not None, name
+        key, gaps = found
+        states = {t: numbers.stacked(t).sets(items) for t in numbers.evaluations[key].tallies()}
+        value = gaps.score(gaps.signed(states), gaps.weights(states)[0])[0]
+        assert value == pytest.approx(numbers.exact(f"regression.{name}"), rel=1e-9), name
 
 
 def test_what_has_an_interval(own: Scoring) -> None:
@@ -126,7 +206,7 @@ def test_what_has_an_interval(own: Scoring) -> None:
 
 def test_every_metric_names_its_kind() -> None:
     kinds = {metric.interval for metric in METRICS}
-    assert kinds == {"share", "logit", "linear", "gaps", "draws"}
+    assert kinds == {"share", "logit", "linear", "gaps", "biased", "draws"}
     for metric in METRICS:
         assert not metric.counted or metric.interval == "share", metric.id
         if metric.interval in ("share", "logit"):

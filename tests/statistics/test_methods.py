@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from functools import partial
 
 import naive_statistics as naive
 import numpy as np
@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import ttest_ind
 
 from uqeval.compare.holm import holm
+from uqeval.metrics._evaluation import Gaps
 from uqeval.statistics import flips, methods
 from uqeval.statistics.methods import Bounds, NoBounds
-from uqeval.statistics.weighting import Weighting
 
 LEVELS = [0.5, 0.9, 0.95, 0.999]
 
@@ -126,29 +126,55 @@ def test_expanded_percentiles(units: int) -> None:
     assert found.low < plain.low < plain.high < found.high
 
 
-def test_signs_of_gaps() -> None:
-    """All 2^5 signs by hand; random ones are near that share."""
-    gaps = np.random.default_rng(0).normal(0.2, 1, (5, 3))
+def flipped(gaps: np.ndarray, weights: np.ndarray, flips_of: int, **form: bool) -> flips.Flipped:
+    """The gaps of units [unit, bin] with random signs."""
+    signs = np.concatenate(list(flips.signs_of(len(gaps), 0, flips_of))).astype(float)
+    score = partial(Gaps(of_no_states, of_no_states, **form).score, weights=weights)
+    return flips.Flipped(signs @ gaps, signs.mean(axis=1), gaps.sum(axis=0), score)
+
+
+def of_no_states(states: object) -> np.ndarray:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("form", ["sum", "largest", "one_sided"])
+def test_signs_of_gaps(form: str) -> None:
+    """All 2^5 signs by hand; random ones are near that share. For several shares of the gaps."""
+    gaps = np.random.default_rng(0).normal(0.4, 1, (5, 3))
     weights = np.array([0.5, 1.0, 0.25])
-    for largest in (False, True):
-        fold = max if largest else sum
+    found = flipped(gaps, weights, 20_000, **({} if form == "sum" else {form: True}))
+    for share in (0.0, 0.3, 1.0):
+        expected = naive.p_of_signs(gaps, weights, share, form)
+        assert found.p(share) == pytest.approx(expected, abs=0.015), share
 
-        def value(signs: list[int], fold: object = fold) -> float:
-            sums = [sum(s * g for s, g in zip(signs, column, strict=True)) for column in gaps.T]
-            return fold(abs(v) * w for v, w in zip(sums, weights, strict=True))  # type: ignore
 
-        every = [[1 - 2 * (k >> i & 1) for i in range(5)] for k in range(32)]
-        observed = value([1] * 5)
-        exact = sum(value(s) >= observed * (1 - 1e-12) for s in every) / 32
-        best = (np.maximum if largest else np.add).reduce
+def test_the_least_share_is_the_end_of_the_rejected_ones() -> None:
+    rng = np.random.default_rng(1)
+    weights = np.full(6, 1 / 30)
+    clear = flipped(rng.normal(1, 0.2, (30, 6)), weights, 1000)
+    share = clear.least_share(0.95)
+    assert 0.7 < share < 1 and clear.p(share) <= 0.025 < clear.p(share + 1 / 256)
+    assert flipped(rng.normal(0, 1, (30, 6)), weights, 1000).least_share(0.95) == 0
 
-        def scores(
-            signs: Weighting, best: Callable[..., np.ndarray] = best
-        ) -> list[tuple[str, np.ndarray]]:
-            return [("gaps", best(np.abs(signs.sums(gaps)) * weights, axis=1))]
 
-        found = flips.shares(scores, 5, 0, 20_000)["gaps"]
-        assert found == pytest.approx(exact, abs=0.015)
+def test_biased_scores_reach_beyond_their_bias() -> None:
+    """The score is the truth + b, and the mean of the draws the score + b: 2b is taken away."""
+    rng = np.random.default_rng(2)
+    for value in (3.0, 5.0):
+        drawn = rng.normal(4.0, 1, 2000)
+        plain = methods.expanded(drawn, 10, 0.95)
+        found = methods.beyond_bias(plain, drawn, value, 10)
+        expected = naive.beyond_bias((plain.low, plain.high), drawn, value, 10)
+        assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
+        assert (found.low < plain.low) == (value < 4) and (found.high > plain.high) == (value > 4)
+        assert found.low <= value <= found.high
+
+
+def test_units_for_an_interval_of_a_quantile() -> None:
+    """As many as it takes for a value on each side of it."""
+    needed = {q: methods.units_for_quantile(q, 0.95) for q in (0.5, 0.9, 0.05, 0.0, 1.0)}
+    assert needed == {0.5: 6, 0.9: 36, 0.05: 72, 0.0: math.inf, 1.0: math.inf}
+    assert 0.9**36 <= 0.025 < 0.9**35
 
 
 def test_holm() -> None:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 #: How the interval of a score is computed (`uqeval.statistics.methods`). "share": a ratio of counts
 #: of patches, pixels or items; "logit": another score in [0, 1]; "linear": a score with other
-#: bounds; "gaps": a sum of absolute gaps, which is biased upward; "draws": unbounded, or cut at a
+#: bounds; "gaps": a sum of absolute gaps, which is biased upward, with `Evaluation.gaps`; "biased":
+#: another score that noise shifts, such as a sum of squared gaps; "draws": unbounded, or cut at a
 #: rank.
-IntervalKind = Literal["share", "logit", "linear", "gaps", "draws"]
+IntervalKind = Literal["share", "logit", "linear", "gaps", "biased", "draws"]
 
 #: Advice that several metrics share.
 TEMPERATURE = "Fit a temperature on other images (--fit-on), or train with label smoothing."
@@ -76,6 +77,9 @@ class Metric:
     risk: bool = dataclasses.field(default=False, kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    #: Which quantile of the items' values it is: 0.9; 0 and 1 are the smallest and the largest,
+    #: which have no interval. None: it is no quantile of items.
+    quantile: float | None = dataclasses.field(default=None, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of
     #: the score itself: those in which a field beside it is defined, or one of several counts is
     #: above 0. It compares several kinds of units if there are several entries; the rarest counts.

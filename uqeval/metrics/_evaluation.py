@@ -67,7 +67,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Gaps:
-    """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps; with `largest`, the greatest of them.
+    """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps; with `largest`, the greatest of them;
+    with `one_sided`, of those above 0 alone.
 
     From the states of many sets, `signed` returns the gaps g [set, bin] (correct minus expected),
     which add up over items; `weights` returns w [set, bin], for example 1/N. The first set holds
@@ -77,6 +78,18 @@ class Gaps:
     signed: Callable[[Mapping[Tally, SetStates]], NDArray[np.float64]]
     weights: Callable[[Mapping[Tally, SetStates]], NDArray[np.float64]]
     largest: bool = False
+    one_sided: bool = False
+
+    def score(
+        self, signed: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the score [set] of gaps [set, bin] and weights [bin]."""
+        import numpy as np
+
+        sizes = np.maximum(signed, 0.0) if self.one_sided else np.abs(signed)
+        best = np.max if self.largest else np.sum
+        scores: NDArray[np.float64] = best(sizes * weights, axis=1)
+        return scores
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uqeval.keys import Key
@@ -137,8 +138,8 @@ def _gaps(inner: Gaps) -> Gaps:
     def whole_image_states(states: Mapping[Tally, SetStates]) -> dict[Tally, SetStates]:
         return {_whole_image(tally): state for tally, state in states.items()}
 
-    return Gaps(
-        lambda states: inner.signed(whole_image_states(states)),
-        lambda states: inner.weights(whole_image_states(states)),
-        inner.largest,
+    return replace(
+        inner,
+        signed=lambda states: inner.signed(whole_image_states(states)),
+        weights=lambda states: inner.weights(whole_image_states(states)),
     )

@@ -41,18 +41,18 @@ METRICS = (
            _VOID, reliability,
            label="Brier reliability",
            meaning="Part of the Brier score that is miscalibration; 0 is best.",
-           advice=TEMPERATURE, interval="draws"),
+           advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "brier_decomposition.resolution", "score", "higher", (0.0, 1.0), _MURPHY,
            _VOID, resolution,
            label="Brier resolution",
            meaning="How much the probabilities tell pixels of different classes apart.",
            advice="Train longer, or with more data: calibration cannot add resolution.",
-           interval="draws"),
+           interval="biased"),
     Metric("calibration", "brier_decomposition.uncertainty", "score", None, (0.0, 1.0), _MURPHY,
            _VOID, uncertainty,
            label="Brier uncertainty",
            meaning="Brier score of a model that always predicts the frequencies of the classes.",
-           interval="draws"),
+           interval="biased"),
 )  # fmt: skip
 
 

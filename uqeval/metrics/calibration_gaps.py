@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def of_set(
     top: Tally, per_class: Tally, massed: Sequence[Tally], at_one: str, classes: int
 ) -> dict[tuple[Any, ...], Gaps]:
-    """Return the gaps of ECE, MCE, adaptive and class-wise ECE, and of the ECE of each class."""
+    """Return the gaps of all calibration errors of a set, and of the ECE of each class."""
     gaps = of_bins(top, at_one)
     for tally in massed:
         gaps["adaptive_ece",] = _gaps(_BinsOf(tally, "own"), pixels_of=top)
@@ -34,11 +34,12 @@ def of_set(
 
 
 def of_bins(tally: Tally, at_one: str) -> dict[tuple[Any, ...], Gaps]:
-    """Return the gaps of the ECE and of the MCE of a tally of confidence bins."""
+    """Return the gaps of the ECE, MCE and ACE of a tally of confidence bins."""
     bins = _BinsOf(tally, at_one)
     return {
         ("ece",): _gaps(bins, pixels_of=tally),
-        ("mce",): _gaps(bins, pixels_of=tally, largest=True),
+        ("mce",): _gaps(bins, pixels_of=tally, of_each=True, largest=True),
+        ("ace",): _gaps(bins, pixels_of=tally, of_each=True),
     }
 
 
@@ -62,8 +63,13 @@ def _gaps(
     pixels_of: Tally,
     over: int = 1,
     row: int | None = None,
+    of_each: bool = False,
     largest: bool = False,
 ) -> Gaps:
+    """Return the gaps of bins, `over` so many classes or of one `row`.
+
+    `of_each`: relative to the pixels of the bin; `largest`: the score is the greatest of them, not
+    their mean."""
     import numpy as np
 
     def binned(states: Mapping[Tally, SetStates]) -> Binned:
@@ -77,8 +83,9 @@ def _gaps(
     def weights(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
         counts = binned(states).count
         counts = counts.reshape(len(counts), -1)
-        if largest:
-            return np.where(counts > 0, 1 / np.maximum(counts, 1), 0.0)
+        if of_each:
+            bins = 1 if largest else (counts > 0).sum(axis=1, keepdims=True)
+            return np.where(counts > 0, 1 / np.maximum(counts * bins, 1), 0.0)
         pixels = np.maximum(states[pixels_of]["count"].sum(axis=-1), 1)
         return np.broadcast_to(1 / (pixels * over)[:, None], counts.shape)
 

@@ -73,12 +73,11 @@ def _value(score: Any) -> Any:
     return value
 
 
+_QUANTILES = {"median": 0.5, "p90": 0.9, "worst": 1.0}
 #: By field: the field of items, and a function of weights and values.
 _SCORES: Mapping[str, tuple[str, Any]] = {
     "mean": ("ece", mean),
-    "median": ("ece", partial(quantile, 0.5)),
-    "p90": ("ece", partial(quantile, 0.9)),
-    "worst": ("ece", partial(quantile, 1.0)),
+    **{name: ("ece", partial(quantile, share)) for name, share in _QUANTILES.items()},
     "ace": ("ace", mean),
 }
 _MEANINGS = {
@@ -93,7 +92,7 @@ METRICS = tuple(
         "calibration", f"per_image.{name}", "fraction", "lower", (0.0, 1.0),
         "Kahl et al. 2024 (ValUES), §4" if name == "ace" else _REFERENCE, _NONE,
         _value(_SCORES[name][1]), label=label, meaning=meaning, advice=TEMPERATURE,
-        interval="draws",
+        interval="draws", quantile=_QUANTILES.get(name),
     )
     for name, (label, meaning) in _MEANINGS.items()
 )  # fmt: skip

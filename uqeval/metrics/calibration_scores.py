@@ -129,7 +129,7 @@ METRICS = (
            _EMPTY, ace,
            label="ACE",
            meaning="Mean gap between confidence and accuracy of the bins, each counted once.",
-           advice=TEMPERATURE, interval="draws"),
+           advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "adaptive_ece", "fraction", "lower", (0.0, 1.0),
            "Nixon et al. 2019, §3, on the top label", _VOID, ece,
            label="adaptive ECE",

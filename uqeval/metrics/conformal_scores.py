@@ -72,7 +72,8 @@ METRICS = (
            NO_ITEM, partial(lambda values, p: percentile(values, p), p=5.0),
            label="coverage of the worst images", column="5 %",
            meaning="Coverage that 5 % of the images do not reach.",
-           advice="Look at the images with the lowest coverage first.", interval="draws"),
+           advice="Look at the images with the lowest coverage first.", interval="draws",
+           quantile=0.05),
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 

@@ -43,7 +43,7 @@ METRICS = (
            _NONE, _of_one_set(ranked_items.e_aurc),
            label="e-AURC", headline=3,
            meaning="AURC above that of the best possible order of the items.",
-           advice=_ADVICE, interval="linear", units_with=("mean_risk",)),
+           advice=_ADVICE, interval="biased", units_with=("mean_risk",)),
     Metric("image_failure", "augrc", "risk", "lower", (None, None), "Traub et al. 2024, eq. 5",
            _NONE, _of_one_set(ranked_items.augrc),
            label="AUGRC",

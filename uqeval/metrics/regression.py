@@ -82,7 +82,7 @@ class Regression(Evaluation[RegressionSettings]):
     def gaps(self) -> dict[Place, Gaps]:
         if self.settings.area == "crossing":
             return {}
-        return {("auce",): _gaps(self.settings, self.tallies())}
+        return _gaps(self.settings, self.tallies())
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         from uqeval.tallies import DepthSums
@@ -147,9 +147,9 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
     return (ErrorSums(sigma), scores, *shares)
 
 
-def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
+def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Place, Gaps]:
     """Return the targets that lie inside the interval of each plotted level p, less p·N, which AUCE
-    adds up (the rules "trapezoid" and "mean").
+    and its two parts add up (the rules "trapezoid" and "mean").
     """
     import numpy as np
 
@@ -170,7 +170,14 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
         equal_weights: NDArray[np.float64] = np.ones(p.size) / (p.size * n)
         return area if settings.area == "trapezoid" else equal_weights
 
-    return Gaps(signed, weights)
+    def missing(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+        return -signed(states)
+
+    return {
+        ("auce",): Gaps(signed, weights),
+        ("auce_over",): Gaps(missing, weights, one_sided=True),
+        ("auce_under",): Gaps(signed, weights, one_sided=True),
+    }
 
 
 def _target_spread(states: Iterable[State]) -> float:

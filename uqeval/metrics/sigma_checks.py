@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
-from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import exact_sums, together
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
@@ -83,11 +83,11 @@ def likelihood(squares: float, logs: float, pixels: int, factor: float) -> float
 _LEVI = "Levi et al. 2022"
 OF_BINS = (
     Metric("regression", "ence", "fraction", "lower", (0.0, None), f"{_LEVI}, eq. 8", _ZERO_BIN,
-           ence, label="ENCE", advice=SCALE_SIGMA, interval="draws",
+           ence, label="ENCE", advice=SCALE_SIGMA, interval="gaps",
            meaning="Mean relative difference between predicted and observed error, over bins of "
            "σ."),
     Metric("regression", "uce", "target²", "lower", (0.0, None), "Laves et al. 2020, eq. 8",
-           _EMPTY, uce, label="UCE", advice=SCALE_SIGMA, interval="draws",
+           _EMPTY, uce, label="UCE", advice=SCALE_SIGMA, interval="gaps",
            meaning="Mean difference between predicted variance and squared error, over bins of "
            "σ."),
     Metric("regression", "cv", "fraction", None, (0.0, None), f"{_LEVI}, eq. 9",
@@ -197,6 +197,34 @@ class BinsOfSigma(Part[RegressionSettings]):
         of_bins = [bins[name] for name in ("count", "errors", "variances")]
         of_sigma = (sums["sums"][:, 0, 2], sums["sums"][:, 0, 3], sums["count"][:, 0])
         return {("ence",): ence(*of_bins), ("uce",): uce(*of_bins), ("cv",): cv(*of_sigma)}
+
+    def gaps(self) -> dict[Place, Gaps]:
+        """Return squared errors less variances of each bin.
+
+        |1 - √(e/v)| of a bin is |e - v|/(v + √(e·v)): for the ENCE this is the weight.
+        """
+        import numpy as np
+
+        tally = self._bins
+
+        def signed(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
+            gaps: NDArray[Any] = states[tally]["errors"] - states[tally]["variances"]
+            return gaps
+
+        def of_ence(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
+            n, errors, variances = (states[tally][k] for k in ("count", "errors", "variances"))
+            bins = (n > 0).sum(axis=1, keepdims=True)
+            both = (variances + np.sqrt(errors * variances)) * bins
+            return np.where(n > 0, 1 / np.where(n > 0, both, 1.0), 0.0)
+
+        def of_uce(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
+            pixels: NDArray[Any] = states[tally]["count"].sum(axis=1, keepdims=True)
+            weights: NDArray[Any] = 1 / np.maximum(pixels, 1)
+            return weights
+
+        if not self.can_score:
+            return {}
+        return {("ence",): Gaps(signed, of_ence), ("uce",): Gaps(signed, of_uce)}
 
 
 def _roots(sums: NDArray[Any], count: NDArray[Any]) -> list[float | None]:

@@ -1,12 +1,15 @@
-"""Test of calibration errors: random signs of the gaps of units.
+"""The smallest true calibration error that random signs of the gaps of units do not reject.
 
 Under perfect calibration the gaps (right pixels less summed confidences) of each unit are as likely
-as their negative. The test statistic is the calibration error itself.
+as their negative. If the true gaps are a share λ of the observed ones, that holds for what is left
+of the gaps of each unit. The test statistic is the calibration error itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,27 +28,69 @@ FLIPS = 1000
 _BLOCK = 1 << 21
 #: Relative difference of sums in another order.
 _ROUNDING = 1e-12
-#: Returns the scores [set] of sets by name.
-ScoresOf = Callable[[Weighting], Iterable[tuple[str, NDArray[np.float64]]]]
+#: Halvings of the range of shares: the share is exact to 1/256.
+_HALVINGS = 8
 
 
-def share_of_flips(samples: Samples, address: str) -> float | None:
-    """Return the share of random signs of the units' gaps that give a calibration error at least
-    as large; None for scores that are no sum of absolute gaps. Of all such scores of a variant at
-    once."""
-    if address not in samples.shares:
+def least_share(samples: Samples, address: str, level: float) -> float | None:
+    """Return the smallest share of a calibration error that the test at (1 − `level`)/2, the tail
+    of an interval, does not reject as the true one; None for scores that are no sum of absolute
+    gaps. Of all such scores of a variant at once."""
+    if (address, level) not in samples.shares:
         beside = [text for text in samples.beside("drawn", address) if kind_of(text) == "gaps"]
         addresses = dict.fromkeys([address, *beside])
-        samples.shares.update(dict.fromkeys(addresses))
-        samples.shares.update(_shares_of_scores(samples, addresses))
-    return samples.shares[address]
+        samples.shares.update(dict.fromkeys((text, level) for text in addresses))
+        for text, flipped in _flipped(samples, addresses):
+            samples.shares[text, level] = flipped.least_share(level)
+    return samples.shares[address, level]
 
 
-def _shares_of_scores(samples: Samples, addresses: Iterable[str]) -> dict[str, float]:
-    """Return the share of random signs of the units whose score is at least the observed one.
-
-    For scores of the first run that are sums of absolute gaps; others are left out.
+@dataclass(frozen=True)
+class Flipped:
+    """Gaps with random signs of n units: `sums` [flip, bin] = Σ_i s_i·g_i, and `means` [flip] of
+    the signs; `gaps` [bin] = Σ_i g_i. `score(gaps [set, bin])` returns the calibration error [set].
     """
+
+    sums: NDArray[np.float64]
+    means: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    score: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+    def p(self, share: float) -> float:
+        """Return the p-value of the true gaps being a `share` of the observed ones.
+
+        What is left of the gaps of a unit is g_i − share·Σg/n; its sign is random.
+        """
+        drift = share * (1 - self.means)
+        scores = self.score(self.sums + drift[:, None] * self.gaps)
+        least = self.score(self.gaps[None]) * (1 - _ROUNDING)
+        return float((1 + (scores >= least).sum()) / (1 + len(scores)))
+
+    def least_share(self, level: float) -> float:
+        """Return the smallest share that is not rejected, rounded down to a multiple of 1/256."""
+        tail = (1 - level) / 2
+        if self.p(0.0) > tail:
+            return 0.0
+        rejected, accepted = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = (rejected + accepted) / 2
+            if self.p(middle) > tail:
+                accepted = middle
+            else:
+                rejected = middle
+        return rejected
+
+
+def signs_of(units: int, seed: int, flips: int = FLIPS) -> Iterator[NDArray[np.int8]]:
+    """Yield random signs [flip, unit] in blocks."""
+    rng = generator(seed)
+    step = max(_BLOCK // max(units, 1), 1)
+    for first in range(0, flips, step):
+        yield (rng.integers(0, 2, (min(step, flips - first), units)) * 2 - 1).astype(np.int8)
+
+
+def _flipped(samples: Samples, addresses: Iterable[str]) -> Iterator[tuple[str, Flipped]]:
+    """Yield the flipped gaps of the scores of the first run that are sums of absolute gaps."""
     scoring, places = samples.runs[0], samples.places[0]
     gaps_at = {text: pair for text in addresses if (pair := scoring.gaps(text)) is not None}
     tallies = {key: scoring.evaluations[key].tallies() for key, _ in gaps_at.values()}
@@ -53,34 +98,22 @@ def _shares_of_scores(samples: Samples, addresses: Iterable[str]) -> dict[str, f
     weights = {}
     for text, (key, gaps) in gaps_at.items():
         weights[text] = gaps.weights({t: scoring.stacked(t).sets(whole) for t in tallies[key]})[0]
-
-    def scores_of(signs: Weighting) -> Iterator[tuple[str, NDArray[np.float64]]]:
-        sets = samples.placed(scoring, places, signs)
-        states = {
-            key: {tally: samples.stacked(scoring, places, tally).sets(sets) for tally in own}
-            for key, own in tallies.items()
-        }
-        for text, (key, gaps) in gaps_at.items():
-            best = np.max if gaps.largest else np.sum
-            yield text, best(np.abs(gaps.signed(states[key])) * weights[text], axis=1)
-
+    means: list[NDArray[np.float64]] = []
+    sums: dict[str, list[NDArray[np.float64]]] = {text: [] for text in gaps_at}
     with one_blas_thread():
-        return shares(scores_of, samples.resampling.units, samples.resampling.seed)
-
-
-def shares(scores_of: ScoresOf, units: int, seed: int, flips: int = FLIPS) -> dict[str, float]:
-    """Return by name the share of random signs that give at least the score of no changed sign.
-
-    `scores_of(signs)`: the scores [set] of sets of units whose weights are their signs.
-    """
-    rng = generator(seed)
-    hits: dict[str, int] = {}
-    step = max(_BLOCK // max(units, 1), 1)
-    for first in range(0, flips, step):
-        signs = rng.integers(0, 2, (min(step, flips - first), units)) * 2 - 1
-        unchanged = np.ones((1, units), np.int8)
-        sets = Weighting(np.concatenate([unchanged, signs.astype(np.int8)]))
-        for name, scores in scores_of(sets):
-            at_least = scores[1:] >= scores[0] * (1 - _ROUNDING)
-            hits[name] = hits.get(name, 0) + int(at_least.sum())
-    return {name: (1 + count) / (1 + flips) for name, count in hits.items()}
+        for signs in signs_of(samples.resampling.units, samples.resampling.seed):
+            means.append(signs.mean(axis=1))
+            # The first set has all signs unchanged: some gaps need it.
+            sets = Weighting(np.concatenate([np.ones_like(signs[:1]), signs]))
+            placed = samples.placed(scoring, places, sets)
+            states = {
+                key: {tally: samples.stacked(scoring, places, tally).sets(placed) for tally in own}
+                for key, own in tallies.items()
+            }
+            for text, (key, gaps) in gaps_at.items():
+                sums[text].append(gaps.signed(states[key]))
+    for text, (_, gaps) in gaps_at.items():
+        blocks = sums.pop(text)
+        flipped = np.concatenate([block[1:] for block in blocks])
+        score = partial(gaps.score, weights=weights[text])
+        yield text, Flipped(flipped, np.concatenate(means), blocks[0][0], score)

@@ -21,16 +21,21 @@ from uqeval.records.addresses import Address
 from uqeval.settings import options_of
 from uqeval.statistics import methods
 from uqeval.statistics.blas import one_blas_thread
-from uqeval.statistics.flips import share_of_flips
-from uqeval.statistics.kinds import DRAWN, metric_at
+from uqeval.statistics.flips import least_share
+from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.no_interval import (
+    LEFT_OUT,
+    having,
+    plural,
+    too_few_for_quantile,
+    unless_coarse,
+)
 from uqeval.statistics.options import CutOptions, Method
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
-#: No interval if bins change the score by more than this fraction of it.
-_COARSE = 0.1
-#: No interval if the score is undefined in more than this fraction of the draws.
+#: There is no interval where more of the draws than this have no value.
 _UNDEFINED = 0.05
 
 
@@ -77,7 +82,7 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     rough = is_approximate(samples.runs[0], text)
     bounds = case.bounds(method)
     if rough and not isinstance(bounds, NoBounds):
-        bounds = _unless_coarse(bounds, case.value, samples.exact(text))
+        bounds = unless_coarse(bounds, case.value, samples.exact(text))
     record: dict[str, Any] = {"level": level}
     if isinstance(bounds, NoBounds):
         record |= {"low": None, "high": None, "method": None, "reason": bounds.reason}
@@ -89,19 +94,6 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
         record["lag1"] = samples.resampling.lag1
         record["effective"] = samples.resampling.effective
     return record
-
-
-def _unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds | NoBounds:
-    """Return the bounds of a score from bins, unless the bins change it too much.
-
-    `value`: the score from bins; `exact`: that of the values, None if it is not known.
-    """
-    if exact is None or abs(value - exact) <= _COARSE * (bounds.high - bounds.low):
-        return bounds
-    return NoBounds(
-        "states count values inside a bin of relative width 2^-10 as tied, which gives "
-        f"{value:.4g} in place of {exact:.4g}: the values are too close for an interval"
-    )
 
 
 def debiased(samples: Samples, text: str) -> float | None:
@@ -149,11 +141,13 @@ class _Case:
             return NoBounds(resampling.problem)
         if resampling.units < 2 or self.defined < 2:
             count = min(resampling.units, self.defined)
-            return NoBounds(f"{_having(self.metric, resampling.unit, count)}; 2 are needed")
+            return NoBounds(f"{having(self.metric, resampling.unit, count)}; 2 are needed")
         if self.least < 2:
             return NoBounds(
                 f"one of the sets has 1 {resampling.unit} with this score; 2 are needed in each"
             )
+        if reason := too_few_for_quantile(self.metric, resampling.unit, self.least, self.level):
+            return NoBounds(reason)
         kind = self.metric.interval
         if method == "percentile":
             return self._of_draws(expanded=False)
@@ -180,7 +174,7 @@ class _Case:
         with_event = int((np.isfinite(alone_scores) & rare).sum())
         variance = self._variance()
         if not np.isfinite(variance):
-            return NoBounds(_LEFT_OUT)
+            return NoBounds(LEFT_OUT)
         return methods.korn_graubard(
             self.value, variance, self.defined, with_event, self._defined_units(), self.level
         )
@@ -196,9 +190,9 @@ class _Case:
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
         if expanded and self.least < methods.LEAST_DRAWN:
-            having = _having(self.metric, self.samples.resampling.unit, self.least)
+            units = having(self.metric, self.samples.resampling.unit, self.least)
             return NoBounds(
-                f"{having}; intervals from draws need {methods.LEAST_DRAWN}"
+                f"{units}; intervals from draws need {methods.LEAST_DRAWN}"
                 + (" in each set" if len(self.samples.resampling.members) > 1 else "")
             )
         draws = self.samples.scores("drawn", self.text)[0]
@@ -210,14 +204,14 @@ class _Case:
         if not expanded:
             return methods.percentile(defined, self.level)
         bounds = methods.expanded(defined, self.least, self.level)
-        return dataclasses.replace(bounds, low=0.0) if self._may_be_zero() else bounds
-
-    def _may_be_zero(self) -> bool:
-        """Return whether random signs of the units' gaps give at least this calibration error."""
-        if self.metric.interval != "gaps":
-            return False
-        share = share_of_flips(self.samples, self.text)
-        return share is not None and share > 1 - self.level
+        if self.metric.interval in BIASED:
+            bounds = methods.beyond_bias(bounds, defined, self.value, self.least)
+        if self.metric.interval == "gaps":
+            share = least_share(self.samples, self.text, self.level)
+            if share is not None:
+                low = 0.0 if share == 0 else min(bounds.low, share * self.value)
+                bounds = dataclasses.replace(bounds, low=low)
+        return bounds
 
     def _variance(self) -> float:
         return self._spread().variance
@@ -240,22 +234,6 @@ class _Case:
         return total if np.isfinite(total) and total > 0 else float(self.defined)
 
 
-_LEFT_OUT = "it is undefined when one of the units is left out"
-
-
-def _plural(unit: str, count: int) -> str:
-    if count == 1:
-        return unit
-    return "batches" if unit == "batch" else f"{unit}s"
-
-
-def _having(metric: Metric, unit: str, count: int) -> str:
-    """Return the number of units of a score as text."""
-    have = "has" if count == 1 else "have"
-    what = "the rarer of what this score compares" if len(metric.units_with) > 1 else "this score"
-    return f"{count} {_plural(unit, count)} {have} {what}"
-
-
 def difference(
     samples: Samples,
     text: str,
@@ -275,15 +253,16 @@ def difference(
         return NoBounds(resampling.problem)
     if metric is None or resampling.units < 2:
         return NoBounds(
-            f"there is {resampling.units} {_plural(resampling.unit, resampling.units)}; 2 are "
-            "needed"
+            f"there is {resampling.units} {plural(resampling.unit, resampling.units)}; 2 are needed"
         )
     a, b = (float(samples.scores("whole", text)[list(rows), 0].mean()) for rows in runs)
     defined = defined_in_both(samples, text, runs)
     if defined < 2:
-        return NoBounds(f"{_having(metric, resampling.unit, defined)} in both; 2 are needed")
+        return NoBounds(f"{having(metric, resampling.unit, defined)} in both; 2 are needed")
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _exact_difference(a, b, defined, level, relative)
+    if reason := too_few_for_quantile(metric, resampling.unit, defined, level):
+        return NoBounds(reason)
     if metric.interval in DRAWN and resampling.unit != "batch":
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
@@ -293,14 +272,17 @@ def difference(
             return NoBounds(f"it is undefined in {1 - finite.size / draws.size:.0%} of the draws")
         least = resampling.least(samples.defined(text, [*runs[0], *runs[1]]))
         drawn = methods.expanded(finite, least, level)
-        if isinstance(drawn, NoBounds) or not is_approximate(samples.runs[0], text):
+        if metric.interval in BIASED:
+            value = float(_changes(samples.scores("whole", text), runs, relative)[0])
+            drawn = methods.beyond_bias(drawn, finite, value, least)
+        if not is_approximate(samples.runs[0], text):
             return drawn
         exact = [samples.exact(text, run) for run in range(len(samples.runs))]
         if None in exact:
             return drawn
         of_values = np.array(exact, np.float64)[:, None]
         values = (samples.scores("whole", text), of_values)
-        return _unless_coarse(
+        return unless_coarse(
             drawn, *(float(_changes(scores, runs, relative)[0]) for scores in values)
         )
     value = float(_changes(samples.scores("whole", text), runs, relative)[0])

@@ -10,8 +10,10 @@ from uqeval.metrics._contract import IntervalKind
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
 
-#: Kinds of scores whose intervals are percentiles of draws; others use the jackknife.
-DRAWN: tuple[IntervalKind, ...] = ("draws", "gaps")
+#: Kinds of scores whose intervals are percentiles of draws; all others take the jackknife.
+DRAWN: tuple[IntervalKind, ...] = ("draws", "gaps", "biased")
+#: Those whose draws show a bias that the interval corrects for.
+BIASED: tuple[IntervalKind, ...] = ("gaps", "biased")
 
 
 @cache

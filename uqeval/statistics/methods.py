@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,6 +159,28 @@ def expanded(draws: Array, units: int, level: float) -> Bounds:
     tail = float(special().ndtr(-math.sqrt(units / (units - 1)) * t))
     low, high = np.quantile(draws, [tail, 1 - tail])
     return Bounds(float(low), float(high), "expanded", float(draws.std()))
+
+
+def beyond_bias(bounds: Bounds, draws: Array, value: float, units: int) -> Bounds:
+    """Return the bounds from draws of a score that noise shifts, such as a sum of absolute gaps.
+
+    The mean of the draws is θ + b if that of the score is the truth + b: percentiles of the draws
+    are shifted twice. So the low end is lower by 2b; with b < 0 the high end is higher by 2|b|. The
+    draws have (n−1)/n of the variance of n units, and of a bias that is proportional to it:
+    b = n/(n−1)·(mean of the draws − θ). The other end stays, so that the value is inside.
+    """
+    shift = 2 * units / (units - 1) * (float(draws.mean()) - value)
+    return replace(bounds, low=bounds.low - max(shift, 0.0), high=bounds.high - min(shift, 0.0))
+
+
+def units_for_quantile(quantile: float, level: float) -> float:
+    """Return how many units an interval of a quantile needs: infinitely many of a largest value.
+
+    With fewer, all units are on one side of the true quantile with a probability above
+    (1 − level)/2, so that the smallest or the largest value is no end of an interval.
+    """
+    likely = max(quantile, 1 - quantile)
+    return math.ceil(math.log((1 - level) / 2) / math.log(likely)) if likely < 1 else math.inf
 
 
 def percentile(draws: Array, level: float) -> Bounds:

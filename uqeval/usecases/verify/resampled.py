@@ -109,20 +109,36 @@ class Resampled:
         t = float(stdtrit(defined - 1, (1 + level) / 2))
         tail = float(ndtr(-math.sqrt(defined / (defined - 1)) * t))
         low, high = (float(q) for q in np.quantile(draws, [tail, 1 - tail]))
-        if counted.gaps is not None and self._may_be_zero(counted, sums, level):
-            low = 0.0
+        if counted.gaps is not None:
+            value = float(counted.score(sums.sum(axis=0)[None])[0])
+            bias = (float(draws.mean()) - value) * defined / (defined - 1)
+            share = self._least_share(counted, sums, level)
+            low = min(low - 2 * max(bias, 0.0), share * value) if share else 0.0
+            high -= 2 * min(bias, 0.0)
         return low, high
 
-    def _may_be_zero(self, counted: Counted, sums: Array, level: float) -> bool:
-        """Whether random signs of the units' gaps give as large an error."""
+    def _least_share(self, counted: Counted, sums: Array, level: float) -> float:
+        """The smallest share of the error that random signs of what else is in the units' gaps do
+        not reject, by 8 halvings."""
         assert counted.gaps is not None
         gaps, weights = counted.gaps(sums)[0], counted.gaps(sums.sum(axis=0)[None])[1][0]
         rng = np.random.Generator(np.random.PCG64(self.seed))
         signs = rng.integers(0, 2, (_FLIPS, len(gaps))) * 2.0 - 1
         fold = np.max if counted.largest else np.sum
-        weighted = fold(np.abs(gaps.sum(axis=0)) * weights)
-        flipped = fold(np.abs(signs @ gaps) * weights, axis=1)
-        return bool((1 + (flipped >= weighted * (1 - 1e-12)).sum()) / (1 + _FLIPS) > 1 - level)
+        total, flipped = gaps.sum(axis=0), signs @ gaps
+        weighted = fold(np.abs(total) * weights)
+
+        def is_rejected(share: float) -> bool:
+            rest = flipped - share * np.outer(signs.mean(axis=1), total)
+            scores = fold(np.abs(share * total + rest) * weights, axis=1)
+            hits = int((scores >= weighted * (1 - 1e-12)).sum())
+            return (1 + hits) / (1 + _FLIPS) <= (1 - level) / 2
+
+        share = 0.0
+        if is_rejected(0.0):
+            for step in 0.5 ** np.arange(1, 9):
+                share += step if is_rejected(share + step) else 0.0
+        return share
 
 
 def _variance(without_unit: Array) -> float:
