@@ -217,4 +217,4 @@ def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -
         r'<span class="interval( differs)?">p \S+ (no difference seen|differs.*?)</span></td>'
     )
     assert len(re.findall(cell, page)) > 3
-    assert "swapping the two models item by item" in page
+    assert "swapping the two models in single units" in page
