@@ -10,18 +10,25 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, NegativeSigma, StoreError
 from uqeval.maps.labels import SWAPPED
 
+#: What to do about a plane of ids that is larger or smaller than the predictions.
+RESIZE_IDS = "Resize it by nearest neighbour."
 
-def check_size(size: tuple[int, ...], expected: tuple[int, int], where: str, subject: str) -> None:
+
+def check_size(
+    size: tuple[int, ...], expected: tuple[int, int], where: str, subject: str, hint: str = ""
+) -> None:
     """Raise `StoreError` unless a plane has the size of the predictions.
 
-    `subject` starts the message after `where`, such as "the target is".
+    `subject` starts the message after `where`, such as "the target is". `hint` says what to do if
+    height and width do not look swapped.
     """
     if size == expected:
         return
-    hint = f" {SWAPPED}" if size == expected[::-1] else ""
+    if size == expected[::-1]:
+        hint = SWAPPED
     raise StoreError(
-        f"{where}: {subject} {size[0]}×{size[1]} (height×width), the predictions are "
-        f"{expected[0]}×{expected[1]}; they must have the same size.{hint}"
+        f"{where}: {subject} {'×'.join(map(str, size))} (height×width), the predictions are "
+        f"{expected[0]}×{expected[1]}; they must have the same size. {hint}".rstrip()
     )
 
 

@@ -23,6 +23,7 @@ from uqeval.maps.names import (
     map_and_id,
     now_of,
 )
+from uqeval.maps.number_checks import RESIZE_IDS, check_size
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
@@ -66,22 +67,14 @@ def plane_of_ids(
     plane = planes.read(item)
     if plane.dtype.kind not in "biu":
         raise StoreError(f"{where}: dtype {plane.dtype}; a map of regions has integers as ids.")
-    _check_size(plane.shape, size, where)
+    if size is not None:
+        check_size(plane.shape, size, where, "the map of regions is", RESIZE_IDS)
     low, high = int(plane.min()), int(plane.max())
     if low < 0 or high > MOST_ID + 1:
         raise DataError(
             f"{where}: ids run from {low} to {high}; a map of regions has ids from 0 to {MOST_ID}."
         )
     return np.ascontiguousarray(plane, np.uint16)
-
-
-def _check_size(shape: tuple[int, ...], size: tuple[int, int] | None, where: str) -> None:
-    if size is not None and tuple(shape) != tuple(size):
-        raise StoreError(
-            f"{where}: the map is {' × '.join(map(str, shape))}, the predictions are "
-            f"{size[0]} × {size[1]} (height × width). A region's map has the size of its item: "
-            "resize it by nearest neighbour."
-        )
 
 
 class WithRegions:
@@ -178,7 +171,7 @@ class WithRegions:
         plane = planes.read(item)
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; a depth map has numbers.")
-        _check_size(plane.shape, self.inner.size(item), where)
+        check_size(plane.shape, self.inner.size(item), where, "the depth map is")
         return np.ascontiguousarray(plane, np.float64)
 
     def expanded(self, regions: Sequence[str]) -> tuple[str, ...]:

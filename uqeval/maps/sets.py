@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
-from uqeval.maps.labels import check_size
 from uqeval.maps.names import OF_CLASSES, void_of
+from uqeval.maps.number_checks import RESIZE_IDS, check_size
 from uqeval.maps.reduction import Maps
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
@@ -37,7 +37,7 @@ class Mask:
         """Return the set of each pixel [y, x], uint8: 0 in, 1 out, 255 void."""
         plane = self.planes.read(item)
         where = f"{self.planes.where(item)}, item {cut(name)}"
-        check_size(plane.shape, 2, where, size, "masks")
+        check_size(plane.shape, size, where, "the mask is", RESIZE_IDS)
         if plane.dtype.kind not in "iub":
             raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")
         is_out = plane != 0 if self.out is None else plane == self.out

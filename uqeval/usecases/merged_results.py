@@ -7,7 +7,7 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError, cut
+from uqeval.errors import UsageError, cut, listed
 from uqeval.keys import Key
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
@@ -175,9 +175,9 @@ def add_families(
                 )
                 if not is_complete:
                     raise UsageError(
-                        f"{merged_states.path}: do not hold the counts that {name} needs. "
-                        f"Evaluate {' '.join(map(quote, info.paths)) or info.where} with it, or "
-                        "name numbers that the report has, such as a field of its items."
+                        f"{merged_states.path}: has no counts for {name}. Evaluate "
+                        f"{' '.join(map(quote, info.paths)) or info.where} again with it, or name "
+                        f"numbers of the report's items: {listed(_numbers_of_items(record), 20)}."
                     )
                 sections |= group
         metrics = {metric.id: metric.record() for metric in family.metrics}
@@ -191,6 +191,18 @@ def add_families(
     record["fitted"] = dict(record["fitted"]) | {
         key: section.fitted for key, section in sections.items()
     }
+
+
+def _numbers_of_items(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of the numbers of a record's first item."""
+    item: Mapping[str, Any] = next(iter(record["items"]), {})
+    return [
+        f"{family}.{name}"
+        for family, values in item.items()
+        if isinstance(values, Mapping)
+        for name, value in values.items()
+        if isinstance(value, float)
+    ]
 
 
 def _refuse_other_thresholds(

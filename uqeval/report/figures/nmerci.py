@@ -141,7 +141,7 @@ def _cut_axis(
     """Cut the axis below outliers, and write their values at the edge."""
     defined = [y for _, y, _ in points if y == y]
     top = max(2.0, *(1.5 * v for v in whole_scores), 2 * median(defined)) if defined else 2.0
-    if max(defined, default=0.0) <= top:
+    if max(defined, default=0.0) <= 1.5 * top:  # no outliers: the whole axis is readable
         return
     axes.set_ylim(min(-0.1, *defined), top)
     for x, y, i in points:
