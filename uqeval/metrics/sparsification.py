@@ -7,7 +7,6 @@ those of the error's own for the oracle; a second does so by all bits in the bin
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import each
+from uqeval.metrics._items import together
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
@@ -113,8 +112,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         if exact is not None:
             return _results(self.settings, exact.curves)
         by_score = [RankBins.from_state(tally, states[tally]) for tally in self._coarse.values()]
-        curves = _curves(self.settings, *by_score) if by_score[0].total else sc.VOID
-        return _results(self.settings, curves)
+        return _results(self.settings, _curves(self.settings, *by_score))
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
@@ -126,18 +124,39 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` if no target is valid."""
-        tally = self._items
-        items, pixels = _items(self.settings, tally, results[tally])
+        records, pixels, curves = self._each_item(results[self._items])
         if self.info.kind == "regression":
             numbers.refuse_nothing(sum(pixels), self.info, self.region)
         if self._of_items:
-            exact = Exact(_mean(items))
-        exact = dataclasses.replace(exact, items=items, pixels=pixels)
-        return Run(results, exact, self.scores({}, exact), [sc.scores(item) for item in items])
+            exact = Exact(sc.mean_over_items(sc.joined(curves)))
+        exact = dataclasses.replace(exact, pixels=pixels)
+        return Run(results, exact, self.scores({}, exact), records)
+
+    def _each_item(
+        self, result: TallyResult
+    ) -> tuple[list[dict[str, Any]], list[int], list[sc.Curves]]:
+        """Return the scores of each item, its evaluated pixels, and, if the set's scores are means
+        over items, the curves of some items in a row."""
+        tally, all_curves = self._items, []
+        records: list[dict[str, Any]] = []
+        pixels: list[int] = []
+        for (state,) in together([tally], [result.items]):
+            every_rank = tuple(state["areas"].T) if tally.every_rank else None
+            curves = self.settings.curves(
+                sc.CutSums(
+                    state["kept"], state["errors"], state["kept_by_oracle"], state["oracle"],
+                    every_rank,
+                )
+            )  # fmt: skip
+            records += sc.scores(curves)
+            pixels += state["kept"][:, 0].tolist()
+            if self._of_items:
+                all_curves.append(curves)
+        return records, pixels, all_curves
 
     def numerics(self, run: Run) -> dict[str, int]:
         exact: Exact = run.exact
-        counts = {"items_undefined": sum(isinstance(item, str) for item in exact.items)}
+        counts = {"items_undefined": sum(item["ause"] is None for item in run.items)}
         if exact.ranked is not None:
             zero = "sigma_zero" if self.settings.uncertainty == "sigma" else "uncertainty_zero"
             counts[zero] = int(exact.ranked.pixels[exact.ranked.zeros].sum())
@@ -158,15 +177,14 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
 @dataclass(frozen=True)
 class Exact:
-    """The exact curves of the set, or why there are none.
+    """The exact curves of the set.
 
     `ranked`: bins of uncertainties, in which ties at a cut and the zeros have bins of their own.
-    `items`: the curves of each item, or why it has none; `pixels`: how many each evaluates.
+    `pixels`: how many each item evaluates.
     """
 
-    curves: sc.Curves | str
+    curves: sc.Curves
     ranked: RankBins | None = None
-    items: Sequence[sc.Curves | str] = ()
     pixels: Sequence[int] = ()
 
 
@@ -191,7 +209,7 @@ def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passe
     first = yield tuple(coarse.values())
     by_score = {s: RankBins.from_state(tally, first[tally].total) for s, tally in coarse.items()}
     if not by_score[error.ranking].total:
-        return Exact(sc.VOID, by_score[item_tally.score])
+        return Exact(_curves(settings, *by_score.values()), by_score[item_tally.score])
     split_tallies: dict[Any, list[RankedErrors]] = {}
     for s, rank_bins in by_score.items():
         split_bins = sc.bins_to_split(rank_bins, cuts)
@@ -218,15 +236,18 @@ def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passe
     return Exact(_curves(settings, *by_score.values()), by_score[item_tally.score])
 
 
-def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins) -> sc.Curves | str:
-    """Return the curves of pixels ranked by their uncertainty, and by their error."""
-    retained, model = sc.values_at_cuts(ranked, settings.cuts)
-    by_oracle, oracle = sc.values_at_cuts(ideal, settings.cuts)
-    details: dict[str, Any] = {"kept_by_oracle": by_oracle}
-    if settings.grid == "every-rank":
+def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins) -> sc.Curves:
+    """Return the curves of pixels ranked by their uncertainty, and by their error, as one set."""
+    import numpy as np
+
+    kept, errors = sc.values_at_cuts(ranked, settings.cuts)
+    kept_by_oracle, oracle = sc.values_at_cuts(ideal, settings.cuts)
+    sums = sc.CutSums(kept, errors, kept_by_oracle, oracle)
+    if settings.grid == "every-rank" and ranked.total:
         (a, a_bound), (b, b_bound) = map(sc.area_of_every_rank, (ranked, ideal))
-        details |= {"every_rank": (a, b), "bound": a_bound + b_bound}
-    return settings.curves(retained, model, oracle, **details)
+        areas = np.array([a]), np.array([b])
+        sums = dataclasses.replace(sums, every_rank=areas, bound=np.array([a_bound + b_bound]))
+    return settings.curves(sums)
 
 
 def _widest(rank_bins: RankBins) -> list[int]:
@@ -240,64 +261,24 @@ def _widest(rank_bins: RankBins) -> list[int]:
     return [0, *(int(i) for i in order if width[i] > 0)]
 
 
-def _items(
-    settings: SparsificationSettings, tally: ItemCurves, results: TallyResult
-) -> tuple[list[sc.Curves | str], list[int]]:
-    """Return the curves of each item, or why it has none, and its evaluated pixels."""
-    curves, pixels = [], []
-    for state in each(tally, results.items):
-        pixels.append(int(state["kept"][0]))
-        details: dict[str, Any] = {"kept_by_oracle": state["kept_by_oracle"].tolist()}
-        if tally.every_rank:
-            details["every_rank"] = tuple(state["areas"].tolist())
-        sums = (state[name].tolist() for name in ("kept", "errors", "oracle"))
-        curves.append(settings.curves(*sums, **details))
-    return curves, pixels
-
-
-def _mean(items: list[sc.Curves | str]) -> sc.Curves | str:
-    """Return the mean of the items' curves, areas included; items without curves are left out."""
-    good = [item for item in items if isinstance(item, sc.Curves)]
-    if not good:
-        return next((item for item in items if isinstance(item, str) and item != sc.VOID), sc.VOID)
-
-    def mean(values: list[float]) -> float:
-        return math.fsum(values) / len(good)
-
-    model = [mean(list(v)) for v in zip(*(curves.model for curves in good), strict=True)]
-    oracle = [mean(list(v)) for v in zip(*(curves.oracle for curves in good), strict=True)]
-    # With this span, AURG is the mean of the items' AURG.
-    area = mean([curves.areas[0] for curves in good])
-    span = (mean([curves.aurg for curves in good]) + area) / model[0] if model[0] else 0.0
-    return sc.Curves(
-        model, oracle, (area, mean([curves.areas[1] for curves in good])), span,
-        mean([curves.by for curves in good]),
-    )  # fmt: skip
-
-
-def _results(settings: SparsificationSettings, curves: sc.Curves | str) -> dict[str, Any]:
-    """Return what curves say."""
-    results: dict[str, Any] = {
-        "uncertainty": settings.uncertainty,
-        "error": settings.error,
-        **sc.scores(curves),
-    }
+def _results(settings: SparsificationSettings, curves: sc.Curves) -> dict[str, Any]:
+    """Return what the curves of one set say."""
+    (scores,), (reason,) = sc.scores(curves), curves.reasons
+    results = {"uncertainty": settings.uncertainty, "error": settings.error, **scores}
     if settings.grid == "every-rank":
-        set_value(
-            results, "ause_bound",
-            *((None, curves) if isinstance(curves, str) else (curves.bound, "")),
-        )  # fmt: skip
+        bound = None if reason else float(curves.bound[0])
+        set_value(results, "ause_bound", bound, reason)
     return results | _record(settings, curves)
 
 
-def _record(settings: SparsificationSettings, curves: sc.Curves | str) -> dict[str, Any]:
-    steps = settings.steps
+def _record(settings: SparsificationSettings, curves: sc.Curves) -> dict[str, Any]:
+    (reason,), steps = curves.reasons, settings.steps
     record: dict[str, Any] = {"fractions": [k / steps for k in range(steps)]}
-    if isinstance(curves, str):
+    if reason:
         for name in ("curve", "oracle", "error_curve", "normalisation"):
-            record |= {name: None, f"{name}_reason": curves}
+            record |= {name: None, f"{name}_reason": reason}
         return record
-    model, oracle = list(curves.model), list(curves.oracle)
+    model, oracle = curves.model[0].tolist(), curves.oracle[0].tolist()
     if settings.end == "zero":
         record["fractions"].append(1.0)
         model.append(0.0)
@@ -306,7 +287,7 @@ def _record(settings: SparsificationSettings, curves: sc.Curves | str) -> dict[s
         "curve": model,
         "oracle": oracle,
         "error_curve": [a - b for a, b in zip(model, oracle, strict=True)],
-        "normalisation": curves.by,
+        "normalisation": float(curves.by[0]),
     }
 
 

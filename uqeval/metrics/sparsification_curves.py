@@ -6,12 +6,13 @@ against the oracle that removes the largest errors first.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
+from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,86 +27,152 @@ INFINITE = (
     "or less"
 )
 EMPTY = "too few pixels: a cut keeps none of them"
+REASONS = ("", VOID, EMPTY, INFINITE, ZERO)
+
+
+@dataclass(frozen=True)
+class CutSums:
+    """Pixels that sets of pixels keep at each cut, and the sums of their errors, [set, step] all.
+
+    `kept`, `errors`: in the order of the uncertainty; `kept_by_oracle`, `oracle`: in the order of
+    the errors themselves. `every_rank`: if the areas are over all ranks k/N, Σ of the mean errors,
+    ends halved, of both orders [set]. `bound` [set]: how far the difference of these may be off.
+    """
+
+    kept: NDArray[Any]
+    errors: NDArray[Any]
+    kept_by_oracle: NDArray[Any]
+    oracle: NDArray[Any]
+    every_rank: tuple[NDArray[Any], NDArray[Any]] | None = None
+    bound: NDArray[Any] | float = 0.0
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Mean errors of the pixels kept and of the oracle [step], and the areas under both.
+    """Mean errors of the kept pixels and of the oracle [set, step], and the areas under both [set].
 
-    `by`: what both were divided by. `bound`: how far the difference of the areas may be off.
+    `by` [set]: what both were divided by. `bound` [set]: how far the difference of the areas may be
+    off. `flaw` [set]: why a set has no curve, an index of `REASONS`; 0: it has one.
     """
 
-    model: list[float]
-    oracle: list[float]
-    areas: tuple[float, float]
-    span: float
-    by: float
-    bound: float = 0.0
+    model: NDArray[Any]
+    oracle: NDArray[Any]
+    areas: tuple[NDArray[Any], NDArray[Any]]
+    span: NDArray[Any]
+    by: NDArray[Any]
+    bound: NDArray[Any]
+    flaw: NDArray[Any]
 
     @property
-    def ause(self) -> float:
-        """Return area between the curve and the oracle."""
-        return self.areas[0] - self.areas[1]
+    def ause(self) -> NDArray[Any]:
+        """Return area between the curve and the oracle; NaN without a curve."""
+        return self._defined(self.areas[0] - self.areas[1])
 
     @property
-    def aurg(self) -> float:
+    def aurg(self) -> NDArray[Any]:
         """Return area between the curve of a random order, which is constant, and the curve."""
-        return self.model[0] * self.span - self.areas[0]
+        return self._defined(self.model[:, 0] * self.span - self.areas[0])
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return why each set has no curve; empty where it has one."""
+        return [REASONS[flaw] for flaw in self.flaw.tolist()]
+
+    def _defined(self, values: NDArray[Any]) -> NDArray[Any]:
+        import numpy as np
+
+        return np.where(self.flaw == 0, values, np.nan)
 
 
-def curves(
-    retained: Sequence[int],
-    model: Sequence[float],
-    oracle: Sequence[float],
-    *,
-    rooted: bool,
-    normalised: bool,
-    zero_at_1: bool = False,
-    kept_by_oracle: Sequence[int] | None = None,
-    every_rank: tuple[float, float] | None = None,
-    bound: float = 0.0,
-) -> Curves | str:
-    """Return curves from the sums of errors of the pixels `retained`; why there are none, if there
-    are none.
+def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = False) -> Curves:
+    """Return the curves of sets of pixels.
 
     `rooted`: the root of the mean; `normalised`: divided by the value at 0; `zero_at_1`: a point
-    (1, 0) is appended. `every_rank`: the areas are not of these curves but of those over all ranks
-    k/N, given as Σ of the mean errors, ends halved.
+    (1, 0) is appended.
     """
-    if not retained or retained[0] == 0:
-        return VOID
-    if min(retained) == 0:
-        return EMPTY
-    if not math.isfinite(model[0]):
-        return INFINITE
-    means = []
-    for counts, sums in ((retained, model), (kept_by_oracle or retained, oracle)):
-        values = [s / n for s, n in zip(sums, counts, strict=True)]
-        means.append([math.sqrt(v) for v in values] if rooted else values)
-    normaliser = means[0][0] if normalised else 1.0
-    if normaliser == 0:
-        return ZERO
-    means = [[v / normaliser for v in values] for values in means]
-    n, span = retained[0], (len(retained) - 1) / len(retained)
-    if every_rank is not None:
-        areas = tuple(area / n / normaliser for area in every_rank)
-        span = (n - 1) / n
-    else:
-        areas = tuple(_trapezoid([*v, 0.0] if zero_at_1 else v, len(retained)) for v in means)
-        span = 1.0 if zero_at_1 else span
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        model, oracle = sums.errors / sums.kept, sums.oracle / sums.kept_by_oracle
+        if rooted:
+            model, oracle = np.sqrt(model), np.sqrt(oracle)
+        by = model[:, 0] if normalised else np.ones(len(model))
+        flaw = np.select(
+            [sums.kept[:, 0] == 0, sums.kept.min(axis=1) == 0, ~np.isfinite(sums.errors[:, 0]),
+             by == 0],
+            [REASONS.index(reason) for reason in (VOID, EMPTY, INFINITE, ZERO)],
+        )  # fmt: skip
+        model, oracle = model / by[:, None], oracle / by[:, None]
+        n, steps = sums.kept[:, 0], model.shape[1]
+        if sums.every_rank is not None:
+            areas = [area / n / by for area in sums.every_rank]
+            span = (n - 1) / n
+        else:
+            areas = [_trapezoid(values, steps, zero_at_1) for values in (model, oracle)]
+            span = np.full(len(n), 1.0 if zero_at_1 else (steps - 1) / steps)
+        return Curves(model, oracle, (areas[0], areas[1]), span, by, sums.bound / n / by, flaw)
+
+
+def joined(parts: Sequence[Curves]) -> Curves:
+    """Return the curves of all sets from those of some sets in a row."""
+    import numpy as np
+
+    def together(values: Callable[[Curves], NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([values(part) for part in parts])
+
     return Curves(
-        means[0], means[1], (areas[0], areas[1]), span, normaliser, bound / n / normaliser
+        together(lambda part: part.model),
+        together(lambda part: part.oracle),
+        (together(lambda part: part.areas[0]), together(lambda part: part.areas[1])),
+        together(lambda part: part.span),
+        together(lambda part: part.by),
+        together(lambda part: part.bound),
+        together(lambda part: part.flaw),
     )
 
 
-def _trapezoid(values: Sequence[float], steps: int) -> float:
-    return math.fsum([*values, -values[0] / 2, -values[-1] / 2]) / steps
+def mean_over_items(items: Curves) -> Curves:
+    """Return the mean of the items' curves as that of one set, areas included.
+
+    Items without curves are left out. If all are, the reason is that of the first with pixels.
+    """
+    import numpy as np
+
+    good = np.flatnonzero(items.flaw == 0)
+    flaws = items.flaw[items.flaw != REASONS.index(VOID)]
+
+    def mean(values: NDArray[Any]) -> NDArray[Any]:
+        with np.errstate(invalid="ignore"):
+            means: NDArray[Any] = exact_sums(values[good].T[None]) / np.float64(good.size)
+        return means
+
+    model, areas = mean(items.model), (mean(items.areas[0]), mean(items.areas[1]))
+    # With this span, AURG is the mean of the items' AURG.
+    span = over(mean(items.aurg) + areas[0], model[:, 0])
+    flaw = [0] if good.size else flaws[:1] if flaws.size else [REASONS.index(VOID)]
+    return Curves(
+        model, mean(items.oracle), areas, np.where(model[:, 0] == 0, 0.0, span), mean(items.by),
+        np.zeros(1), np.array(flaw),
+    )  # fmt: skip
 
 
-def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[list[int], list[float]]:
-    """Return the retained pixels and error sums at each cut; exact without `bins_to_split`."""
+def _trapezoid(values: NDArray[Any], steps: int, zero_at_1: bool) -> NDArray[Any]:
+    """Return the areas under curves [set, step]: ends halved, or a last point (1, 0) appended."""
+    import numpy as np
+
+    halves = [-values[:, :1] / 2] if zero_at_1 else [-values[:, :1] / 2, -values[:, -1:] / 2]
+    return exact_sums(np.concatenate([values, *halves], axis=1)) / steps
+
+
+def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the retained pixels and error sums of one set at each cut, [1, step]; exact without
+    `bins_to_split`."""
+    import numpy as np
+
+    if not rank_bins.total:
+        return np.zeros((1, cuts.steps), np.int64), np.zeros((1, cuts.steps))
     retained, sums = cuts.sums(rank_bins.upto, rank_bins.errors_upto.astype(float))
-    return retained.tolist(), sums.tolist()
+    return retained[None], sums[None]
 
 
 def bins_to_split(rank_bins: RankBins, cuts: Cuts) -> list[int]:
@@ -200,12 +267,12 @@ METRICS = (
 )  # fmt: skip
 
 
-def scores(curves: Curves | str) -> dict[str, Any]:
-    """Return AUSE and AURG, or None with the reason."""
-    record: dict[str, Any] = {}
-    for metric in METRICS:
-        value = None if isinstance(curves, str) else metric.formula(curves)
-        set_value(
-            record, metric.field, value, curves if isinstance(curves, str) else metric.undefined
-        )
-    return record
+def scores(curves: Curves) -> list[dict[str, Any]]:
+    """Return AUSE and AURG of each set, None with the reason where it has no curve."""
+    columns = [as_numbers(metric.formula(curves)) for metric in METRICS]
+    records: list[dict[str, Any]] = []
+    for reason, *values in zip(curves.reasons, *columns, strict=True):
+        records.append({})
+        for metric, value in zip(METRICS, values, strict=True):
+            set_value(records[-1], metric.field, value, reason or metric.undefined)
+    return records

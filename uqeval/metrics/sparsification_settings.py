@@ -105,11 +105,9 @@ class SparsificationSettings(Settings):
 
         return Cuts(self.steps, self.keep, self.ties)
 
-    def curves(
-        self, retained: list[int], model: list[float], oracle: list[float], **details: Any
-    ) -> sc.Curves | str:
+    def curves(self, sums: sc.CutSums) -> sc.Curves:
         """Return curves of some sums by these settings."""
         return sc.curves(
-            retained, model, oracle, rooted=self.error == "rmse",
-            normalised=self.normalise == "first", zero_at_1=self.end == "zero", **details,
+            sums, rooted=self.error == "rmse", normalised=self.normalise == "first",
+            zero_at_1=self.end == "zero",
         )  # fmt: skip
