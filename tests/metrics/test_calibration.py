@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 
 import uqeval
 from uqeval.errors import DataError, UsageError
-from uqeval.metrics import calibration_items
+from uqeval.metrics._weighted import quantile
 from uqeval.metrics.calibration_estimators import PUBLISHED
 from uqeval.metrics.calibration_settings import DEFINITIONS
 
@@ -322,7 +322,7 @@ def test_quantiles_of_weighted_images_are_those_of_repeated_ones(images: int) ->
     weights[1:9] *= rng.random(images) < 0.02
     for share in (0.0, 0.5, 0.9, 1.0):
         with np.errstate(all="ignore"):
-            found = calibration_items.quantile(share, weights, values)
+            found = quantile(share, weights, values)
         for own, value in zip(weights, found, strict=True):
             kept = np.repeat(values, own)
             kept = kept[np.isfinite(kept)]

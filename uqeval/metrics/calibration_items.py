@@ -9,49 +9,14 @@ from typing import TYPE_CHECKING, Any
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import OfFields
+from uqeval.metrics._weighted import quantile
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Items of which the weights are added up first.
-_RUN = 128
 _NONE = "no image has a labelled pixel"
 _REFERENCE = "docs/metrics.md, Calibration of single images"
-
-
-def quantile(
-    share: float, weights: NDArray[Any], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return a quantile [set] of values [item] that each set has `weights` [set, item] times.
-
-    Interpolated linearly, as NumPy's. NaN without values.
-    """
-    import numpy as np
-
-    order = np.argsort(values, kind="stable")[: int(np.isfinite(values).sum())]
-    if not order.size:
-        return np.full(len(weights), np.nan)
-    ordered = weights[:, order]
-    # The sums of runs of items say in which run a rank lies: only this one is added up by item.
-    runs = np.add.reduceat(ordered, np.arange(0, order.size, _RUN), axis=1, dtype=np.int64)
-    upto = runs.cumsum(axis=1)
-    total = upto[:, -1]
-    position = (total - 1) * share
-    lower = np.floor(position)
-
-    def value_at(rank: NDArray[Any]) -> NDArray[Any]:
-        run = np.minimum((upto <= rank[:, None]).sum(axis=1), upto.shape[1] - 1)[:, None]
-        items = np.minimum(run * _RUN + np.arange(_RUN), order.size - 1)
-        before = np.take_along_axis(upto - runs, run, axis=1)
-        within = np.take_along_axis(ordered, items, axis=1).cumsum(axis=1, dtype=np.int64)
-        at = run[:, 0] * _RUN + (before + within <= rank[:, None]).sum(axis=1)
-        chosen: NDArray[Any] = values[order][np.minimum(at, order.size - 1)]
-        return chosen
-
-    ends = [value_at(rank) for rank in (lower, np.minimum(lower + 1, total - 1))]
-    between: NDArray[np.float64] = ends[0] + (ends[1] - ends[0]) * (position - lower)
-    return np.where(total > 0, between, np.nan)
 
 
 def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:

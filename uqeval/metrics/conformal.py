@@ -158,7 +158,7 @@ class Conformal(Evaluation[ConformalSettings]):
         record["items"] = {}
         with np.errstate(all="ignore"):
             for name, score in cs.DISTRIBUTION.items():
-                value = float(score(np.ones((1, len(kept))), losses)[0])
+                value = float(score(np.ones((1, len(kept)), np.int64), losses)[0])
                 defined = value if math.isfinite(value) else None
                 set_value(record["items"], name.removeprefix("items."), defined, cs.NO_ITEM)
         return Run(results, exact, record, items)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric
+from uqeval.metrics._weighted import quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,32 +85,13 @@ def percentile(values: Sequence[float], p: float) -> float | None:
     """Return a percentile, linearly interpolated; undefined without values."""
     import numpy as np
 
-    with np.errstate(all="ignore"):
-        found = float(_percentile(p)(np.ones((1, len(values))), 1 - np.array(values))[0])
+    found = float(quantile(p / 100, np.ones((1, len(values)), np.int64), np.array(values))[0])
     return found if np.isfinite(found) else None
 
 
 def _percentile(p: float) -> Score:
     """Return a function of weights [set, item] and losses [item]: a percentile of 1 - loss."""
-
-    def score(weights: NDArray[Any], loss: NDArray[Any]) -> NDArray[Any]:
-        import numpy as np
-
-        order = np.argsort(-loss, kind="stable")
-        order = order[np.isfinite(loss[order])]
-        if not order.size:
-            return np.full(len(weights), np.nan)
-        values, upto = 1 - loss[order], np.cumsum(weights[:, order], axis=1)
-        position = np.maximum(upto[:, -1] - 1, 0) * (p / 100)
-        low = np.floor(position)
-        ends = [
-            values[np.minimum((upto <= rank[:, None]).sum(axis=1), order.size - 1)]
-            for rank in (low, np.minimum(low + 1, np.maximum(upto[:, -1] - 1, 0)))
-        ]
-        between = ends[0] + (ends[1] - ends[0]) * (position - low)
-        return np.where(upto[:, -1] > 0, between, np.nan)
-
-    return score
+    return lambda weights, loss: quantile(p / 100, weights, 1 - loss)
 
 
 def _moments(weights: NDArray[Any], loss: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

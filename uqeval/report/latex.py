@@ -32,7 +32,7 @@ _SIGNS = {
 def to_latex(comparison: Comparison, layout: str = "scores") -> str:
     """Return a tabular of scores: the best is bold; * marks models that differ from the baseline.
 
-    `layout`: the rows of the table, one of `LAYOUTS`.
+    `layout`: the rows of the table: "scores", "models" or "classes".
     """
     lines = ["% uqeval compare; \\usepackage{booktabs}"]
     lines += [f"% warning: {printable(text)}" for text in comparison.warnings]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Counts, Maps, State
 
 #: Scores of classes; a score of numbers is the name of its map λ = ε/σ.
-LAC, APS, APS_RANDOM = "lac", "aps", "aps-randomised"
+LAC, APS_RANDOM = "lac", "aps-randomised"
 #: The bits of infinity as float32; keys have 31 bits.
 _INFINITE = 0x7F800000
 _LOW_BITS = 15

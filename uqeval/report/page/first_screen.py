@@ -17,8 +17,8 @@ from uqeval.report.tables.comparison import difference
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
 
-#: The largest numbers of key numbers and of reasons of the verdict on the first screen.
-MOST_NUMBERS, MOST_REASONS = 4, 4
+#: The largest number of key numbers on the first screen.
+MOST_NUMBERS = 4
 #: Marks around the first screen of a page, which a run replaces when it has verdicts.
 BEGIN, END = "<!-- first screen -->", "<!-- end of the first screen -->"
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.compare import Row as ScoreRow
 
-#: Names of the layouts: rows of the table.
-LAYOUTS = ("scores", "models", "classes")
 _WHOLE = "whole set"
 
 

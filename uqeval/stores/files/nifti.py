@@ -21,8 +21,6 @@ from uqeval.stores.contents import Contents, Opening, store_of_one
 from uqeval.stores.files.file_values import FileValues, stamp_of
 from uqeval.stores.files.numpy_array import NumpyArray
 
-ENDS = (".nii", ".nii.gz")
-
 #: Bytes of the header, and what NIfTI-1 calls dtypes.
 _HEADER = 348
 _DTYPES = {
@@ -32,11 +30,6 @@ _DTYPES = {
 #: How much deflate can pack a byte.
 _MOST_PACKED = 1032
 _BLOCK = 1 << 20
-
-
-def is_nifti(path: str) -> bool:
-    """Return whether a path is called as a NIfTI file."""
-    return path.lower().endswith(ENDS)
 
 
 class NiftiStore(Contents):
