@@ -197,7 +197,7 @@ class _OneStore:
             return {}
         if self.choice.level is None and self.same_items:
             return {}
-        from uqeval.statistics.few_units import few_units
+        from uqeval.statistics.no_interval import few_units
         from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 
         reports = [

@@ -15,7 +15,7 @@ from typing import Any
 
 from uqeval.disk.files import resolved, stream_of, write_stream
 from uqeval.disk.locks import clear_beside
-from uqeval.disk.object_names import as_given
+from uqeval.disk.objects import as_given
 from uqeval.disk.publishing import new_file
 from uqeval.errors import OutputError, UsageError, cut
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.locks import temporary
-from uqeval.disk.object_names import FOLDERS, as_given
-from uqeval.disk.objects import ObjectFile
+from uqeval.disk.objects import FOLDERS, ObjectFile, as_given
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 #: Largest report or states file that is fetched.

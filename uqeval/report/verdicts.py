@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.object_names import as_given
+from uqeval.disk.objects import as_given
 from uqeval.errors import listed
 from uqeval.records.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines

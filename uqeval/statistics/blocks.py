@@ -1,16 +1,22 @@
-"""Score many sets in blocks of rows, by several threads."""
+"""Score many sets in blocks of rows, by several threads, each with one thread of the linear algebra
+library.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
 from typing import Any
-
-from uqeval.statistics.blas import one_blas_thread
 
 #: The largest number of threads. Each scores one block at a time.
 _THREADS = 4
+_lock = Lock()
+_limits: list[Any] = []
+_users = 0
 
 
 def in_blocks(
@@ -28,3 +34,33 @@ def in_blocks(
             return
         with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
             list(pool.map(lambda call: score(*call), calls))
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Restrict matrix products of the process to the calling thread inside the context.
+
+    Threads of ours score blocks of sets. If each started threads of the library, all would wait for
+    each other. The last thread to leave the context restores the number.
+    """
+    global _users
+    with _lock:
+        if not _users:
+            _limits.append(_libraries().limit(limits=1, user_api="blas"))
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                _limits.pop().restore_original_limits()
+
+
+@cache
+def _libraries() -> Any:
+    """Return the libraries that are loaded."""
+    import numpy  # noqa: F401 - loads its library
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.statistics.blas import one_blas_thread
+from uqeval.statistics.blocks import one_blas_thread
 from uqeval.statistics.draws import generator
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.weighting import Subset, Weighting

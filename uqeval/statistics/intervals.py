@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from uqeval.errors import UsageError
 from uqeval.metrics import Metric
 from uqeval.records.addresses import Address
+from uqeval.records.intervals import plural
 from uqeval.settings import options_of
 from uqeval.statistics import methods
-from uqeval.statistics.blas import one_blas_thread
+from uqeval.statistics.blocks import one_blas_thread
 from uqeval.statistics.flips import least_share
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.no_interval import (
     LEFT_OUT,
     having,
-    plural,
     too_few_for_quantile,
     unless_coarse,
 )

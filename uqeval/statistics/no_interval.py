@@ -1,22 +1,18 @@
-"""Why a score has no interval, in words."""
+"""Why a score has no interval, or an unreliable one, in words."""
 
 from __future__ import annotations
 
 import math
 
 from uqeval.metrics import Metric
+from uqeval.records.intervals import plural
+from uqeval.records.resampling import FEW, FEW_EFFECTIVE
+from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
 
 LEFT_OUT = "it is undefined when one of the units is left out"
 #: There is no interval where bins change the score by more than this share of it.
 _COARSE = 0.1
-
-
-def plural(unit: str, count: int) -> str:
-    """Return the name of units."""
-    if count == 1:
-        return unit
-    return "batches" if unit == "batch" else f"{unit}s"
 
 
 def having(metric: Metric, unit: str, count: int) -> str:
@@ -57,3 +53,30 @@ def too_few_for_quantile(metric: Metric, unit: str, units: int, level: float) ->
         f"{having(metric, unit, units)}; an interval of their {100 * metric.quantile:g} % quantile "
         f"needs {needed}"
     )
+
+
+def few_units(resampling: Resampling) -> list[str]:
+    """Return warnings about intervals from few units, one sentence each.
+
+    Below 30 units intervals may be too narrow. Below 10 independent pairs of a video they are
+    unreliable.
+    """
+    if resampling.problem:
+        return [f"no intervals: {resampling.problem}."]
+    if resampling.units < 2:
+        return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
+    effective = resampling.effective
+    if effective is not None and effective < FEW:
+        problem = (
+            f"intervals come from about {effective:.0f} independent pairs: neighbouring pairs of "
+            f"the video are correlated (lag-1 autocorrelation {resampling.lag1:.2f}). "
+        )
+        if effective < FEW_EFFECTIVE:
+            return [problem + "Evaluate longer or more sequences."]
+        return [problem + f"Below {FEW} they may be too narrow."]
+    if resampling.unit != "batch" and resampling.units < FEW:
+        return [
+            f"intervals come from {resampling.units} {resampling.unit}s; below {FEW} they may be "
+            "too narrow (docs/intervals.md has the rates). Evaluate more."
+        ]
+    return []

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.few_units import few_units
 from uqeval.statistics.methods import (
     Bounds,
     NoBounds,
@@ -18,6 +17,7 @@ from uqeval.statistics.methods import (
     jackknife_t,
     jackknife_variance,
 )
+from uqeval.statistics.no_interval import few_units
 from uqeval.statistics.units import resampling_of_video
 
 

@@ -13,13 +13,13 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._warnings import with_intervals
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
-from uqeval.statistics.few_units import few_units
 from uqeval.statistics.intervals import (
     debiased,
     intervals,
 )
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import LEAST_DRAWN
+from uqeval.statistics.no_interval import few_units
 from uqeval.statistics.options import CASE, CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring

@@ -8,6 +8,7 @@ from uqeval.errors import printable
 from uqeval.glossary import metric_of
 from uqeval.records.intervals import plural
 from uqeval.records.report import Report
+from uqeval.records.resampling import FEW
 from uqeval.report.findings.scores import Score, described, whole_scores
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 #: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
 _GAP = 0.02
-#: Intervals from fewer units may be too narrow (docs/intervals.md).
-_FEW = 30
 
 
 def advice(
@@ -44,7 +43,7 @@ def advice(
         return "Add --ci 0.95: intervals show how far the scores may move on other items.", ""
     drawn = report.settings.get("intervals") or {}
     units = drawn.get("units")
-    if isinstance(units, int) and units < _FEW:
+    if isinstance(units, int) and units < FEW:
         unit = str(drawn.get("unit", "item"))
         request, of_pairs = (
             ("a longer video", " of pairs") if unit == "batch" else ("more items", "")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
-from uqeval.disk.object_names import as_given
+from uqeval.disk.objects import as_given
 from uqeval.disk.outputs import write
 from uqeval.disk.publishing import refusals
 from uqeval.errors import OutputError, cut

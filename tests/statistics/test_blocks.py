@@ -10,7 +10,7 @@ import pytest
 from saved_runs import run, scoring
 from threadpoolctl import ThreadpoolController
 
-from uqeval.statistics.blas import _libraries, one_blas_thread
+from uqeval.statistics.blocks import _libraries, one_blas_thread
 from uqeval.statistics.weighting import Weighting
 
 
