@@ -186,6 +186,11 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("stors: {}", "uqeval.yaml:1: stors: unknown key; did you mean 'stores'?"),
+        ("regions: [x]", "regions: unknown key; it is one of a store: stores: {NAME: {region: "),
+        (
+            "stores: {a: {predictions: x}}\nevaluate: {pavpu: {}}",
+            ":2: evaluate.pavpu: is a metric, not a store of this file; write it below its store",
+        ),
         ("workers: 1\nstores: {a: {predictons: x}}", ":2: stores.a.predictons: unknown key"),
         ("stores: {a: {predictions: 3}}", "stores.a.predictions: 3; expected a text"),
         ("stores: {a: {predictions: []}}", "stores.a.predictions"),

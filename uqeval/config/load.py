@@ -177,6 +177,12 @@ def _check_stores(document: Document, config: Config) -> None:
                 f"them."
             )
     for name in config.evaluate:
+        if name not in config.stores and name in commands():
+            raise UsageError(
+                f"{document.locate(('evaluate', name))}: is a metric, not a store of this file; "
+                f"write it below its store, such as evaluate: {{{next(iter(config.stores))}: "
+                f"{{{name}: {{}}}}}}."
+            )
         if name not in config.stores:
             raise UsageError(
                 f"{document.locate(('evaluate', name))}: is not a store of this file"
@@ -264,9 +270,12 @@ def _usage_error(document: Document, error: ValidationError, above: Location = (
     inner_place = _in_document(document.data, place)
     if first["type"] == "extra_forbidden":
         valid_keys = _known_keys(place)
-        return UsageError(
-            f"{document.locate(inner_place)}: unknown key{_nearest(str(place[-1]), valid_keys)}"
-        )
+        key = str(place[-1])
+        of_store = difflib.get_close_matches(key, Store.model_fields, 1, 0.8)
+        hint = _nearest(key, valid_keys)
+        if len(place) == 1 and of_store:
+            hint = f"; it is one of a store: stores: {{NAME: {{{of_store[0]}: …}}}}."
+        return UsageError(f"{document.locate(inner_place)}: unknown key{hint}")
     if first["type"] == "missing":
         return UsageError(
             f"{document.locate(inner_place)}: lacks the key {quoted(str(place[-1]))}; give it."
