@@ -264,7 +264,7 @@ def test_regions_without_pixels(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "region", "error", "text"),
     [
-        ({"areas": np.zeros((N, H, W + 1), "u1")}, "map:areas", StoreError, "12 × 17"),
+        ({"areas": np.zeros((N, H, W + 1), "u1")}, "map:areas", StoreError, "12×17"),
         ({"areas": np.zeros((N, H, W), "f4")}, "map:areas", StoreError, "integers"),
         ({"areas": np.full((N, H, W), -1)}, "map:areas", DataError, "run from -1 to -1"),
         ({"areas": np.full((N, H, W), 70000)}, "map:areas", DataError, "ids from 0 to 65534"),
@@ -272,7 +272,7 @@ def test_regions_without_pixels(data: dict[str, Any]) -> None:
         ({"areas": np.arange(N * H * W).reshape(N, H, W)}, "map:areas", UsageError, "575 ids"),
         ({}, "map:areas:4", UsageError, "no map has the id 4; areas has 0, 3, 65534"),
         ({}, "map:roads", UsageError, "no array and no path roads; .*has areas"),
-        ({"depth": np.zeros((N, H + 1, W))}, "depth:0-1", StoreError, "13 × 16"),
+        ({"depth": np.zeros((N, H + 1, W))}, "depth:0-1", StoreError, "13×16"),
         ({"areas": np.zeros((N, C, H, W), "u1")}, "map:areas", UsageError, "no array"),
     ],
 )  # fmt: skip
