@@ -141,7 +141,7 @@ class StoredArray(ABC):
         """Raise `ChangedError` if what was read from a server has changed since."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ItemArray:
     """One item's part of a stored array: the whole array, or position `index` on its item axis."""
 

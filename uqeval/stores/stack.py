@@ -52,7 +52,7 @@ class Tile:
     array: StoredArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """What one member holds of one item: where, in which axis order, and its sizes."""
 
