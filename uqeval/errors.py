@@ -36,6 +36,8 @@ def without_secrets(text: str) -> str:
 def printable(text: str) -> str:
     """Return a text on one line, without secrets of URLs, with its control characters escaped."""
     text = without_secrets(text)
+    if text.isprintable():  # most texts; it takes a tenth of the time of a search
+        return text
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from uqeval.keys import Key
@@ -32,12 +31,7 @@ def families() -> Mapping[str, Family]:
 
 def _metrics(family: str) -> Mapping[str, Metric]:
     known = families().get(family)
-    return _by_field(known.metrics) if known else {}
-
-
-@cache
-def _by_field(metrics: tuple[Metric, ...]) -> Mapping[str, Metric]:
-    return {metric.field: metric for metric in metrics}
+    return known.by_field if known else {}
 
 
 def display_of(family: str) -> Display:

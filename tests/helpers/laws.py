@@ -45,7 +45,9 @@ from uqeval.tallies import (
     Tally,
     TrackCounts,
     Uncertainty,
+    _totals,
 )
+from uqeval.tallies._counted import CountedItems
 
 State = dict[str, Any]
 Maps = dict[str, Any]
@@ -321,6 +323,27 @@ def what_needs_no_state_is_the_state(tally: Tally) -> None:
             agree(tally, state, counted)
 
 
+def totals_are_the_fold_of_the_items(tally: Tally) -> None:
+    """A `Total` has the bits of the fold of the items, sparse or not, of one worker or of two."""
+    items, states = items_for(tally), [tally.thin(state) for state in states_for(tally)]
+    folded = tally.empty()
+    for thin in states:
+        tally.fold(folded, thin)
+    for numbers_per_entry in (1, _totals._NUMBERS_PER_ENTRY, 1 << 40):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_totals, "_NUMBERS_PER_ENTRY", numbers_per_entry)
+            patch.setattr(_totals, "_LEAST_NUMBERS", 4097)  # smaller fields have no sparse form
+            total, first, second = (_totals.Total(tally) for _ in range(3))
+            total.fold_items(CountedItems.of(states))
+            agree(tally, total.state(), folded)
+            assert tally.pack(total.state()) == tally.pack(folded)
+            if tally.any_order:
+                for number, maps in enumerate(items):
+                    (first, second)[number % 2].update(maps)
+                first.merge(second)
+                agree(tally, first.state(), folded)
+
+
 def items_counted_together_are_the_items(tally: Tally) -> None:
     """`count_items` gives the states of the items one by one, to the bit, if it gives anything; so
     does the fold of all of them."""
@@ -413,6 +436,7 @@ LAWS = (
     states_loaded_together_are_the_states,
     cleared_states_are_empty,
     what_needs_no_state_is_the_state,
+    totals_are_the_fold_of_the_items,
     items_counted_together_are_the_items,
     strange_bytes_are_refused,
     void_items_count_nothing,

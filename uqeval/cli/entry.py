@@ -131,8 +131,9 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; shorten messages about its arguments."""
         gc.freeze()
-        # Python's threshold of 700 costs a tenth of a small run, because imports allocate much.
-        gc.set_threshold(20_000)
+        # Python's threshold of 700 costs a tenth of a small run: imports, and figures of a page,
+        # allocate much and leave little garbage.
+        gc.set_threshold(100_000)
         gc.enable()
         with _short_mistakes():
             return super().invoke(ctx)

@@ -15,6 +15,7 @@ import numpy as np
 from uqeval.maps.views import WHOLE
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.tallies._counted import CountedItems
+from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,9 +63,9 @@ class Counting:
         self._views = list(dict.fromkeys(tally.view for tally in (*self._together, *self.apart)))
         self._plain = [tally.in_view(WHOLE) for tally in self.apart]
         self._own = threading.local()
-        self._parts: list[list[State]] = []
+        self._parts: list[list[Total]] = []
         #: Totals of items that other processes have counted.
-        self.totals: dict[Tally, State] = {}
+        self.totals: dict[Tally, Total] = {}
 
     @property
     def sent(self) -> list[Tally]:
@@ -77,11 +78,7 @@ class Counting:
         Raises `ValueError` for bytes that are no states.
         """
         for tally, data in packed.items():
-            state = tally.load(data)
-            if tally in self.totals:
-                tally.merge(self.totals[tally], state)
-            else:
-                self.totals[tally] = state
+            self.totals.setdefault(tally, Total(tally)).merge_state(tally.load(data))
 
     def received(self, packed: Mapping[Tally, PackedItems]) -> list[Counted]:
         """Return the states of some items that another process has `sent`, by `apart`.
@@ -130,12 +127,12 @@ class Counting:
             for view, maps in maps_of_views.items()
         }
         worker = self._worker()
-        for tally, state in zip(self._together, worker.states, strict=True):
+        for tally, total in zip(self._together, worker.totals, strict=True):
             strip = strips[tally.view]
             for maps in (
                 [strip] if strip is not None and tally.pixelwise else maps_of_views[tally.view]
             ):
-                tally.update(state, maps)
+                total.update(maps)
         results: list[CountedItems | None] = []
         for tally, plain in zip(self.apart, self._plain, strict=True):
             strip = strips[tally.view]
@@ -176,25 +173,25 @@ class Counting:
             results.append(known[plain])
         return results
 
-    def together(self) -> dict[Tally, State]:
+    def together(self) -> dict[Tally, Total]:
         """Return the totals of the tallies counted together, after all workers are done."""
-        first, *other_parts = self._parts or [[tally.empty() for tally in self._together]]
-        for part_states in other_parts:
-            for tally, total, state in zip(self._together, first, part_states, strict=True):
-                tally.merge(total, state)
+        first, *other_parts = self._parts or [list(map(Total, self._together))]
+        for part in other_parts:
+            for total, part_total in zip(first, part, strict=True):
+                total.merge(part_total)
         return dict(zip(self._together, first, strict=True))
 
     def _worker(self) -> _Worker:
-        """Return a worker's states: totals of many items, and empty states for reuse."""
+        """Return a worker's totals of many items, and its empty states for reuse."""
         if not hasattr(self._own, "worker"):
-            self._own.worker = _Worker([tally.empty() for tally in self._together], {})
-            self._parts.append(self._own.worker.states)
+            self._own.worker = _Worker(list(map(Total, self._together)), {})
+            self._parts.append(self._own.worker.totals)
         worker: _Worker = self._own.worker
         return worker
 
 
 class _Worker(NamedTuple):
-    states: list[State]
+    totals: list[Total]
     empty: dict[Tally, State]
 
 

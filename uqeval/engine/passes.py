@@ -20,6 +20,7 @@ from uqeval.engine.options import shown_size
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
 from uqeval.stores.states.blocks import ItemBlocks
+from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
@@ -170,18 +171,18 @@ def run_pass(
     turn = Turn(
         source, scratch, counting, workers, memory, progress, batches, blocks_of(source)
     )  # fmt: skip
-    totals = {tally: tally.empty() for tally in counting.apart}
+    totals = {tally: Total(tally) for tally in counting.apart}
     with closing((executor or count_in_threads)(turn)) as results:
         for first, counted in results:
             for tally, (states, packed) in zip(counting.apart, counted, strict=True):
                 if states is not None:
-                    tally.fold_items(totals[tally], states)
+                    totals[tally].fold_items(states)
                 if packed is not None:
                     keep(first, tally, packed)
     totals |= counting.together()
-    for tally, state in counting.totals.items():
-        tally.merge(totals[tally], state)
-    return totals
+    for tally, total in counting.totals.items():
+        totals[tally].merge(total)
+    return {tally: total.state() for tally, total in totals.items()}
 
 
 def count_in_threads(turn: Turn) -> Generator[Items, None, None]:

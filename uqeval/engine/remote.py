@@ -24,6 +24,7 @@ from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, UqevalError, UsageError, cut
 from uqeval.inputs.opening import open_again
 from uqeval.stores.states.blocks import ItemBlocks, PackedItems
+from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -243,18 +244,20 @@ class CountTallies:
         turn = Turn(
             source, scratch, counting, workers, opened.memory, opened.advance, batches, blocks
         )
-        totals = {tally: tally.empty() for tally in counting.apart if tally.adds_exactly}
+        totals = {tally: Total(tally) for tally in counting.apart if tally.adds_exactly}
         states = []
         for first, counted_items in count_in_threads(turn):
             for tally, (own_states, _) in zip(counting.apart, counted_items, strict=True):
                 if tally in totals and own_states is not None:
-                    tally.fold_items(totals[tally], own_states)
+                    totals[tally].fold_items(own_states)
             if self.sent:
                 packed = [packed for _, packed in counted_items if packed is not None]
                 states.append((first, packed))
         totals |= counting.together()
-        numbered = enumerate(self.tallies)
-        packed_totals = {n: tally.pack(totals[tally]) for n, tally in numbered if tally in totals}
+        packed_totals = {
+            n: tally.pack(totals[tally].state())
+            for n, tally in enumerate(self.tallies) if tally in totals
+        }  # fmt: skip
         return Counts(packed_totals, states, bool(counted))
 
 

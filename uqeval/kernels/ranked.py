@@ -9,13 +9,6 @@ from uqeval.kernels.counting import BLOCK, gather, rank_key
 
 
 @kernel
-def add_at(target, indices, values):
-    """Add `values` [i] at distinct places: `into[places] += values`."""
-    for i in range(indices.shape[0]):
-        target[indices[i]] += values[i]
-
-
-@kernel
 def count_ranked_finely(
     score, error, label, void, squared, skip_shift, shift, is_wanted, slot, pixels, errors
 ):  # fmt: skip
@@ -65,6 +58,34 @@ def count_ranked(
             b = (key >> rest_shift) & mask
             pixels[s, b] += 1
             errors[s, b] += e * e if squared else e
+
+
+@kernel
+def place_ranked(
+    score, error, label, void, by_class, column, slot, prefix_shift, rest_shift, bits, keys
+):
+    """Write twice the place in the flat [row, bin] of each pixel that `count_ranked` counts, plus 1
+    for an error, into `keys` [i]; return how many. A row has 2^`bits` bins.
+    """
+    height, width = label.shape
+    mask = (1 << bits) - 1
+    n = 0
+    for y in range(height):
+        for x in range(width):
+            c = label[y, x]
+            if c == void:
+                continue
+            key = rank_key(score[y, x])
+            j = column[key >> prefix_shift]
+            if j == 0:
+                continue
+            s = np.int64(slot[np.int64(c) if by_class else np.int64(0), j])
+            if s < 0:
+                continue
+            place = s << bits | (key >> rest_shift) & mask
+            keys[n] = place << 1 | (1 if error[y, x] != 0 else 0)
+            n += 1
+    return n
 
 
 @kernel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from uqeval.errors import UsageError, cut
@@ -73,6 +74,11 @@ class Family:
     def in_reports(self) -> str:
         """Return the family's name in reports: `temporal` for the command `tc`."""
         return self.key or self.name
+
+    @cached_property
+    def by_field(self) -> Mapping[str, Metric]:
+        """Return the metrics by their fields."""
+        return {metric.field: metric for metric in self.metrics}
 
     @property
     def headlines(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from numpy.typing import NDArray
 
@@ -34,24 +34,34 @@ class RankBins:
     errors: NDArray[Any]
 
     @classmethod
-    def from_state(cls, tally: RankedErrors, state: State, group: int | None = None) -> RankBins:
-        """Return the bins of one group of a state, or of all groups together (None)."""
+    def from_state(cls, tally: RankedErrors, state: State) -> RankBins:
+        """Return the bins of all groups of a state together."""
+        return cls.by_group(tally, state, ())[None]
+
+    @classmethod
+    def by_group(
+        cls, tally: RankedErrors, state: State, groups: Iterable[int]
+    ) -> dict[int | None, RankBins]:
+        """Return the bins of all groups of a state together (None), and of each of `groups`."""
         import numpy as np
 
-        rows: Any = [i for i, (g, _) in enumerate(tally.bins) if group in (None, g)]
-        prefix = np.array([tally.bins[i][1] for i in rows], np.int64)
-        if len(rows) == len(tally.bins):
-            rows = slice(None)  # no copy
-        pixels, errors = (state[name][rows] for name in ("pixels", "errors"))
-        if group is None and tally.by_class:
-            prefix, place = np.unique(prefix, return_inverse=True)
-            pixels, errors = (_sums_by_place(v, place, len(prefix)) for v in (pixels, errors))
-        at = np.flatnonzero(pixels != 0)  # of booleans, which is several times as fast
-        low = at & ((1 << tally.bits) - 1)
-        key = ((prefix[at >> tally.bits] << tally.bits) | low) << tally.rest
-        return cls(
-            key, np.full(key.shape, tally.rest), pixels.reshape(-1)[at], errors.reshape(-1)[at]
-        )._sorted()
+        (at, pixels), (at_errors, own_errors) = map(_entries, tally.thin(state))
+        errors = np.zeros(at.size, own_errors.dtype)
+        errors[np.searchsorted(at, at_errors)] = own_errors
+        row_groups, prefixes = np.array(tally.bins, np.int64).reshape(-1, 2).T
+        row, low = at >> tally.bits, at & ((1 << tally.bits) - 1)
+        key = ((prefixes[row] << tally.bits) | low) << tally.rest
+
+        def bins(chosen: Any) -> RankBins:
+            rest = np.full(key[chosen].shape, tally.rest)
+            return cls(key[chosen], rest, pixels[chosen], errors[chosen])._sorted()
+
+        group = row_groups[row]
+        together = bins(slice(None))
+        return {
+            None: together._without_repeats() if tally.by_class else together,
+            **{g: bins(group == g) for g in groups},
+        }
 
     @classmethod
     def nothing(cls) -> RankBins:
@@ -87,7 +97,17 @@ class RankBins:
         order = np.argsort(self.key, kind="stable")
         return RankBins(self.key[order], self.low[order], self.pixels[order], self.errors[order])
 
-    @property
+    def _without_repeats(self) -> RankBins:
+        """Return the bins with those of the same key added up; pixels and errors are counts."""
+        import numpy as np
+
+        first = np.flatnonzero(np.diff(self.key, prepend=-1))
+        if not first.size:
+            return self
+        pixels, errors = (np.add.reduceat(v, first) for v in (self.pixels, self.errors))
+        return RankBins(self.key[first], self.low[first], pixels, errors)
+
+    @cached_property
     def open(self) -> NDArray[Any]:
         """Return a mask of the bins that may hold several scores."""
         is_open: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
@@ -109,10 +129,22 @@ class RankBins:
         cumulative: NDArray[Any] = np.cumsum(self.errors)
         return cumulative
 
+    @cached_property
+    def right(self) -> NDArray[Any]:
+        """Return the pixels of each bin without errors, where errors are counts."""
+        right: NDArray[Any] = self.pixels - self.errors
+        return right
+
+    @cached_property
+    def right_upto(self) -> NDArray[Any]:
+        """Return the pixels without errors up to the end of each bin."""
+        cumulative: NDArray[Any] = self.upto - self.errors_upto
+        return cumulative
+
     @property
     def total(self) -> int:
         """Return all pixels."""
-        return int(self.pixels.sum())
+        return int(self.upto[-1]) if self.upto.size else 0
 
     @property
     def zeros(self) -> list[int]:
@@ -126,9 +158,14 @@ class RankBins:
         return sorted({int(k) for k in self.key[bins] >> (32 - skip)})
 
 
-def _sums_by_place(values: NDArray[Any], place: NDArray[Any], rows: int) -> NDArray[Any]:
+def _entries(
+    entries: tuple[NDArray[Any] | None, NDArray[Any]],
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the places and values of a field that are not 0."""
     import numpy as np
 
-    total = np.zeros((rows, values.shape[1]), values.dtype)
-    np.add.at(total, place, values)
-    return total
+    places, values = entries
+    if places is not None:
+        return places, values
+    places = np.flatnonzero(values)
+    return places, values[places]

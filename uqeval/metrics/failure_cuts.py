@@ -86,7 +86,10 @@ def widest_bins(rank_bins: RankBins, count: int) -> list[int]:
     # The share of each bin in the bound of AUROC, and in that of AURC and AUPR.
     widths = (e * c / 2, rank_bins.pixels * (rank_bins.pixels / (wrong + right)))
     width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * rank_bins.open
-    order = np.argsort(-width, kind="stable")[:count]
+    candidates = np.arange(width.size)
+    if width.size > count:
+        candidates = np.flatnonzero(width >= np.partition(width, -count)[-count])
+    order = candidates[np.argsort(-width[candidates], kind="stable")][:count]
     return [int(i) for i in order if width[i] > 0]
 
 
@@ -110,10 +113,10 @@ def bin_of_95(rank_bins: RankBins) -> int:
 def _bin_of_coverage(rank_bins: RankBins, percent: int) -> int:
     import numpy as np
 
-    return int(np.flatnonzero(100 * rank_bins.upto >= percent * rank_bins.total)[0])
+    least = -(-percent * rank_bins.total // 100)  # of pixels, rounded up
+    return int(np.searchsorted(rank_bins.upto, least))
 
 
 def wrong_and_right(rank_bins: RankBins) -> tuple[NDArray[Any], ...]:
     """Return e and c of each bin, and the wrong and right pixels up to its end."""
-    e, wrong = rank_bins.errors, rank_bins.errors_upto
-    return e, rank_bins.pixels - e, wrong, rank_bins.upto - wrong
+    return rank_bins.errors, rank_bins.right, rank_bins.errors_upto, rank_bins.right_upto

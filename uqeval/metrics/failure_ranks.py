@@ -45,8 +45,7 @@ def rank_pixels(
         )
         state = (yield (fine,))[fine].total
         groups = dict.fromkeys(c for c, _ in bins) if by_class else {}
-        for group in (None, *groups):
-            group_bins = RankBins.from_state(fine, state, group)
+        for group, group_bins in RankBins.by_group(fine, state, groups).items():
             by_group[group] = (
                 by_group[group].merged_with(group_bins) if group in by_group else group_bins
             )
@@ -102,8 +101,8 @@ def _split(
             return
         results = yield tuple(tallies)
         for tally in tallies:
-            for g in dict.fromkeys(group for group, _ in tally.bins):
-                finer = RankBins.from_state(tally, results[tally].total, g)
-                key = g if tally.by_class else None
-                group_prefixes = [p for group, p in tally.bins if group == g]
-                by_group[key] = by_group[key].with_split(finer, POOLED_BITS, group_prefixes)
+            groups = dict.fromkeys(c for c, _ in tally.bins) if tally.by_class else {}
+            finer = RankBins.by_group(tally, results[tally].total, groups)
+            for group in groups or (None,):
+                prefixes = [p for g, p in tally.bins if group in (None, g)]
+                by_group[group] = by_group[group].with_split(finer[group], POOLED_BITS, prefixes)

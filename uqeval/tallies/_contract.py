@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from uqeval.maps.views import WHOLE, View
-from uqeval.tallies._fields import Field, identity, is_large, record_of, zeros
+from uqeval.tallies._fields import Field, SparseState, identity, is_large, record_of, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,10 +172,14 @@ class Tally(ABC):
         """Return the sparse form: large fields keep only entries that differ from `empty()`."""
         import numpy as np
 
+        if isinstance(state, SparseState):
+            return state.thin
         entries: Thin = []
         for name, field in self.packing.fields.items():
             values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
-            indices = np.flatnonzero(values != identity(field)) if is_large(field) else None
+            # Not 0.0 of sums: counts would become floats.
+            empty = 0 if field.merge == "sum" else identity(field)
+            indices = np.flatnonzero(values != empty) if is_large(field) else None
             entries.append((indices, values if indices is None else values[indices]))
         return entries
 

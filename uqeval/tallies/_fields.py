@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,6 +35,36 @@ class Field:
     merge: Literal["sum", "min", "max"] = "sum"
     #: Whether a sum may be negative. It does not change the four bytes that identify saved fields.
     signed: bool = dataclasses.field(default=False, repr=False)
+
+
+class SparseState(Mapping[str, "NDArray[Any]"]):
+    """A state to read, in its sparse form `thin`; the array of a field is made when first read."""
+
+    def __init__(
+        self, fields: Mapping[str, Field], thin: Sequence[tuple[NDArray[Any], NDArray[Any]]]
+    ) -> None:
+        """`fields` are sums."""
+        self._fields, self._entries = fields, dict(zip(fields, thin, strict=True))
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    @property
+    def thin(self) -> Thin:
+        """Return the places, ascending, and the values of each field."""
+        return list(self._entries.values())
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._arrays:
+            places, values = self._entries[name]
+            self._arrays[name] = zeros(self._fields[name])
+            self._arrays[name].reshape(-1)[places] = values
+            self._arrays[name].flags.writeable = False
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
 
 
 def is_large(field: Field) -> bool:

@@ -90,7 +90,8 @@ class RankedErrors(Tally):
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.ranked import count_ranked
 
-        if (thin := self.thin_of(maps)) is not None:
+        is_dense = self.by_class and self.any_order
+        if not is_dense and (thin := self.thin_of(maps)) is not None:
             self.fold(state, thin)
             return
         if not self.by_class:
@@ -105,8 +106,11 @@ class RankedErrors(Tally):
         )  # fmt: skip
 
     def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
-        """Return the occupied bins; of bins with all low bits the ties, sorted, if they have few
-        pixels: the dense state is large, and mostly empty."""
+        """Return the occupied bins: the dense state is large, and mostly empty.
+
+        Sums of floats in bins with all low bits are those of the ties, sorted, if they have few
+        pixels.
+        """
         import numpy as np
 
         from uqeval.tallies._sorted import REST, ties
@@ -114,6 +118,8 @@ class RankedErrors(Tally):
         if not (self.skip or self.by_class):
             counted = self.count_items(maps, np.array([0, maps["label"].size]))
             return counted.thin(0) if counted is not None else None
+        if self.any_order:
+            return self._sorted_counts(maps)
         if self.by_class or (self.skip, self.bits) != (KEY_BITS - REST, REST):
             return None
         label, prefixes = maps["label"], np.array([prefix for _, prefix in self.bins])
@@ -129,17 +135,29 @@ class RankedErrors(Tally):
         wrong = errors != 0
         return [(indices, pixels), (indices[wrong], errors[wrong].astype(self.error.dtype))]
 
-    def fold(self, target: State, source: Thin) -> None:
-        if self.skip == 0:  # which are read again from saved states, where no kernel is loaded
-            super().fold(target, source)
-            return
-        from uqeval.kernels.ranked import add_at
+    def _sorted_counts(self, maps: Maps) -> Thin:
+        """Return the occupied bins of the pixels, which are sorted by their bin."""
+        import numpy as np
 
-        for name, (indices, values) in zip(self.fields, source, strict=True):
-            if indices is None:
-                target[name] += values.reshape(target[name].shape)
-            else:
-                add_at(target[name].reshape(-1), indices, values)
+        from uqeval.kernels.ranked import place_ranked
+
+        score, error = self._values(maps)
+        largest = 2 * len(self.bins) << self.bits
+        keys: NDArray[Any] = np.empty(score.size, "uint32" if largest <= 1 << 32 else "uint64")
+        n = place_ranked(
+            score, error, maps["label"], void_of(self.classes), self.by_class,
+            *self._rows_of_classes, KEY_BITS - self.skip, self.rest, self.bits, keys,
+        )  # fmt: skip
+        keys = np.sort(keys[:n])
+        places, wrong = keys >> 1, keys & 1
+        is_first = np.ones(n, bool)
+        np.not_equal(places[1:], places[:-1], out=is_first[1:])
+        first = np.flatnonzero(is_first)
+        if not n:
+            return [(first, first), (first, first)]
+        indices, errors = places[first].astype(np.int64), np.add.reduceat(wrong, first, dtype="i8")
+        has_errors = errors > 0
+        return [(indices, np.diff(first, append=n)), (indices[has_errors], errors[has_errors])]
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return scores and errors [y, x]."""

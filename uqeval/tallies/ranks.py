@@ -101,6 +101,9 @@ class Ranks(CountsByRank):
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import count_ranks, count_ranks_finely
 
+        if (thin := self.thin_of(maps)) is not None:
+            self.fold(state, thin)
+            return
         values, group, void = self._values(maps)
         if not self.by_category:
             self._update_all(state, values, group, void)

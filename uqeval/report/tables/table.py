@@ -25,6 +25,11 @@ class Cell:
     link: str = ""
 
     @property
+    def is_text(self) -> bool:
+        """Return whether the cell has nothing but its text."""
+        return not (self.link or self.best or self.reason or self.interval or self.verdict)
+
+    @property
     def plain(self) -> str:
         """Return the text of the cell: its value, its interval and the verdict."""
         return " ".join(filter(None, (self.text, self.interval, self.verdict)))

@@ -1,0 +1,113 @@
+"""The sum of the states of many items, sparse while few of its numbers are used.
+
+Counts by rank have a million bins, and the pixels of small data, or of a region, are in few of
+them: to clear, add and search all bins takes longer than to count the pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from uqeval.tallies._fields import Field, SparseState
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State, Thin
+
+#: Sums of fields with at least so many numbers are sparse, up to one entry for some numbers: an
+#: entry takes longer than a number.
+_LEAST_NUMBERS, _NUMBERS_PER_ENTRY = 1 << 16, 4
+
+
+class Total:
+    """The sum of states of a tally, added in order: the same bits as `Tally.fold` of each."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        fields = tally.packing.fields.values()
+        numbers = [math.prod(field.shape) for field in fields]
+        is_sparse = min(numbers) >= _LEAST_NUMBERS and {field.merge for field in fields} == {"sum"}
+        self._dense: State | None = None if is_sparse else tally.empty()
+        self._parts: list[Thin] = []
+        self._entries, self._most_entries = 0, sum(numbers) // _NUMBERS_PER_ENTRY
+
+    def update(self, maps: Maps) -> None:
+        """Add the maps of an item."""
+        thin = self._tally.thin_of(maps) if self._dense is None else None
+        if thin is None:
+            self._tally.update(self._as_dense(), maps)
+        else:
+            self._add(thin)
+
+    def fold_items(self, counted: CountedItems) -> None:
+        """Add the states of several items."""
+        if self._dense is not None:
+            self._tally.fold_items(self._dense, counted)
+            return
+        for item in range(counted.items):
+            self._add(counted.thin(item))
+
+    def merge(self, other: Total) -> None:
+        """Add another total."""
+        if other._dense is not None:
+            self._tally.merge(self._as_dense(), other._dense)
+        for thin in other._parts:
+            self._add(thin)
+
+    def merge_state(self, state: State) -> None:
+        """Add a state."""
+        self._tally.merge(self._as_dense(), state)
+
+    def _add(self, thin: Thin) -> None:
+        if self._dense is not None:
+            self._tally.fold(self._dense, thin)
+            return
+        self._parts.append(thin)
+        self._entries += sum(values.size for _, values in thin)
+        if self._entries > self._most_entries:
+            self._as_dense()
+
+    def _as_dense(self) -> State:
+        """Return the sum so far as arrays, which all later states are added to."""
+        if self._dense is None:
+            self._dense = self._tally.empty()
+            for thin in self._parts:
+                self._tally.fold(self._dense, thin)
+            self._parts = []
+        return self._dense
+
+    def state(self) -> State:
+        """Return the sum."""
+        if self._dense is not None:
+            return self._dense
+        fields = self._tally.packing.fields
+        sums = [
+            _summed(field, [thin[number] for thin in self._parts])
+            for number, field in enumerate(fields.values())
+        ]
+        return cast("State", SparseState(fields, sums))
+
+
+def _summed(
+    field: Field, parts: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return places, ascending, and the sums of the values at each, added in the order of parts."""
+    import numpy as np
+
+    places = np.concatenate([np.zeros(0, np.int64), *(at for at, _ in parts if at is not None)])
+    values = np.concatenate([np.zeros(0, field.dtype), *(own for _, own in parts)])
+    order = np.argsort(places, kind="stable")
+    places, values = places[order], values[order]
+    is_first = np.ones(places.size, bool)
+    np.not_equal(places[1:], places[:-1], out=is_first[1:])
+    first = np.flatnonzero(is_first)
+    if not first.size:
+        return places, values
+    if field.dtype.startswith("float"):  # one after another: `reduceat` adds in pairs
+        return places[first], np.bincount(np.cumsum(is_first) - 1, values)
+    return places[first], np.add.reduceat(values, first, dtype=field.dtype)
