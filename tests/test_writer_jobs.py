@@ -25,7 +25,7 @@ def test_missing_items_leave_the_store_unfinished(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     writer = PredictionWriter(path, **ABOUT)
     writer.add("b", STACK[1])
-    with pytest.raises(OutputError, match="2 of 3 items are not all there: a, c"):
+    with pytest.raises(OutputError, match="2 of 3 items are incomplete: a, c"):
         writer.close()
     with pytest.raises(StoreError, match="unfinished"):
         open_store(path, role="predictions")

@@ -72,7 +72,7 @@ def test_interrupted(
     assert process.returncode == status
     # What was counted stays, to go on from.
     assert (stdout, stderr) == (
-        "", f"{says} {left} has what was counted; --resume goes on from it.\n"
+        "", f"{says} {left} has the finished items; --resume continues from it.\n"
     )  # fmt: skip
     assert sorted(file.name for file in out.iterdir()) == [left, "report.json"]
     assert (out / "report.json").read_text() == "the last good one"

@@ -458,7 +458,8 @@ BAD: dict[str, tuple[Damage, tuple[str, ...], tuple[str, ...]]] = {
     "scale": (nothing, ("--flow-scale", "3"), ("--flow-scale 3.0",)),
     "too small for dis": (nothing, ("--flow", "dis", "--flow-scale", "0.1"), ("needs 16",)),
     "cache that is a file": (
-        lambda p, _: (p / "cache").write_text(""), ("--flow-cache", "cache"), ("cannot be kept",)),
+        lambda p, _: (p / "cache").write_text(""), ("--flow-cache", "cache"),
+        ("cannot be written there",)),
     "pseudo-labels that are the predictions": (
         nothing, ("--pseudo-labels", "v/predictions"), ("the predictions themselves",)),
     "both kinds of labels": (
@@ -568,7 +569,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         pytest.skip("root writes everywhere")
     save_folder(tmp_path / "v", video())
     (tmp_path / "cache").mkdir(mode=0o500)
-    refused(leaves_nothing(tmp_path, "v", "--flow-cache", "cache"), "cannot be kept")
+    refused(leaves_nothing(tmp_path, "v", "--flow-cache", "cache"), "cannot be written there")
 
 
 def test_names_come_from_the_store(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_maps_that_the_cache_of_a_worker_refuses(
         own = {"metrics": "segmentation", "map_cache": tmp_path / "cache", "executor": executor}
         texts.append(uqeval.evaluate(folder / "p.zarr", None, **own).warnings)
     assert texts[0] == texts[1]
-    assert "the maps of 7 of 7 items are not kept: the disk is full" in texts[1][-1]
+    assert "the maps of 7 of 7 items are not cached: the disk is full" in texts[1][-1]
 
 
 @pytest.mark.parametrize("is_dense", [True, False])
@@ -533,7 +533,7 @@ def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> 
         ClusterError, match=r"scheduler is gone .* --resume, that goes on"
     ) as caught:
         evaluate(inputs, {"segmentation": {}}, own)
-    assert "--resume goes on from it" in caught.value.__notes__[0]
+    assert "--resume continues from it" in caught.value.__notes__[0]
     report = evaluate(inputs, {"segmentation": {}}, RunOptions(states=states, resume=True))
     assert report.timing["items_reused"] > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [states.name, path.name]

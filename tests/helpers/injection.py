@@ -441,7 +441,7 @@ def _timeless(value: Any, new_inputs: bool = False) -> Any:
         left_out = _TIMES | ({"fingerprint"} if new_inputs else set())
         return {k: _timeless(v, new_inputs) for k, v in value.items() if k not in left_out}
     if isinstance(value, list):  # a cache that cannot be written causes only a warning
-        return [_timeless(v, new_inputs) for v in value if "items are not kept: " not in str(v)]
+        return [_timeless(v, new_inputs) for v in value if "items are not cached: " not in str(v)]
     return value
 
 

@@ -271,7 +271,7 @@ def test_where_one_label_a_pixel_is_expected(tmp_path: Path) -> None:
     frames = np.random.default_rng(0).integers(0, 255, (3, 32, 40, 3)).astype("u1")
     save_store(tmp_path / "v.zarr", ["a_1", "a_2", "a_3"], frames=frames, predictions=ids,
                labels=labels)  # fmt: skip
-    says = "holds labels of 2 annotators; expected one label a pixel"
+    says = "holds labels of 2 annotators; expected one label per pixel"
     with pytest.raises(StoreError, match=says):
         uqeval.evaluate(None, None, ["tc"], video=str(tmp_path / "v.zarr"), classes=2)
     probs = softmax(1, 3, 1, 2, 32, 40)

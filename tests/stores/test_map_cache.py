@@ -242,7 +242,7 @@ def test_what_nothing_stamps_is_not_kept(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     report = run(cache, probs(ITEMS), {"pavpu": {}}, labels(ITEMS) % 5)
     assert files(cache) == []
-    assert f"{ITEMS} of {ITEMS} items are not kept: changes to them" in report.warnings[-1]
+    assert f"{ITEMS} of {ITEMS} items are not cached: changes to them" in report.warnings[-1]
 
 
 def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as patch:
         patch.setattr("uqeval.stores.map_cache._write", full)
         report = run(cache, given, {"pavpu": {}})
-    assert f"{ITEMS} of {ITEMS} items are not kept: the disk" in report.warnings[-1]
+    assert f"{ITEMS} of {ITEMS} items are not cached: the disk" in report.warnings[-1]
     assert files(cache) == []
     assert report.results == run(None, given, {"pavpu": {}}).results
 
@@ -281,7 +281,9 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     given = store(tmp_path / "s.zarr")
     (tmp_path / "file").write_text("")
     for place, why in (("file", "it is no folder"), ("file/in", "Not a directory")):
-        with pytest.raises(OutputError, match=f"cannot be kept there: {why}. Name another folder"):
+        with pytest.raises(
+            OutputError, match=f"cannot be written there: {why}. Name another folder"
+        ):
             run(tmp_path / place, given, {"pavpu": {}})
     for folder in ("", "https://host/maps", 3, True):
         with pytest.raises(UsageError, match=r"--map-cache .* expected a folder of this machine"):

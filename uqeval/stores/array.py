@@ -52,7 +52,7 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
 def file_digest(path: Path, *details: object) -> str:
     """Return SHA-256 of a file's name, size and time of change, for files too large to read twice.
 
-    `details` is what else tells it apart. Raises `StoreError` if the file is gone.
+    `details`: further text that tells it apart. Raises `StoreError` if the file is gone.
     """
     try:
         stat = path.stat()
@@ -65,10 +65,9 @@ def file_digest(path: Path, *details: object) -> str:
 class StoredArray(ABC):
     """An array on disk, read region by region.
 
-    `where` names it in messages; `shape`, `dtype`, `chunks` are as stored; `dimension_names` are
-    the axes as the store calls them, None where it does not; `axes` are their canonical names,
-    always there once `open_store` has put the array into a `Store`; `attributes` are the array's
-    own.
+    `where` names it in messages; `shape`, `dtype`, `chunks` are as stored. `dimension_names` are
+    the names of axes in the store, None if it has none; `axes` are their canonical names, which are
+    set once `open_store` has put the array into a `Store`. `attributes` are those of the array.
     """
 
     where: str
@@ -78,16 +77,16 @@ class StoredArray(ABC):
     dimension_names: tuple[str | None, ...] | None = None
     axes: tuple[str, ...] = ()
     attributes: dict[str, Any]
-    #: Set by a reader that takes numbers at any byte: members of a .npz lie so, and are then not
-    #: copied to be aligned.
+    #: Set by a reader that accepts unaligned numbers: members of an .npz may be unaligned, and then
+    #: need no copy.
     anywhere: bool = False
 
     @abstractmethod
     def read(self, region: Region) -> NDArray[Any]:
         """Return the values of `region`, one slice an axis, in stored axis order.
 
-        Thread-safe. A chunk that is damaged or cut short raises `StoreError` naming it. The result
-        may be a read-only view.
+        Thread-safe. Raises `StoreError`, which names the chunk, for one that is damaged or cut
+        short. The result may be a read-only view.
         """
 
     def suit(self, axes: tuple[str, ...]) -> None:
@@ -96,21 +95,19 @@ class StoredArray(ABC):
 
     @property
     def chunk_bytes(self) -> int:
-        """Return bytes of a chunk as it is decoded, past the array's edge too."""
+        """Return the bytes of a decoded chunk, including what is beyond the array's edge."""
         return math.prod(self.chunks) * self.dtype.itemsize
 
     def check_claims(self) -> None:  # noqa: B027 - most formats check their files at once
-        """Raise `StoreError` for a shape that what is stored cannot fill, before it is used."""
+        """Raise `StoreError` if the stored bytes are too few for the shape, before it is used."""
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Return grid positions of the chunks that the store does not hold (they would read as
-        fill).
-        """
+        """Return the grid positions of missing chunks (which would read as the fill value)."""
         return []
 
     def wrong_lengths(self) -> list[str]:
-        """Return stored chunks whose length cannot be right, each with what is wrong; may read a
-        few bytes of each. Raises `StoreError`.
+        """Return the stored chunks with an impossible length, each with the reason. May read a few
+        bytes of each. Raises `StoreError`.
         """
         return []
 
@@ -126,19 +123,19 @@ class StoredArray(ABC):
         """Return text that changes when the stored data change; None if changes cannot be detected
         (see `stamps`).
 
-        None if that is uncertain without reading it.
+        None as well if only reading the data would tell.
         """
         return None
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return the state (`stamps.file_state`) of each file that an item is read from, by path.
+        """Return the state (`watch.file_state`) of each file that an item is read from, by path.
 
-        None for an item: of all files. Empty for an array in memory, and at a URL (`recheck`).
+        With `item` None: of all files. Empty for an array in memory, and for a URL (see `recheck`).
         """
         return {}
 
     def recheck(self) -> None:  # noqa: B027 - files have states instead
-        """Raise `ChangedError` if what was read from a server has changed since."""
+        """Raise `ChangedError` if data on a server have changed since they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +163,10 @@ class ItemArray:
 
 @dataclass(frozen=True)
 class Store:
-    """An opened store: for each kind of array (`probs`, `labels`, `entropy`, …) one part an item.
+    """An opened store: for each kind of array (`probs`, `labels`, `entropy`, …), one part per item.
 
-    `names` is None where the store gives its items no names. `held`: what the store calls all that
-    it holds, read or not; for messages.
+    `names` is None if the items have no names. `held`: the names of all arrays in the store, read
+    or not, for messages.
     """
 
     path: str
@@ -178,11 +175,11 @@ class Store:
     attributes: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
-    #: Which group (case, volume) each item is of, where the store says it.
+    #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
 
     def holds(self) -> str:
-        """Return the names of all that it holds, for a message."""
+        """Return the names of all arrays in the store, for a message."""
         return ", ".join(sorted(self.held or self.arrays)) or "nothing"
 
 
@@ -196,7 +193,7 @@ _FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 class OnePixel(StoredArray):
-    """An array without y and x, shown with both: each item is an image of 1×1 pixels."""
+    """An array without y and x, read with both: each item is an image of 1×1 pixels."""
 
     def __init__(self, array: StoredArray, axes: tuple[str, ...]) -> None:
         array.axes = axes
@@ -217,7 +214,7 @@ class OnePixel(StoredArray):
         return self._array.read(region[:-2])[..., None, None]
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Return grid positions of the chunks that the store does not hold."""
+        """Return the grid positions of missing chunks."""
         return [(*place, 0, 0) for place in self._array.missing()]
 
     def stored_bytes(self) -> int:
@@ -242,9 +239,9 @@ class OnePixel(StoredArray):
 
 
 def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
-    """Return the array, as `OnePixel` where its axes are those of image classification.
+    """Return the array, as `OnePixel` if its axes are those of image classification.
 
-    `is_single`: it is of one item, without an item axis. Raises `StoreError` for unknown axes.
+    `is_single`: the array is one item, without an item axis. Raises `StoreError` for unknown axes.
     """
     forms = _FORMS.get(kind, ())
     if is_single:

@@ -1,8 +1,9 @@
-"""bfloat16: 8 significant bits, which NumPy lacks; read as float32 that remembers where it is from.
+"""bfloat16, a type of 8 significant bits that NumPy lacks, read as float32 with a mark.
 
 Probabilities that were rounded to bfloat16 sum to 1 within 2^-9, and within 2^-7 where exponential,
-sum, division and mean over the samples were each rounded to it. They are held to 2^-7 wherever they
-are stored and read, so that sharpness and number of classes do not decide whether they pass.
+sum, division and mean over the samples were each rounded to it. So the tolerance is 2^-7 wherever
+they are stored and read: whether they pass does not depend on their sharpness or the number of
+classes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError
 
-#: |Σ_c p - 1| that is allowed where the probabilities were bfloat16.
+#: The allowed |Σ_c p - 1| of probabilities that were bfloat16.
 TOLERANCE = 2.0**-7
-#: The same by the dtype that they are stored as.
+#: The allowed |Σ_c p - 1| by the dtype in which probabilities are stored.
 TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
 #: The attribute of arrays whose numbers were bfloat16.
 SOURCE: Mapping[str, str] = {"source_dtype": "bfloat16"}
@@ -29,11 +30,13 @@ WAY_OUT = (
 
 
 class FromBfloat16(np.ndarray[Any, np.dtype[np.float32]]):
-    """A float32 array whose numbers were bfloat16; its views and copies are too."""
+    """A float32 array whose numbers were bfloat16. Its views and copies have this type, too."""
 
 
 def is_coarse(array: Any) -> bool:
-    """Return whether an array in memory, or a stored one by its attributes, was bfloat16."""
+    """Return whether the numbers of an array were bfloat16; of a stored array, its attributes say
+    so.
+    """
     if isinstance(array, np.ndarray):
         return isinstance(array, FromBfloat16)
     return SOURCE.items() <= getattr(array, "attributes", {}).items()
@@ -42,7 +45,7 @@ def is_coarse(array: Any) -> bool:
 def tolerance_of(values: Any, dtype: str) -> float:
     """Return the |Σ_c p - 1| that probabilities stored as `dtype` may have.
 
-    `values`: the array in memory or the stored one, of which it counts whether they were bfloat16.
+    `values`: the array, in memory or stored, which may have been bfloat16.
     """
     return TOLERANCE if is_coarse(values) else TOLERANCES[dtype]
 
@@ -82,9 +85,9 @@ def warning(where: str) -> str:
 
 
 def warnings_of(arrays: Iterable[Any]) -> list[str]:
-    """Return a warning of the stored arrays of probabilities that were bfloat16, if there are any.
+    """Return one warning for all stored probabilities that were bfloat16, if there are any.
 
-    One for all: an ensemble, or a store of items of different sizes, has many arrays.
+    An ensemble, or a store of items of different sizes, has many arrays.
     """
     coarse = list(dict.fromkeys(array.where for array in arrays if is_coarse(array)))
     others = f" and {len(coarse) - 1} more" if coarse[1:] else ""

@@ -1,4 +1,4 @@
-"""Memory of maps that are no longer in use, for the maps of the next item."""
+"""Reuse the memory of maps that are no longer used, for the maps of the next item."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-#: Bytes below which a block is left to the allocator; most free blocks of one size that are kept.
+#: Smaller blocks, in bytes, come from the allocator. At most this many free blocks of a size are
+#: kept.
 _SMALL, _MOST = 1 << 18, 8
 
 
 class BufferPool:
-    """Arrays whose memory is taken again once the last view of them is gone.
+    """Arrays whose memory is reused after their last view is deleted.
 
-    Fresh memory comes from the system page by page, each of which it clears: as much work as to
-    make the maps themselves.
+    The system clears each page of fresh memory, which takes as long as computing the maps.
     """
 
     def __init__(self) -> None:
-        # No lock: the end of an array may be noticed at any place, also where one is held.
+        # No lock: Python may delete an array at any point, even while this thread has the lock.
         self._free: dict[int, deque[memoryview]] = {}
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -37,29 +37,29 @@ class BufferPool:
         capacity = -(-size // step) * step
         block = next(filter(None, map(self._taken, (capacity, capacity + step))), None)
         if block is None:
-            # Images of another size have come: what is free for those before is let go.
+            # The images now have another size: free the blocks of the size before.
             for size_of_others, buffers in list(self._free.items()):
                 if size_of_others != capacity:
                     buffers.clear()
             block = memoryview(np.empty(capacity, np.uint8).data)
-        # Every view has this array as its base, so that it goes with the last of them.
+        # All views have this array as their base, so it is deleted after the last of them.
         owner: NDArray[Any] = np.frombuffer(block, kind, count)
         free = self._free.setdefault(block.nbytes, deque(maxlen=_MOST))
         weakref.finalize(owner, free.append, block).atexit = False
         return owner.reshape(shape)
 
     def clear(self) -> None:
-        """Give the free blocks back to the system."""
+        """Return the free blocks to the system."""
         for blocks in list(self._free.values()):
             blocks.clear()
 
     def _taken(self, capacity: int) -> memoryview | None:
-        """Return a free block, which is free no more."""
+        """Remove a free block from the pool and return it; None if there is none."""
         try:
             return self._free[capacity].pop()
         except (KeyError, IndexError):
             return None
 
 
-#: Memory of chunks of all arrays, as they are stored and decoded; a run clears it at its end.
+#: Memory of the chunks of all arrays, compressed and decoded. A run clears it at its end.
 CHUNKS = BufferPool()

@@ -33,7 +33,7 @@ _HDF5 = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.I
 
 
 def hdf5_path(path: str) -> tuple[str, str] | None:
-    """Return the file and the place inside of a path to HDF5; None for another path, and for a
+    """Return the file and the address inside it of a path to HDF5; None for another path, and for a
     folder.
     """
     match = _HDF5.match(path)
@@ -43,8 +43,8 @@ def hdf5_path(path: str) -> tuple[str, str] | None:
 
 
 def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
-    """Raise `StoreError` for a store that is unfinished or of another version, or for attributes
-    that are not of their kind.
+    """Raise `StoreError` for a store that is unfinished or of another version, and for attributes
+    of a wrong type.
     """
     metadata = attributes.get("uqeval")
     if metadata is not None:
@@ -55,7 +55,7 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
         version = metadata.get("version", _VERSION)
         if version != _VERSION:
             raise StoreError(
-                f"{cut(path)}: is of version {quoted(version)} of the format; this uqeval reads "
+                f"{cut(path)}: has version {quoted(version)} of the format; this uqeval reads "
                 f"version {_VERSION}. Install a newer uqeval, or write the store with this one."
             )
         if metadata.get("complete") is False:
@@ -76,9 +76,10 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
 
 
 class Contents(ABC):
-    """Base of all formats: `FORMATS` in `store.py` lists them. An instance is of one path.
+    """Base class of all formats, which `FORMATS` in `store.py` lists.
 
-    Whether it is ground truth is decided by names, axes and dtypes, never by values.
+    An instance has the content of one path. Names, axes and dtypes decide whether it is ground
+    truth, never values.
     """
 
     #: The path or URL.
@@ -91,7 +92,7 @@ class Contents(ABC):
     _latest: tuple[Opening, Store] | None = None
 
     def __init__(self, path: str) -> None:
-        """Open what is there, without reading values. Raises `StoreError`, `UsageError`."""
+        """Open the path, without reading values. Raises `StoreError`, `UsageError`."""
         self.path = path
 
     def __fspath__(self) -> str:
@@ -102,9 +103,9 @@ class Contents(ABC):
 
     @abstractmethod
     def store(self, opening: Opening) -> Store:
-        """Return the store, its axes resolved and cut into items.
+        """Return the store, with canonical axes and divided into items.
 
-        Raises `StoreError` for what is no sound store, `UsageError` for what is declared wrongly.
+        Raises `StoreError` for an invalid store, `UsageError` for a wrong declaration.
         """
 
     def store_once(self, opening: Opening) -> Store:
@@ -114,15 +115,17 @@ class Contents(ABC):
         return self._latest[1]
 
     def is_labels(self) -> bool:
-        """Return whether it holds labels: integers [N] or [N, H, W], or arrays of this name."""
+        """Return whether the content is labels: integers [N] or [N, H, W], or arrays of this
+        name.
+        """
         if self.unnamed is not None:
             rank = len(self.unnamed.shape)
             return self.unnamed.dtype.kind in "biu" and (rank in (1, 3) or self._is_of_annotators)
         return "labels" in self.kinds and not self.kinds & PREDICTIONS
 
     def is_truth(self) -> bool:
-        """Return whether it holds labels or a target: numbers [N, H, W] or fewer axes, or such
-        names.
+        """Return whether the content is labels or a target: numbers [N, H, W] or fewer axes, or
+        such names.
         """
         if self.unnamed is not None:
             of_numbers = self.unnamed.dtype.kind in "biuf" and len(self.unnamed.shape) <= 3
@@ -131,7 +134,9 @@ class Contents(ABC):
 
     @property
     def _is_of_annotators(self) -> bool:
-        """Return whether the only array is ids [item, annotator, y, x]: integers, no scale."""
+        """Return whether the only array is ids [item, annotator, y, x]: integers without a
+        scale.
+        """
         array = self.unnamed
         if array is None or array.dtype.kind not in "biu" or len(array.shape) != 4:
             return False
@@ -140,7 +145,7 @@ class Contents(ABC):
         return "scale" not in array.attributes
 
     def may_be_predictions(self) -> bool:
-        """Return whether what looks like ground truth may be predictions as well.
+        """Return whether content that looks like ground truth may be predictions.
 
         Class ids may be predicted; numbers [N, C] or [N, T, C] may be probabilities of image
         classification.
@@ -169,7 +174,7 @@ _VIDEO_RANKS = {
 
 @dataclass(frozen=True)
 class Opening:
-    """How a store is opened; see `uqeval.stores.store.open_store`."""
+    """Options to open a store; see `uqeval.stores.store.open_store`."""
 
     role: Role
     names: Sequence[str] | None = None
@@ -182,7 +187,7 @@ class Opening:
 def store_of_named(
     path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening
 ) -> Store:
-    """Return a store of named arrays that lie in one file, or in memory."""
+    """Return a store of named arrays in one file, or in memory."""
     arrays: dict[str, StoredArray] = {}
     for kind, array in members.items():
         kinds = known_as(kind, array)
@@ -202,7 +207,7 @@ def store_of_named(
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
-    """Return arrays of numbers with a target as those of one image where they have no item axis.
+    """Return arrays of numbers with a target; those without an item axis become one image.
 
     Tables, [N] or members [M, N], become images of one row.
     """
@@ -220,7 +225,7 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
 
 
 def store_of_one(array: StoredArray, opening: Opening) -> Store:
-    """Return a store of one array that has no name, so that its role and rank say what it is."""
+    """Return a store of one array without a name; its role and rank decide its kind."""
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
     if role in _VIDEO_RANKS:
@@ -250,9 +255,10 @@ def assemble(
     is_single: bool = False,
     kinds: Sequence[str] = (),
 ) -> Store:
-    """Return arrays as a store, once their axes, counts and names agree; `is_single`: of one item.
+    """Return arrays as a store, after checking that axes, counts and names agree.
 
-    `kinds`: what the store calls its arrays, if not as they are called here.
+    `is_single`: the arrays are one item. `kinds`: the names of the arrays in the store, if they
+    differ.
     """
     kinds = tuple(kinds or arrays)
     parts: dict[str, tuple[ItemArray, ...]] = {}
@@ -286,7 +292,7 @@ def assemble(
 
 
 def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
-    # Flow lies between items and says nothing about their number, unless it is alone.
+    # Flow is between items and does not give their number, unless there is no other array.
     only_flows = parts.keys() <= FLOWS
     counts = {kind: len(items) for kind, items in parts.items() if only_flows or kind not in FLOWS}
     first, count = next(iter(counts.items()))
@@ -306,7 +312,7 @@ def own_names(
 ) -> tuple[str, ...] | None:
     """Return the names of the items: the array `names`, else the attribute, else None.
 
-    Raises `StoreError` for names that are no texts, one an item.
+    Raises `StoreError` unless there is one text per item.
     """
     array = arrays.get("names")
     if array is None:
@@ -314,12 +320,13 @@ def own_names(
         return None if values is None else checked_names(values, f"{path}: attribute names")
     if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
         raise StoreError(
-            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text an item."
+            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text per "
+            f"item."
         )
     array.check_claims()
     if max(array.chunk_bytes, array.shape[0] * array.dtype.itemsize) > MOST_BYTES:
         raise StoreError(
             f"{array.where}: claims {array.shape[0]:,} names of {array.dtype} in chunks of "
-            f"{array.chunks[0]:,}, more than names take. Write them again."
+            f"{array.chunks[0]:,}, which is more than names need. Write them again."
         )
     return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)

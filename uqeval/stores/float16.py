@@ -1,6 +1,7 @@
-"""float16 and back, fast: NumPy's own casts take ten times as long where values are tiny.
+"""Fast conversion to float16 and back:
 
-A confident softmax is full of values below 2^-14, which float16 holds as subnormal numbers.
+NumPy's casts take ten times as long for tiny values. A confident softmax has many values below
+2^-14, which are subnormal in float16.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-#: Values that are converted at a time: intermediate results stay in a core's cache.
+#: Values converted at a time, so that intermediate results stay in a core's cache.
 _BLOCK = 2**15
 _SMALL = np.float32(2.0**-14)
 
@@ -25,13 +26,13 @@ def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
     for start in range(0, flat.size, _BLOCK):
         block = flat[start : start + _BLOCK]
         u, s = bits[: block.size], small_bits[: block.size]
-        # Normal numbers: move the exponent, and add just so much that the cut-off bits carry.
+        # Normal numbers: shift the exponent, and add a half so that dropping the low bits rounds.
         np.right_shift(block.view(np.uint32), 13, out=u)
         np.bitwise_and(u, 1, out=u)
         np.add(u, block.view(np.uint32), out=u)
         np.add(u, np.uint32((((15 - 127) << 23) + 0xFFF) % 2**32), out=u)
         np.right_shift(u, 13, out=u)
-        # Subnormal ones: one half plus them has just their bits at its end.
+        # Subnormal numbers: after adding 0.5, the low bits of the sum are their bits.
         np.add(block, np.float32(0.5), out=s.view(np.float32))
         np.subtract(s, np.uint32(126 << 23), out=s)
         np.copyto(u, s, where=block < _SMALL)
@@ -40,11 +41,11 @@ def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
 
 
 def to_single(values: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Return `values` as float32, which holds all of them."""
+    """Return `values` as float32, exactly."""
     return _table()[np.ascontiguousarray(values).view(np.uint16)]
 
 
 @cache
 def _table() -> NDArray[np.float32]:
-    """Return float32 of every float16, by its bits."""
+    """Return the float32 of each float16, indexed by its bits."""
     return np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)

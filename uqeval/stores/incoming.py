@@ -1,4 +1,4 @@
-"""Arrays of any framework to store, checked before anything is written."""
+"""Check arrays of any framework before they are stored."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def as_array(values: Any, where: str) -> NDArray[Any]:
     """Return `values` of NumPy, PyTorch, JAX or others as a NumPy array, without a copy if
     possible.
 
-    Whatever has DLPack or `__array__` is taken: tensors that need gradients or lie on a GPU, and
-    bfloat16 (which NumPy lacks) as float32, marked as `FromBfloat16`. Raises `DataError` naming
-    `where` for anything else.
+    Objects with DLPack or `__array__` are accepted, including tensors that need gradients or are on
+    a GPU. bfloat16, which NumPy lacks, becomes float32, marked as `FromBfloat16`. Raises
+    `DataError` naming `where` for anything else.
     """
     coarse = bfloat16.is_bfloat16(values)
     if isinstance(values, np.ndarray) and not coarse:
         return values
-    # Asked by name and never imported: the same few methods mean the same thing everywhere.
+    # Frameworks are never imported: these methods mean the same in all of them.
     for method in ("detach", "cpu"):
         if callable(step := getattr(values, method, None)):
             values = step()
@@ -52,7 +52,7 @@ def as_stack(
     sample: int | None,
     where: str,
 ) -> NDArray[Any]:
-    """Return `values` as [sample, class, y, x]: all T samples, or where `sample` is its number one.
+    """Return `values` as [sample, class, y, x]: all T samples, or the one with the number `sample`.
 
     `counts` is (T, C), `size` (H, W) or None for any. Raises `DataError` for another shape.
     """
@@ -77,14 +77,14 @@ def checked_floats(
     """Return probabilities or logits of one sample [class, y, x] as they will be stored.
 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
-    sample, and the first row is the item's row `row`. Raises `DataError` for what is not floating
-    point, not finite, negative or (by the tolerance of `dtype`) does not sum to one over the
-    classes; a single class is of [0, 1].
+    sample, and the first row is the item's row `row`. Raises `DataError` for values that are not
+    floating point, not finite or negative, or do not sum to one over the classes (within the
+    tolerance of `dtype`). Values of a single class must be in [0, 1].
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
     if kind == "logits":
-        with np.errstate(over="ignore"):  # what becomes infinite is found here
+        with np.errstate(over="ignore"):  # finds values that become infinite
             stored = values.astype(dtype, copy=False)
         if not np.isfinite(stored).all():
             _refuse_infinite(values, stored, where, row)
@@ -95,7 +95,7 @@ def checked_floats(
     of = "bfloat16" if bfloat16.is_coarse(values) else dtype
     values = np.asarray(values)
     off = _off(values)
-    if off <= 0.5:  # so that all values are in [0, 2): anything else, NaN too, is refused
+    if off <= 0.5:  # then all values are in [0, 2); other values and NaN are refused
         rounded = _rounded(values, np.dtype(dtype))
         if _is_sure(values, rounded, off, allowed) or _off(rounded) <= allowed:
             return rounded
@@ -105,9 +105,10 @@ def checked_floats(
 
 
 def _off(values: NDArray[Any]) -> float:
-    """Return the largest |Σ_c p - 1| of probabilities [class, y, x]; infinite where some are none.
+    """Return the largest |Σ_c p - 1| of probabilities [class, y, x]; infinite if a value is no
+    probability.
 
-    Of a single class, 0 where all values are in [0, 1].
+    For a single class, 0 if all values are in [0, 1].
     """
     wide = to_single(values) if values.dtype == np.float16 else values
     if not wide.min() >= 0:  # NaN compares false
@@ -125,9 +126,10 @@ def _rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: float) -> bool:
-    """Return whether sums that are `off` before rounding need no second look.
+    """Return whether sums that are `off` before rounding need no second check.
 
-    To float16, a sum near 1 moves by 2^-11 at most, and 2^-25 a class where it underflows.
+    Rounding to float16 changes a sum near 1 by at most 2^-11, and 2^-25 for each class that
+    underflows.
     """
     moved = 0.0 if values.dtype == rounded.dtype else 2**-10.9 + len(values) * 2**-25
     return off <= allowed - moved
@@ -136,7 +138,7 @@ def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: f
 def _explain(
     values: NDArray[Any], stored: NDArray[Any], row: int, tolerance: float, of: str
 ) -> str:
-    """Return what is wrong with probabilities. Slow: only called if something is wrong."""
+    """Return why probabilities are invalid. Slow: only called if they are."""
     exact = values.astype(np.float64)
     for bad, problem in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
         if bad.any():
@@ -193,7 +195,8 @@ def checked_labels(
 ) -> NDArray[Any]:
     """Return class ids [y, x] or [annotator, y, x] as they will be stored.
 
-    Raises `DataError` for what is not integer, and for ids outside [0, classes) but `ignore_index`.
+    Raises `DataError` for values that are not integers, and for ids outside [0, classes) other than
+    `ignore_index`.
     """
     if values.dtype.kind not in "iu":
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")

@@ -1,4 +1,4 @@
-"""A table of the items, with columns such as weather, city or drive."""
+"""A CSV of items, with columns such as weather, city or drive."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MOST_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class ItemTable:
-    """Columns of text by name, one value an item."""
+    """Columns of text by name, one value per item."""
 
     path: str
     columns: Mapping[str, tuple[str, ...]]
 
     def column(self, name: str) -> tuple[str, ...]:
-        """Return the values of a column. Raises `UsageError` for one that is not there."""
+        """Return the values of a column. Raises `UsageError` if it does not exist."""
         if name not in self.columns:
             raise UsageError(
                 f"{cut(self.path)}: has no column {quoted(name)}; it has "

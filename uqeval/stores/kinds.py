@@ -11,13 +11,13 @@ from uqeval.stores.array import StoredArray, canonical_axes
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
 _MAP = (("item", "y", "x"),)
-#: Labels of several annotators have an axis for them.
+#: The axes of labels of several annotators.
 _LABELS = (("item", "y", "x"), ("item", "annotator", "y", "x"))
-#: What a pixel of a frame or of a flow holds lies on the axis that is called class elsewhere.
+#: The last axis of a frame or a flow, such as its colours, is called class here.
 _CHANNELS = (("item", "y", "x", "class"),)
 
-#: Arrays that say a standard deviation σ beside `mean`, and the formula that gives it; logarithms
-#: are natural. `log_b` is of the scale of a Laplace distribution.
+#: Arrays that give a standard deviation σ for `mean`, and its formula; logarithms are natural.
+#: `log_b` is the logarithm of the scale of a Laplace distribution.
 SPREADS = {
     "std": "std",
     "variance": "sqrt(variance)",
@@ -29,7 +29,7 @@ SPREADS = {
     "log_b": "sqrt(2) * exp(log_b)",
 }
 
-#: The axes that each kind of array may have, in the order for its rank.
+#: The axes of each kind of array, by rank.
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "probs": _PROBABILITIES,
     "logits": _PROBABILITIES,
@@ -44,22 +44,22 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "flow_forward": _CHANNELS,
 }
 
-#: Arrays that lie between the items, one row less than these.
+#: Arrays between items, with one row fewer than items.
 FLOWS = frozenset({"flow", "flow_forward"})
 
-#: Arrays that must be sound where they are there; any other [N, H, W] is a map by its own name.
+#: Arrays that must be valid if they exist; any other array [N, H, W] is a map with its own name.
 KNOWN = frozenset(KINDS) | {"predictions", "target", "valid"}
 
-#: What hold predictions; a group that has `labels` and none of them is a store of labels.
+#: Arrays of predictions; a group with `labels` and none of these is a store of labels.
 PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean", "samples"})
 
 #: Numbers with a target.
 REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 
-#: What other tools call the arrays that they save.
+#: Names that other tools give to arrays.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
 
-#: What a store of predictions has to hold, for messages.
+#: The required arrays of a store of predictions, for messages.
 PREDICTIONS_EXPECTED = (
     "probs or logits [N, T, C, H, W], or predictions and a map of an uncertainty [N, H, W], with "
     "labels, for classes; or mean with std, variance, log_variance, log_std or log_b, or samples, "
@@ -68,18 +68,18 @@ PREDICTIONS_EXPECTED = (
 
 
 def known_as(name: str, array: StoredArray) -> str:
-    """Return the kind of a member of an .npz by its name, also by names that other tools use.
+    """Return the kind of a member of an .npz by its name, including names that other tools use.
 
-    Probabilities have a class axis: a `pred` without is some other prediction.
+    Probabilities have a class axis; a `pred` without one is another prediction.
     """
     return name if name == "pred" and len(array.shape) < 4 else ALIASES.get(name, name)
 
 
 def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
-    """Return the canonical axes of `array`: those that it names, else those of its rank.
+    """Return the canonical axes of `array`: its named axes, else those for its rank.
 
-    `is_single`: the array is of one image, in `items/<name>/`. Raises `StoreError` if its rank or
-    its axes are not those of a `kind`.
+    `is_single`: the array is one image, in `items/<name>/`. Raises `StoreError` if its rank or its
+    axes are not those of a `kind`.
     """
     forms = KINDS.get(kind, _MAP)
     short_forms = tuple(form[1:] for form in forms)
@@ -90,7 +90,7 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
         expected = expected.replace("class", "channel")
     if array.dimension_names and any(array.dimension_names):
         axes = canonical_axes(array.dimension_names, array.where)
-        # A named array may be of one item only; without names its rank would say otherwise.
+        # With named axes, an array may be one item; without names its rank decides.
         if any(set(axes) == set(form) for form in (*forms, *short_forms)):
             return axes
         raise StoreError(
@@ -107,7 +107,7 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
 
 
 def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
-    """Set `array.axes`; raises `StoreError` if its axes or numbers are not those of a `kind`."""
+    """Set `array.axes`; raises `StoreError` if axes or dtype do not fit the `kind`."""
     ids = kind in ("labels", "predictions", "sample_predictions")
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "class ids as integers" if ids else "numbers"
@@ -121,23 +121,24 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     if empty:
         raise StoreError(
             f"{array.where}: has the shape {array.shape}, with nothing along "
-            f"{cut(', '.join(empty))}. Write it again with the shape that the data have."
+            f"{cut(', '.join(empty))}. Write it again with the shape of the data."
         )
     array.suit(array.axes)
 
 
-#: Each letter of `axes`; a medical volume's slices Z are its items.
+#: The axis of each letter of `axes`. The slices Z of a medical volume are items.
 LETTERS = {
     "N": "item", "Z": "item", "T": "sample", "C": "class", "H": "y", "Y": "y", "W": "x", "X": "x",
 }  # fmt: skip
-#: Ground truth, whose axes are not those of predictions.
+#: Ground truth has other axes than predictions.
 _TRUTH = frozenset({"labels", "target", "valid", "names"})
 
 
 @dataclass(frozen=True)
 class Declared:
-    """`kind`: what an array holds, "probs" or "logits". `axes`: its axes as letters of NTCHW.
-    `key`: which array of a file it is."""
+    """What a user declares of an array. `kind`: "probs" or "logits". `axes`: its axes as letters of
+    NTCHW. `key`: the name of the array in the file.
+    """
 
     kind: str | None = None
     axes: str | None = None
@@ -145,7 +146,7 @@ class Declared:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Return the canonical names of `axes`. Raises `UsageError` for letters that are none."""
+        """Return the canonical names of `axes`. Raises `UsageError` for other letters."""
         if self.axes is None:
             return None
         letters = self.axes.upper()
@@ -169,10 +170,10 @@ class Declared:
         array.dimension_names = names
 
     def of_named(self, arrays: Mapping[str, StoredArray], path: str) -> dict[str, StoredArray]:
-        """Return arrays that have names, with what is declared of them.
+        """Return named arrays with these declarations.
 
-        `axes` are those of predictions of this rank; `kind` renames a single array whose name says
-        nothing. Raises `UsageError` where they would have no effect.
+        `axes` apply to predictions of this rank; `kind` renames a single array without a known
+        name. Raises `UsageError` for declarations without effect.
         """
         renamed = dict(arrays)
         if self.kind is not None and self.kind not in renamed:
@@ -200,10 +201,10 @@ class Declared:
 
 
 def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | None:
-    """Return the kind of an array without a name: by its `role`, its axes and its dtype, not its
+    """Return the kind of an array without a name, from its `role`, axes and dtype, never its
     values.
 
-    None where they fit no kind. `role`: "predictions", "labels" or "target".
+    None if these fit no kind. `role`: "predictions", "labels" or "target".
     """
     rank, dtype = len(array.shape), array.dtype.kind
     if role == "target":
@@ -223,10 +224,10 @@ def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | Non
 
 
 def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
-    """Return the kind of an array without a name that is of one item, or of one volume [Z, H, W] of
-    ids.
+    """Return the kind of an array without a name of one item, or of ids of one volume [Z, H, W],
+    from its `role`, axes and dtype, never its values.
 
-    By its `role`, its axes and its dtype, not its values. Raises `StoreError` where they fit none.
+    Raises `StoreError` if these fit no kind.
     """
     rank, dtype = len(array.shape), array.dtype.kind
     ids = dtype in "biu" and "scale" not in array.attributes
@@ -247,13 +248,13 @@ def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
     if rank in (1, 3, 4):
         return "probs"
     raise not_one_of(
-        array, "class probabilities [C, H, W] or [T, C, H, W] of one item. Numbers [H, W] with a "
-        "target lie in folders `mean/` and `std/`, or in .npz files with both names",
+        array, "class probabilities [C, H, W] or [T, C, H, W] of one item. Put numbers [H, W] "
+        "with a target in folders `mean/` and `std/`, or in .npz files with both names",
     )  # fmt: skip
 
 
 def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
-    """Return the arrays less a number `scale`, which becomes an attribute of integer
+    """Return the arrays without the number `scale`, which becomes an attribute of integer
     probabilities.
     """
     scaled = dict(arrays)

@@ -1,8 +1,8 @@
-"""Arrays cached on disk between runs, with a checksum; and the maps of items, so that sample stacks
-are read once.
+"""Cache of arrays on disk between runs, with checksums, and of the maps of items, so that sample
+stacks are read once.
 
-What is read is what was written under that name, by whomever; anything else reads as nothing.
-Several processes may share a folder.
+A read returns what any process has written under that name, or None. Several processes may share a
+folder.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from uqeval.disk.outputs import refuse_url
 from uqeval.disk.publishing import hidden_path, new_file
 from uqeval.errors import OutputError, cut
 
-#: Disk that is left free for others.
+#: Bytes of a disk that are left free.
 SPARE = 1 << 30
-#: Bytes of a checksum.
+#: The length of a checksum in bytes.
 _CHECKSUM = 4
 
 
 def folder_for(content: str, folder: str | Path) -> Path:
-    """Return a folder to keep `content` in. Raises `OutputError` if it cannot be written."""
+    """Return a folder for `content`, created if needed. Raises `OutputError` if it cannot be
+    written.
+    """
     refuse_url(folder)
     path = Path(folder)
     try:
@@ -44,7 +46,7 @@ def folder_for(content: str, folder: str | Path) -> Path:
     except OSError as error:
         reason = "it is no folder" if path.exists() and not path.is_dir() else error.strerror
         raise OutputError(
-            f"{cut(folder)}: {content} cannot be kept there: {reason}. Name another folder."
+            f"{cut(folder)}: {content} cannot be written there: {reason}. Name another folder."
         ) from error
     return path
 
@@ -55,7 +57,7 @@ def has_room(folder: Path, size: int) -> bool:
 
 
 def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
-    """Return the array of this shape and dtype in a file; None if it is not there, or not whole."""
+    """Return the array of this shape and dtype in a file; None if it is missing or damaged."""
     try:
         with open_file(path) as file:
             return _read(file, path.name, shape, np.dtype(dtype))
@@ -76,9 +78,9 @@ def _read(
 
 
 def write_checked(path: Path, values: NDArray[Any]) -> bool:
-    """Write an array whole or not at all; return whether it is there.
+    """Write an array completely or not at all; return whether it exists.
 
-    Nothing is where the disk is full, or nearly so, or cannot be written.
+    It does not if the disk is nearly full, or cannot be written.
     """
     try:
         path.parent.mkdir(exist_ok=True)
@@ -111,7 +113,7 @@ def _bytes(values: NDArray[Any]) -> memoryview:
 
 
 def _checksum(name: str, head: bytes, values: NDArray[Any]) -> bytes:
-    """Return the checksum of the name and the file, so that files cannot be exchanged."""
+    """Return the checksum of the name and the file, so that swapped files are detected."""
     parts = (name.encode(), head, _bytes(values))
     check = 0
     for data in parts:
@@ -120,7 +122,7 @@ def _checksum(name: str, head: bytes, values: NDArray[Any]) -> bytes:
 
 
 class _Folder:
-    """Arrays as files of a folder."""
+    """Arrays as files in a folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = folder_for("maps", folder)
@@ -133,11 +135,11 @@ class _Folder:
 
 
 class _Objects:
-    """Arrays as objects below a URL. A server that fails ends the run, as one with inputs does."""
+    """Arrays as objects below a URL. A server error ends the run, as for inputs."""
 
     def __init__(self, url: str) -> None:
         self._any = ObjectFile(f"{url.rstrip('/')}/maps", OutputError)
-        self._any.version()  # says now if the server cannot be reached
+        self._any.version()  # raises now if the server cannot be reached
 
     def read(self, key: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any] | None:
         kind = np.dtype(dtype)
@@ -154,16 +156,16 @@ class _Objects:
         return True
 
 
-#: Shape and dtype of a map, by its name and item.
+#: Returns the shape and dtype of a map, from its name and item.
 Form: TypeAlias = "Callable[[str, int], tuple[tuple[int, ...], str]]"
 
 
 class MapCache:
-    """Maps of items, a file or object each, by what they depend on.
+    """Maps of items, each in a file or object whose name depends on its sources.
 
-    `stamps` change when an item's maps do (`engine.reuse.stamps_of`); maps of items
-    without a stamp are not cached. Runs of other metrics, and of other stores, may share the
-    folder; `uqeval` never removes a file. Raises `OutputError` if it cannot be written.
+    `stamps` change when an item's maps do (`engine.reuse.stamps_of`); maps of items without a stamp
+    are not cached. Runs with other metrics or stores may share the folder; `uqeval` never removes a
+    file. Raises `OutputError` if it cannot be written.
     """
 
     def __init__(
@@ -172,12 +174,12 @@ class MapCache:
         self.folder = folder
         self._files = _Objects(str(folder)) if is_object_url(folder) else _Folder(folder)
         self._names, self._stamps, self._form = names, stamps, form
-        #: Items whose maps were to be kept and are not.
+        #: Items whose maps could not be cached.
         self.unstamped = {i for i, stamp in enumerate(stamps) if stamp is None}
         self.refused: set[int] = set()
 
     def read(self, item: int, names: Collection[str]) -> dict[str, NDArray[Any]] | None:
-        """Return the wanted maps of an item; None where one of them is not there, or damaged."""
+        """Return the wanted maps of an item; None if one of them is missing or damaged."""
         if item in self.unstamped:
             return None
         maps = {}
@@ -189,7 +191,7 @@ class MapCache:
         return maps
 
     def write(self, item: int, maps: dict[str, NDArray[Any]]) -> bool:
-        """Keep the maps of an item; returns whether all of them are there."""
+        """Write the maps of an item; return whether all of them are cached."""
         if item in self.unstamped:
             return False
         stored = all(
@@ -207,7 +209,7 @@ class MapCache:
         )
         return [
             f"--map-cache {self.folder}: the maps of {len(items)} of {len(self._names)} items are "
-            f"not kept: {reason}."
+            f"not cached: {reason}."
             for items, reason in reasons
             if items
         ]

@@ -1,4 +1,4 @@
-"""Names of items: read from files and arrays, checked, and matched with files by their stems."""
+"""Read and check names of items, and match them with files by stems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uqeval.errors import StoreError, cut, listed, quoted
 def read_names_file(path: str | Path) -> tuple[str, ...]:
     """Return item names from a JSON list of strings, or a text file with one name a line.
 
-    Raises `StoreError` if the file cannot be read, is something else, or repeats a name.
+    Raises `StoreError` if the file cannot be read, has another content, or repeats a name.
     """
     try:
         text = read_text(path, "utf-8-sig")
@@ -51,13 +51,14 @@ def checked_names(values: object, where: str, count: int | None = None) -> tuple
         raise StoreError(f"{where}: an item name is empty. Give each item a name.")
     if count is not None and len(names) != count:
         raise StoreError(
-            f"{where}: {len(names)} names for {count} items. Give one name an item, in their order."
+            f"{where}: {len(names)} names for {count} items. Give one name per item, in their "
+            f"order."
         )
     return names
 
 
 def refuse_reordered(names: Sequence[str], stored_names: Sequence[str] | None, where: str) -> None:
-    """Raise `StoreError` where given names are those of the store itself in another order.
+    """Raise `StoreError` if given names are the names of the store in another order.
 
     They would move each item's predictions to another item.
     """
@@ -76,14 +77,14 @@ def refuse_reordered(names: Sequence[str], stored_names: Sequence[str] | None, w
 
 
 def natural(name: str) -> tuple[object, ...]:
-    """Return a key that sorts names as people count: frame_9 before frame_10."""
+    """Return a key that sorts numbers in names by value: frame_9 before frame_10."""
     parts = re.split("([0-9]+)", name)
-    # Digits alternate with text; of two numbers the one with more digits is larger.
+    # Digits alternate with text. The number with more digits is larger.
     parts[1::2] = [digits.lstrip("0") for digits in parts[1::2]]
     return tuple((len(p), p) if k % 2 else p for k, p in enumerate(parts)), name
 
 
-#: What may end the name of an item that is called after a file.
+#: Endings that data sets add to the names of their files.
 _SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pfm", ".npy", ".npz"}
 )
@@ -97,8 +98,8 @@ _ENDINGS = (
 
 
 def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
-    """Return all files below `folder` that end so, relative to it, sorted; symbolic links are
-    followed.
+    """Return all files below `folder` with these endings, relative to it, sorted; symbolic links
+    are followed.
 
     Raises `StoreError` if a folder cannot be listed.
     """
@@ -111,7 +112,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
 
     for at, folders, files in os.walk(folder, followlinks=True, onerror=fail):
         real = os.path.realpath(at)
-        if real in visited:  # a link to a folder above would never end
+        if real in visited:  # a link to a parent folder would never end
             folders.clear()
             continue
         visited.add(real)
@@ -132,10 +133,10 @@ def match_files(
     *,
     endings: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Return the one file of each item, by the item's name; `noun` says what the files are.
+    """Return the one file of each item, by the item's name; `noun` names the files in messages.
 
-    `endings` may end the files' stems beside those that data sets are known to add. Raises
-    `StoreError` if items have no file, or more than one, or share one.
+    `endings`: further endings of the files' stems, besides those that data sets are known to add.
+    Raises `StoreError` if items have no file, or more than one, or share one.
     """
     files_of_names = _matches(path, files, names, noun, endings)
     if absent := [name for name in names if name not in files_of_names]:
@@ -161,14 +162,14 @@ def match_some(
 
 
 def required_names(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
-    """Return the names of items, checked, by which files are matched; `StoreError` if they have
-    none.
+    """Return the checked names of items, for matching with files. Raises `StoreError` if items have
+    no names.
     """
     if names is None:
         whose = "frames" if noun == "prediction" else "predictions"
         raise StoreError(
-            f"{cut(path)}: {noun} files are matched with items by name, but the {whose} carry no "
-            "names. Give --names FILE (a JSON list or one name a line), or store an array `names`."
+            f"{cut(path)}: {noun} files are matched with items by name, but the {whose} have no "
+            f"names. Give --names FILE (a JSON list or one name a line), or store an array `names`."
         )
     return checked_names(list(names), "item names")
 
@@ -176,7 +177,7 @@ def required_names(path: str | Path, names: Sequence[str] | None, noun: str) -> 
 def unused(
     path: str | Path, files: Sequence[str], used_files: dict[str, str], noun: str
 ) -> list[str]:
-    """Return a warning of files that no item has chosen, if there are any."""
+    """Return a warning about files that belong to no item, if there are any."""
     unused_files = sorted(set(files) - set(used_files.values()))
     if not unused_files:
         return []
@@ -184,7 +185,9 @@ def unused(
 
 
 def plain_name(name: str) -> str:
-    """Return an item's name, folders and all, less a file's suffix and what data sets add to it."""
+    """Return an item's name with its folders, without a file's suffix and the endings of data
+    sets.
+    """
     return _without(_without_suffix(name), _ENDINGS)
 
 
@@ -195,7 +198,7 @@ def _matches(
     noun: str,
     endings: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Return the files of the items that have one."""
+    """Return the files of items, by name, for items that have one."""
     by_stem = stems(files, endings)
     files_of_names: dict[str, str] = {}
     for name in names:
@@ -206,7 +209,7 @@ def _matches(
 
 
 def stems(files: Sequence[str], endings: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Return files by their stems, less `endings` and what data sets add: where `file_of` looks."""
+    """Return files by their stems without `endings` and the endings of data sets, for `file_of`."""
     by_stem: dict[str, list[str]] = defaultdict(list)
     for file in files:
         stem = PurePosixPath(file).stem
@@ -232,9 +235,10 @@ def _without_suffix(name: str) -> str:
 
 
 def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: str) -> str | None:
-    """Return the one file of an item, None if there is none; raises `StoreError` for two.
+    """Return the only file of an item, or None; raises `StoreError` for two files.
 
-    Names are compared with files, never opened as paths."""
+    Names are compared with files, never opened as paths.
+    """
     plain = _without_suffix(name)
     last = PurePosixPath(name).name
     candidates: list[str] = []
@@ -252,16 +256,14 @@ def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: st
     if len(candidates) > 1:
         raise StoreError(
             f"{cut(path)}: item {quoted(name)} could have the {noun} {candidates[0]} or "
-            f"{candidates[1]}. Take one away, or name the items by their path in the folder. If "
+            f"{candidates[1]}. Remove one, or name the items by their path in the folder. If "
             "the folders are of several annotators, give --annotator-folders."
         )
     return candidates[0] if candidates else None
 
 
 def _same_end(file: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Return whether all folders that file and name both have, from the last one up, are
-    the same.
-    """
+    """Return whether the common folders of file and name, from the last one upwards, are equal."""
     folders = list(zip(reversed(file[:-1]), reversed(name[:-1]), strict=False))
     return bool(folders) and all(first == second for first, second in folders)
 
@@ -272,6 +274,6 @@ def _refuse_shared(files_of_names: dict[str, str], path: str | Path, noun: str) 
         if file in owners:
             raise StoreError(
                 f"{cut(path)}: the items {quoted(owners[file])} and {quoted(name)} both match "
-                f"{cut(file)}. Put their {noun}s into folders that are named as the items are."
+                f"{cut(file)}. Put their {noun}s into folders with the names of the items."
             )
         owners[file] = name

@@ -1,4 +1,4 @@
-"""Planes: one [y, x] array an item (labels, stored maps), each chunk decoded once."""
+"""Planes: one array [y, x] per item (labels, stored maps). Each chunk is decoded once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, StoredArray
 
-#: Decoded chunks that are kept where a chunk holds the planes of several items.
+#: The number of decoded chunks in memory, if a chunk has planes of several items.
 _KEPT = 2
 
 
 class Planes:
-    """The planes of all items; with `channels`, each [class, y, x], with another `axis` that.
+    """The planes of all items. With `channels`, each is [class, y, x]; `axis` names another axis
+    than class.
 
     Raises `StoreError` for labels of several annotators where one plane is expected.
     """
@@ -36,14 +37,15 @@ class Planes:
             if "annotator" in array.axes and axis != "annotator":
                 count = array.shape[array.axes.index("annotator")]
                 raise StoreError(
-                    f"{array.where}: holds labels of {count} annotators; expected one label a "
-                    "pixel here. Store the labels of one annotator [item, y, x], or evaluate these "
+                    f"{array.where}: holds labels of {count} annotators; expected one label per "
+                    f"pixel here. Store the labels of one annotator [item, y, x], or evaluate "
+                    f"these "
                     "with `uqeval annotators`."
                 )
 
     @cached_property
     def arrays(self) -> list[StoredArray]:
-        """Return the distinct arrays that hold the planes."""
+        """Return the distinct arrays with the planes."""
         return list({id(p.array): p.array for p in self.parts}.values())
 
     def size(self, item: int) -> tuple[int, int]:
@@ -53,11 +55,13 @@ class Planes:
         return item_array.array.shape[axes.index("y")], item_array.array.shape[axes.index("x")]
 
     def where(self, item: int) -> str:
-        """Return the array that holds an item's plane, as messages call it."""
+        """Return the name of the array with an item's plane, for messages."""
         return self.parts[item].array.where
 
     def kept_bytes(self) -> int:
-        """Return bytes of decoded chunks that may be kept for later items."""
+        """Return the largest number of bytes of decoded chunks that stay in memory for later
+        items.
+        """
         array = self.parts[0].array
         if self.parts[0].index is None:
             return 0
@@ -69,7 +73,9 @@ class Planes:
 
     @cached_property
     def chunk_bytes(self) -> int:
-        """Return bytes of the largest chunk as it is decoded, past the array's edge too."""
+        """Return the bytes of the largest decoded chunk, including what is beyond the array's
+        edge.
+        """
         return max((array.chunk_bytes for array in self.arrays), default=0)
 
     def fingerprint(self) -> str:
@@ -110,9 +116,9 @@ class Planes:
 
 
 class VideoPlanes:
-    """Planes [class, y, x] of a stored video, one a frame or a pair of them: frames, or flow.
+    """Planes [class, y, x] of a stored video: frames, or flow of pairs of frames.
 
-    `where` says what holds them all, `parts` are the stored planes.
+    `where` names their store, `parts` are the stored planes.
     """
 
     def __init__(self, where: str, parts: Sequence[ItemArray]) -> None:
@@ -125,7 +131,7 @@ class VideoPlanes:
 
     @property
     def arrays(self) -> Sequence[StoredArray]:
-        """Return the distinct arrays that hold the planes; their chunks may be missing."""
+        """Return the distinct arrays with the planes; chunks of them may be missing."""
         return self._planes.arrays
 
     def size(self, i: int) -> tuple[int, int]:
@@ -133,7 +139,9 @@ class VideoPlanes:
         return self._planes.size(i)
 
     def kept_bytes(self) -> int:
-        """Return bytes of decoded chunks that may be kept for later planes."""
+        """Return the largest number of bytes of decoded chunks that stay in memory for later
+        planes.
+        """
         return self._planes.kept_bytes()
 
     def stamp(self, i: int) -> str | None:

@@ -1,9 +1,9 @@
-"""Stacks of class probabilities, cut into tiles that follow the chunks.
+"""Stacks of class probabilities, divided into tiles along the chunks.
 
-A stack joins the samples of one or several stores (members of an ensemble) and hands them out as
-tiles with axes [sample, class, y, x], whatever the stored order of axes. Every chunk is read once:
-items that share chunks form a batch, boxes of pixels are unions of whole chunks, and where the
-samples or classes of a box lie in several chunks they come as several tiles in ascending order.
+A stack joins the samples of one or several stores (members of an ensemble). It yields them as tiles
+with axes [sample, class, y, x], for any stored order of axes. Each chunk is read once: items that
+share chunks form a batch, and boxes of pixels are unions of whole chunks. If the samples or classes
+of a box are in several chunks, they are several tiles in ascending order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TILE_AXES = ("sample", "class", "y", "x")
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle of pixels, rows `y0:y1` and columns `x0:x1`, made of whole chunks."""
+    """A rectangle of pixels, rows `y0:y1` and columns `x0:x1`, that consists of whole chunks."""
 
     y0: int
     y1: int
@@ -54,33 +54,33 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one member holds of one item: where, in which axis order, and its sizes."""
+    """The data of one item in one member: array, order of axes, and sizes."""
 
     source: ItemArray
     axes: tuple[str, ...]
 
     def size(self, axis: str) -> int:
-        """Return length of `axis`, 1 for a sample axis that is not stored."""
+        """Return the length of `axis`, 1 for a sample axis that is not stored."""
         return self.source.array.shape[self.axes.index(axis)] if axis in self.axes else 1
 
     def chunk(self, axis: str) -> int:
-        """Return length of a chunk along `axis`."""
+        """Return the length of a chunk along `axis`."""
         return self.source.array.chunks[self.axes.index(axis)] if axis in self.axes else 1
 
     @property
     def layout(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...], np.dtype[Any]]:
-        """Return what the tiles of an item depend on: shape, chunks, axes and dtype."""
+        """Return all that determines the tiles of an item: shape, chunks, axes and dtype."""
         array = self.source.array
         return array.shape, array.chunks, self.axes, array.dtype
 
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """How an item lies in tiles.
+    """How an item is divided into tiles.
 
-    `boxes`: the smallest rectangles made of whole chunks of every member, in row order. `steps`:
-    samples and classes of a tile of each member. `whole`: each box is one tile with all samples
-    and classes. `splits_classes`: the classes of one sample lie in several tiles.
+    `boxes`: the smallest rectangles that consist of whole chunks of every member, in row order.
+    `steps`: samples and classes of a tile of each member. `whole`: each box is one tile with all
+    samples and classes. `splits_classes`: the classes of one sample are in several tiles.
     """
 
     boxes: tuple[Box, ...]
@@ -90,12 +90,12 @@ class Tiling:
 
     @cached_property
     def box_pixels(self) -> int:
-        """Return pixels of the largest box."""
+        """Return the number of pixels of the largest box."""
         return max(box.pixels for box in self.boxes)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part], joins_classes: bool) -> Tiling:
-        """Return the tiling of what each member holds of an item."""
+        """Return the tiling of an item from its parts, one of each member."""
         steps = tuple(
             (
                 max(min(part.chunk("sample"), part.size("sample")), 1),
@@ -130,7 +130,7 @@ class Stack:
 
     `joins_classes`: whether tiles hold all classes, as a softmax needs them.
 
-    Raises `StoreError` where members disagree on items, classes or sizes.
+    Raises `StoreError` if members differ in items, classes or sizes.
     """
 
     def __init__(self, stores: Sequence[Store], kind: str) -> None:
@@ -146,7 +146,7 @@ class Stack:
             if len(member) != self.items:
                 raise StoreError(
                     f"{store.path} holds {number_of(len(member), 'item')}, {stores[0].path} holds "
-                    f"{self.items}; members of one ensemble hold the same items in the same order."
+                    f"{self.items}; members of one ensemble have the same items in the same order."
                 )
             for i, (first_part, member_part) in enumerate(zip(first, member, strict=True)):
                 axes = {"class": "classes", "y": "height", "x": "width"}
@@ -156,9 +156,10 @@ class Stack:
                 if sizes[0] != sizes[1]:
                     raise StoreError(
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
-                        f"{stores[0].path} has {sizes[0]}; members of one ensemble agree."
+                        f"{stores[0].path} has {sizes[0]}; these must be equal in all members of "
+                        f"an ensemble."
                     )
-        #: By the arrays of an item, and by their layouts.
+        #: Tilings by the arrays of an item, and by their layouts.
         self._tilings: dict[Hashable, Tiling] = {}
         self.classes = self._common("class", "classes", stores)
         self.samples = self._common_samples(stores)
@@ -200,7 +201,7 @@ class Stack:
     def scale(self, array: StoredArray) -> float:
         """Return the probability of one unit of an integer array.
 
-        Raises `StoreError` where an integer array says no `scale`.
+        Raises `StoreError` if it has no attribute `scale`.
         """
         if array.dtype.kind == "f":
             return 1.0
@@ -219,7 +220,7 @@ class Stack:
         return len({(a.dtype, self.scale(a)) for a in self.arrays}) == 1
 
     def batches(self) -> list[range]:
-        """Return items that have to be read together because chunks hold several of them."""
+        """Return ranges of items that share chunks and so must be read together."""
         return [range(start, stop) for start, stop in pairwise(self._batch_ends)]
 
     @cached_property
@@ -238,11 +239,11 @@ class Stack:
         return ends
 
     def _batch_stop(self, item: int) -> int:
-        """Return where the batch that has an item ends."""
+        """Return the end of the batch with an item."""
         return self._batch_ends[bisect_right(self._batch_ends, item)]
 
     def tiling(self, item: int) -> Tiling:
-        """Return how an item lies in tiles; items that lie alike share it."""
+        """Return the tiling of an item; items of the same layout share it."""
         arrays = self.joins_classes, *(id(member[item].source.array) for member in self.members)
         if arrays not in self._tilings:
             parts = [member[item] for member in self.members]
@@ -257,7 +258,7 @@ class Stack:
         return self.tiling(item).boxes
 
     def tile_bytes(self, batch: range) -> int:
-        """Return bytes of the largest tile of a batch, decoded, all its items together."""
+        """Return the bytes of the largest decoded tile of a batch, with all its items."""
         tiling, largest = self.tiling(batch[0]), 0
         for member, (samples, classes) in zip(self.members, tiling.steps, strict=True):
             array = member[batch[0]].source.array
@@ -266,9 +267,9 @@ class Stack:
         return largest
 
     def tiles(self, items: range, box: Box) -> Iterator[Tile]:
-        """Yield the tiles of a box of one or several whole batches, of one tiling.
+        """Yield the tiles of a box of one or several whole batches with the same tiling.
 
-        Batch by batch, in each samples ascending, within them classes ascending, items innermost.
+        The order is by batch, then by sample, then by class, then by item, each ascending.
         """
         start = items.start
         while start < items.stop:
@@ -297,7 +298,7 @@ class Stack:
 def _read(
     member: list[Part], batch: range, where: dict[str, slice], t0: int, c0: int, box: Box
 ) -> Iterator[Tile]:
-    """Read one region of a batch and give each item its view, in the order of `TILE_AXES`."""
+    """Read one region of a batch; return the view of each item, in the order of `TILE_AXES`."""
     part = member[batch[0]]
     array = part.source.array
     if part.source.index is not None:

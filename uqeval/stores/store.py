@@ -29,8 +29,8 @@ from uqeval.stores.kinds import Declared
 from uqeval.stores.names import read_names_file
 from uqeval.stores.zarr.source import is_url, is_zarr
 
-#: Of each format, in the order in which they are tried: whether a path is of it, by its name and
-#: its kind of file only, and its class, which is imported when a path is.
+#: The formats, in the order in which they are tried. Each has a function that recognises a path by
+#: its name and kind of file, and the name of its class, which is imported on use.
 FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (lambda path: is_url(path) or is_zarr(path), "zarr.store.ZarrStore"),
     (
@@ -50,9 +50,10 @@ EXPECTED = (
 
 
 class Unreadable(Contents):
-    """A path where nothing is, or a file of no known format.
+    """A missing path, or a file of an unknown format.
 
-    `store` raises, not the constructor: outputs are checked and locked before inputs are opened.
+    `store` raises, not the constructor, because outputs are checked and locked before inputs are
+    opened.
     """
 
     def store(self, opening: Opening) -> Store:
@@ -76,7 +77,7 @@ class Unreadable(Contents):
 
 
 def contents_of(path: str | os.PathLike[str]) -> Contents:
-    """Open what lies at `path` with its format. Raises `StoreError` for a damaged file."""
+    """Open `path` with the class of its format. Raises `StoreError` for a damaged file."""
     if isinstance(path, Contents):
         return path
     text = os.fspath(path)
@@ -102,15 +103,14 @@ def open_store(
     axes: str | None = None,
     annotator_folders: bool = False,
 ) -> Store:
-    """Return the store at `path`, its arrays with their axes resolved and cut into items.
+    """Return the store at `path`, with canonical axes and divided into items.
 
     `path` may also be `Contents` that are open, an array in memory, or a mapping of arrays by name.
-    `role` names the content of a bare array; `kind` and `axes` (letters of NTCHW) declare what it
-    does not say. `names` override the store's own; for a folder of label images they say which
-    items to look for; with `annotator_folders` each folder inside is of an annotator. With
-    `fill_missing`, chunks that a Zarr store does not hold read as the fill
-    value. Raises `StoreError` for anything that is no sound store, `UsageError` for what is
-    declared wrongly.
+    `role` is the expected content of an array without a name; `kind` and `axes` (letters of NTCHW)
+    declare its content. `names` replace the names in the store; for a folder of label images they
+    select items. With `annotator_folders`, each folder inside belongs to an annotator. With
+    `fill_missing`, missing chunks of a Zarr store read as the fill value. Raises `StoreError` for
+    an invalid store, `UsageError` for a wrong declaration.
     """
     opening = Opening(role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders)
     if isinstance(path, np.ndarray):
@@ -120,7 +120,7 @@ def open_store(
     return contents_of(path).store_once(opening)
 
 
-#: What a mapping holds beside arrays of numbers.
+#: Keys of a mapping that are not arrays of numbers.
 _ATTRIBUTES = frozenset({"names", "class_names", "ignore_index", "sample_kind"})
 
 _WHERE = "arrays in memory"
@@ -130,7 +130,7 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
     """Return arrays in memory by name, with `names`, `class_names`, `ignore_index` and
     `sample_kind`.
 
-    Raises `StoreError` for what is no sound store.
+    Raises `StoreError` for an invalid store.
     """
     members: dict[str, StoredArray] = {}
     attributes: dict[str, Any] = {}
@@ -147,7 +147,7 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
 
 
 def _plain(values: Any) -> Any:
-    """Return arrays and tuples as lists, NumPy's numbers as Python's."""
+    """Return arrays and tuples as lists, and NumPy numbers as Python numbers."""
     if isinstance(values, tuple):
         return list(values)
     tolist = getattr(values, "tolist", None)

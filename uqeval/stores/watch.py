@@ -1,9 +1,10 @@
-"""Detection of data that change, between runs and while a run reads them.
+"""Detect data that change between runs, and while a run reads them.
 
-A stamp is text that changes between runs when its file or array changes. Where that cannot be had
-for certain there is none, and the item is read again. A state is a weaker stamp, for one run: it is
-quick, and it is there for every file. States are noted when the inputs are opened, and compared
-after each read of the item and at the end of the run; a run that would mix old and new data ends.
+A stamp is text that changes between runs when its file or array changes. If changes cannot be
+detected reliably, there is no stamp, and the item is read again. A state is a weaker stamp for a
+single run: it is fast, and every file has one. States are recorded when the inputs are opened, and
+compared after each read of the item and at the end of the run. A run that would mix old and new
+data ends.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from uqeval.errors import ChangedError, UqevalError, cut
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
 
-#: Nanoseconds: file systems note the time of a change in steps of at most this.
+#: The largest step, in nanoseconds, of the times of change that file systems record.
 _TICK = 20 * 10**6
-#: But older ones (FAT, HFS+, ext3) in whole seconds, or two.
+#: Older file systems (FAT, HFS+, ext3) use steps of one or two seconds.
 _SECOND = 10**9
-#: File systems in memory, where a write through a memory map never sets a time.
+#: File systems in memory: a write through a memory map never changes a time.
 _MEMORY = frozenset({"tmpfs", "ramfs"})
-#: What a file that is not there has as its state.
+#: The state of a missing file.
 GONE = "gone"
 
 
 def file_stamp(path: str | Path) -> str | None:
-    """Return inode, size and times of change of a file; None if they may not show a change.
+    """Return inode, size and times of change of a file; None if they may miss a change.
 
-    Someone may write to the file through a memory map. The first write to a page sets the times,
-    later ones do not until the page has been written back; so it is written back here. On a file
-    system in memory no write through a map ever sets a time: None. None too for a file that was
-    changed just now: after another change its times could be the same. A copy has another stamp:
-    the time at which a file was put in its place (ctime) cannot be set.
+    A process may write to the file through a memory map. The first write to a page sets the times.
+    Later writes do not, until the page is written back, so this function writes pages back. On a
+    file system in memory, such writes never set a time: None. Also None for a file that was changed
+    just now, because another change could leave the same times. A copy has another stamp, because
+    its time of creation (ctime) cannot be set.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -62,14 +63,14 @@ def file_stamp(path: str | Path) -> str | None:
     return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
-#: `states`: of the files that this thread has looked at in `one_look`.
+#: `states`: the states that this thread has read inside `one_look`.
 _look = threading.local()
 
 
 def file_state(path: str | Path) -> str:
-    """Return inode, size and times of change of a file as they are now, `GONE` without a file.
+    """Return inode, size and times of change of a file now; `GONE` if it is missing.
 
-    Inside `one_look`, as they were when it was first asked for the file.
+    Inside `one_look`, the values of the first call for this file.
     """
     states: dict[str | Path, str] | None = getattr(_look, "states", None)
     if states is None:
@@ -81,7 +82,9 @@ def file_state(path: str | Path) -> str:
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Look at each file once in this thread until the context ends: many items may share it."""
+    """Read the state of each file once in this thread until the context ends, because many items
+    may share a file.
+    """
     if getattr(_look, "states", None) is not None:
         yield
         return
@@ -97,13 +100,13 @@ def _state_now(path: str | Path) -> str:
         stat = Path(path).stat()
     except OSError:
         return GONE
-    # Some file systems in user space give a file a new inode whenever they look.
+    # Some file systems in user space give a file a new inode at each call.
     inode = 0 if _kind(stat.st_dev).startswith("fuse") else stat.st_ino
     return f"{inode} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
 def _read_only(file: int) -> bool:
-    """Return whether the file system of a file takes no writes; some of these refuse a sync."""
+    """Return whether the file system of a file is read-only; some of these refuse a sync."""
     return bool(os.fstatvfs(file).f_flag & os.ST_RDONLY)
 
 
@@ -130,17 +133,17 @@ def combined_stamp(stamps: Iterable[str | None], *details: object) -> str | None
 
 
 class Watched(Protocol):
-    """Something that an item is read from."""
+    """A source of an item, such as an array."""
 
     def stamp(self) -> str | None:
         """Return text that changes when the data do; None if changes cannot be detected."""
 
     def states(self) -> dict[str, str]:
-        """Return the states of its files now, by path; none for an array in memory."""
+        """Return the current states of its files, by path; none for an array in memory."""
 
     @property
     def arrays(self) -> Sequence[StoredArray]:
-        """The stored arrays that it is read from."""
+        """The stored arrays with its data."""
 
 
 class WatchedText:
@@ -156,14 +159,14 @@ class WatchedText:
         return self._text
 
     def states(self) -> dict[str, str]:
-        """Return nothing: there is no file."""
+        """Return no states, because there is no file."""
         return {}
 
 
 class Watch:
-    """The states of all that a run reads, as they were when it was created.
+    """The states of all files of a run when the watch was created.
 
-    `parts`: of each item, what it is read from.
+    `parts`: the sources of each item.
     """
 
     def __init__(
@@ -175,7 +178,7 @@ class Watch:
         self.parts = parts
         with one_look():
             states = (tuple(map(hash, self._states(item))) for item in range(len(parts)))
-            known: dict[tuple[int, ...], tuple[int, ...]] = {}  # items of one file have the same
+            known: dict[tuple[int, ...], tuple[int, ...]] = {}  # items in one file share a state
             self._before = [known.setdefault(own, own) for own in states]
         self._files: dict[str, str] = {}
 
@@ -184,7 +187,7 @@ class Watch:
         self._files[file] = file_state(file)
 
     def and_of(self, second: Watch) -> Watch:
-        """Return a watch of both, item by item, from their creation on."""
+        """Return a watch of both, item by item, since their creation."""
         combined = Watch((), ())
         combined._names = self._names
         combined.parts = [[*a, *b] for a, b in zip(self.parts, second.parts, strict=False)]
@@ -194,8 +197,9 @@ class Watch:
 
     @classmethod
     def joined(cls, watches: Sequence[Watch], texts: Sequence[str], names: Sequence[str]) -> Watch:
-        """Return a watch of the items of several, one after another. Items of each also depend on
-        its text, such as the set that they are in."""
+        """Return a watch of the items of several watches, one after another. Items of each also
+        depend on its text, such as the name of their set.
+        """
         combined = cls((), ())
         combined._names = names
         combined.parts = [
@@ -208,7 +212,7 @@ class Watch:
         return combined
 
     def check(self, items: Iterable[int]) -> None:
-        """Raise `ChangedError` if the files of some items are not as they were."""
+        """Raise `ChangedError` if the files of some items have changed."""
         with one_look():
             for item in items:
                 if item < len(self.parts) and self._before[item] != tuple(
@@ -217,7 +221,7 @@ class Watch:
                     self._refuse(item)
 
     def check_all(self) -> None:
-        """Raise `ChangedError` if the files of any item are not as they were."""
+        """Raise `ChangedError` if the files of any item have changed."""
         for file, state in self._files.items():
             if file_state(file) != state:
                 raise _error(file, "", file_state(file) == GONE)
@@ -226,7 +230,7 @@ class Watch:
             array.recheck()
 
     def _arrays(self) -> list[StoredArray]:
-        """Return the stored arrays that items are parts of, each once."""
+        """Return the stored arrays with the items, each once."""
         parts = {id(part): part for item_parts in self.parts for part in item_parts}.values()
         return list({id(array): array for part in parts for array in part.arrays}.values())
 
@@ -234,8 +238,8 @@ class Watch:
     def reading(self, items: Iterable[int]) -> Iterator[None]:
         """Raise `ChangedError` if the files of these items change until the context ends.
 
-        That is also what is raised in place of an error inside: a file that is being replaced looks
-        damaged.
+        It also replaces an error inside the context, because a file looks damaged while it is
+        replaced.
         """
         try:
             yield
@@ -257,9 +261,9 @@ class Watch:
 
 @contextmanager
 def read_whole(part: Watched, description: str) -> Iterator[None]:
-    """Raise `ChangedError` if the files of a part change until the context ends: it is read once.
+    """Raise `ChangedError` if the files of a part change until the context ends.
 
-    `description` is read, for the message.
+    `description` names what is read, for the message.
     """
     before = part.states()
     yield
@@ -274,6 +278,6 @@ def read_whole(part: Watched, description: str) -> Iterator[None]:
 def _error(path: str, item: str, is_missing: bool) -> ChangedError:
     return ChangedError(
         f"{cut(path)}{item}: {'was removed' if is_missing else 'changed'} after this run had "
-        "begun, so its results would mix old and new data. Nothing was kept. Run again when "
-        "no process writes to it any more."
+        f"begun, so its results would mix old and new data. Nothing was written. Run again after "
+        f"the last process has finished writing to it."
     )

@@ -64,9 +64,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     for inside, says in [
         (f"{path}::/nowhere", "nothing here; / holds elsewhere, labels"),
         (f"{path}::/elsewhere", "nothing here"),
-        (f"{path}::/raw", "lie in other files"),
+        (f"{path}::/raw", "are in other files"),
         (f"{path}::/nothing", "chunks are missing"),
-        (f"{path}::/run/a/names", "which are no numbers"),
+        (f"{path}::/run/a/names", "expected numbers"),
         (f"{tmp_path / 'bad.h5'}", "cannot be opened as an HDF5 file"),
         (f"{tmp_path / 'none.h5'}::/x", "there is nothing here"),
         (f"{tmp_path / 'huge.h5'}", r"claims the shape .*missing"),

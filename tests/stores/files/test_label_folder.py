@@ -222,7 +222,7 @@ def test_predictions_of_frames(tmp_path: Path) -> None:
     assert found[0].tolist() == (IDS + 300.0).tolist() and found[1].tolist() == IDS.tolist()
     with pytest.raises(StoreError, match="1 of 2 items have no prediction: v_3"):
         open_label_folder(tmp_path, ["v_2", "v_3"], kind="predictions")
-    with pytest.raises(StoreError, match=r"prediction files .* the frames carry no names"):
+    with pytest.raises(StoreError, match=r"prediction files .* the frames have no names"):
         open_label_folder(tmp_path, None, kind="predictions")
     (warning,) = open_label_folder(tmp_path, ["v_2"], kind="predictions").warnings
     assert "1 prediction files belong to no item: v_1.png" in warning

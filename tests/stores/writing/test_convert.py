@@ -222,7 +222,7 @@ def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         convert(source, tmp_path, overwrite=True)
     with pytest.raises(StoreError, match="nothing here"):
         convert(tmp_path / "nowhere", tmp_path / "x")
-    with pytest.raises(UsageError, match="say which one with key"):
+    with pytest.raises(UsageError, match="name it with key"):
         convert(out, tmp_path / "x", axes="NTCHW")
     convert(out, tmp_path / "x", axes="NTCHW", key="probs")
 
@@ -290,5 +290,5 @@ def test_only_floating_point_probabilities_become_integers(tmp_path: Path) -> No
     assert found["scaled"][1]["probs"].dtype == np.uint8
     for source in ("l.npz", "scaled"):
         assert found[source][0].loss() == (
-            "no floating-point probabilities: all values are as they were"
+            "no floating-point probabilities: all values are unchanged"
         )

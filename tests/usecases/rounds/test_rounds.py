@@ -320,7 +320,7 @@ def test_states_that_the_fits_were_not_made_from(first: Path, tmp_path: Path) ->
         ({"run": {}}, "differ in the content of the stores"),
         ({"unfinished": []}, "all passes are counted"),
         (None, "was changed after it was written"),
-        ("text", "is no file of `uqeval merge --fit`"),
+        ("text", "is not a file of `uqeval merge --fit`"),
     ],
 )
 def test_damaged_fits(change: Any, says: str, first: Path, tmp_path: Path) -> None:

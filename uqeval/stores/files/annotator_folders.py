@@ -1,4 +1,4 @@
-"""A folder of labels with a folder for each annotator, each with one PNG an item."""
+"""A folder of labels: a folder for each annotator, each with one PNG per item."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AnnotatedImage(StoredArray):
 def open_annotator_folders(
     path: str | Path, names: Sequence[str] | None, *, label_map: str | None = None
 ) -> Store:
-    """Return the labels of the items called `names`: of each folder in `path`, by name, one PNG.
+    """Return the labels of the items called `names`: one PNG from each folder in `path`.
 
     Raises `StoreError` if there are no folders, if an annotator has no label of an item or more
     than one, and for files that are not PNGs of class ids.

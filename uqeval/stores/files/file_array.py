@@ -1,4 +1,4 @@
-"""A file that is one array: what formats of one plane a file have in common."""
+"""Base of formats in which a file is one array."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.watch import file_stamp, file_state
 
-#: Pixels of an image: where Pillow begins to warn of images made to fill the memory.
+#: The largest number of pixels: above it Pillow warns of decompression bombs.
 MOST_PIXELS = 2**30 // 12
-#: Bytes of an image, decoded.
+#: The largest number of bytes of a decoded image.
 MOST_IMAGE = 1 << 28
 
 
 class FileArray(StoredArray):
-    """An array that is all of one file, which is decoded whole: its one chunk."""
+    """An array that fills one file. The file is one chunk, so it is decoded whole."""
 
     def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
         self.where = cut(path)
@@ -48,7 +48,7 @@ class FileArray(StoredArray):
     def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the numbers from byte `start` to the end of the file.
 
-        Raises `StoreError` if the file cannot be read, or does not hold `shape` of them any more.
+        Raises `StoreError` if the file cannot be read, or no longer has `shape` numbers.
         """
         try:
             with open_file(self._path) as file:
@@ -64,7 +64,7 @@ class FileArray(StoredArray):
 
 
 def check_pixels(path: str | Path, width: int, height: int, bytes_each: int) -> None:
-    """Raise `StoreError` for an image that claims more pixels or bytes than are ever decoded."""
+    """Raise `StoreError` for an image that claims too many pixels or bytes."""
     most = min(MOST_PIXELS, MOST_IMAGE // max(bytes_each, 1))
     if not 0 < width * height <= most or min(width, height) < 1:
         raise StoreError(
@@ -82,7 +82,7 @@ def bytes_of(path: Path) -> bytes:
 
 
 def head_of(path: Path, count: int) -> tuple[bytes, int]:
-    """Return the first `count` bytes of a file, and how many it has; raises `StoreError` if
+    """Return the first `count` bytes of a file, and its size; raises `StoreError` if it is
     unreadable.
     """
     try:

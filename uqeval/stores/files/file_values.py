@@ -17,13 +17,15 @@ from uqeval.disk.files import open_descriptor, read_into
 from uqeval.errors import StoreError, quoted
 from uqeval.stores.buffer_pool import CHUNKS
 
-#: Shorter runs of bytes are not read one by one, but cut out of blocks of this many bytes.
+#: Runs shorter than `_RUN` bytes are not read one by one: blocks of `_BLOCK` bytes are read and
+#: cut.
 _RUN, _BLOCK = 512, 1 << 20
 
 
 @dataclass(frozen=True)
 class FileValues:
-    """An array of `shape` from byte `offset` of a file on: a path, or a file that stays open.
+    """An array of `shape` that starts at byte `offset` of a file: a path, or a file that stays
+    open.
 
     `size` and `changed` (st_mtime_ns) are those of the file when its header was read.
     """
@@ -38,7 +40,7 @@ class FileValues:
 
     @property
     def nbytes(self) -> int:
-        """Return bytes of all values."""
+        """Return the bytes of all values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def read(self, region: tuple[slice, ...]) -> NDArray[Any]:
@@ -98,9 +100,7 @@ class FileValues:
     ) -> None:
         """Read a box of an array [shape] that begins at byte `begin` into `out`, C-contiguous."""
         item = self.dtype.itemsize
-        first_whole_axis = (
-            0  # axes from here on are read whole, so that each run is the next one's neighbour
-        )
+        first_whole_axis = 0  # axes from here on are read whole, so that runs are contiguous
         for axis, (size, (low, high)) in enumerate(zip(shape, bounds, strict=True)):
             if high - low < size:
                 first_whole_axis = axis + 1
@@ -129,7 +129,7 @@ class FileValues:
         bounds: Sequence[tuple[int, int]],
         step: int,
     ) -> None:
-        """Fill a buffer as `_fill` does, for short runs: read whole blocks and cut them."""
+        """Fill a buffer as `_fill` does, but for short runs: read whole blocks and cut them."""
         low, high = bounds[0]
         rows = _BLOCK // max(step, 1)
         if not rows:
@@ -150,13 +150,13 @@ def stamp_of(descriptor: int) -> tuple[int, ...]:
     return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
-#: Bytes of the header of an array of numbers: more is no such header.
+#: The largest number of bytes of a header.
 _MOST = 1 << 16
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of an array says, and its bytes: `data`."""
+    """The fields of an array's header, and its bytes `data`."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -165,7 +165,7 @@ class Header:
 
     @property
     def expected(self) -> int:
-        """Return bytes of the header and of the values that it announces."""
+        """Return the bytes of the header and of the values that it announces."""
         return len(self.data) + math.prod(self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
@@ -174,12 +174,12 @@ class Header:
     def values(
         self, file: str | IO[bytes], where: str, offset: int, stamp: tuple[int, ...] = ()
     ) -> FileValues:
-        """Return the values behind the header."""
+        """Return the values after the header."""
         return FileValues(file, where, self.shape, self.dtype, self.fortran, offset, stamp)
 
 
 def read_header(file: IO[bytes], where: str) -> Header:
-    """Read a header; its own length is checked before it is read. Raises `StoreError`."""
+    """Read a header, after checking its length. Raises `StoreError`."""
     try:
         start = file.read(12)
         version = np.lib.format.read_magic(io.BytesIO(start))

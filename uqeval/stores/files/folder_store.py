@@ -13,12 +13,12 @@ from uqeval.stores.files.label_folder import open_label_folder, open_predicted_i
 from uqeval.stores.kinds import KNOWN, Declared
 from uqeval.stores.names import files_below
 
-#: Ends of files that may be targets.
+#: Suffixes of files that may be targets.
 _TARGETS = frozenset({".png", ".npy", ".pfm"})
 
 
 class FolderStore(Contents):
-    """Files of arrays, whose names or headers say what they are; or images."""
+    """A folder of files with arrays, whose names or headers tell their kind; or of images."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)

@@ -19,7 +19,7 @@ _MEDICAL = (
 _UNPICKLED = "unpickling runs code from the file, so uqeval never does it; convert files you trust"
 _NEVER_READ = "of medical images only NIfTI labels are read"
 
-#: Why a file is not read, and what turns it into a `.npy`, by the end of its name.
+#: By suffix: why a file is not read, and the code that converts it to `.npy`.
 _FOREIGN = {
     ".pt": (_UNPICKLED, _TORCH),
     ".pth": (_UNPICKLED, _TORCH),
@@ -32,7 +32,9 @@ _FOREIGN = {
 
 
 def how_to_convert(path: str | Path) -> str:
-    """Return the command that converts a file, or the first of a folder; empty if none is known."""
+    """Return the command that converts a file, or the first file of a folder; empty if none is
+    known.
+    """
     local = Path(path)
     files = (
         sorted(file for file in local.iterdir() if file.is_file()) if local.is_dir() else [local]

@@ -25,16 +25,16 @@ from uqeval.stores.contents import (
 from uqeval.stores.kinds import known_as
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
-#: A file claims more chunks than it holds where more than this many are not there.
+#: More missing chunks than this count as damage.
 _MOST_MISSING = 1_000_000
-#: Bytes of one chunk that are decoded at a time at most.
+#: The largest number of bytes of a chunk.
 _MOST_CHUNK = 1 << 32
 
 
 class Hdf5Array(StoredArray):
-    """A dataset of an HDF5 file that is open; h5py lets one thread read at a time.
+    """A dataset of an open HDF5 file; h5py lets one thread read at a time.
 
-    With `fill_missing`, chunks that are not there read as the fill value.
+    With `fill_missing`, missing chunks read as the fill value.
     """
 
     def __init__(self, path: str, dataset: Any) -> None:
@@ -50,10 +50,12 @@ class Hdf5Array(StoredArray):
         self._refuse()
 
     def _refuse(self) -> None:
-        """Raise `StoreError` for values that lie elsewhere, or that cannot be there."""
+        """Raise `StoreError` for values in other files, and for a shape that the file cannot
+        fill.
+        """
         if self._dataset.external or self._dataset.is_virtual:
             raise StoreError(
-                f"{self.where}: its values lie in other files, which are not read. Copy them into "
+                f"{self.where}: its values are in other files, which are not read. Copy them into "
                 "one file."
             )
         if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self._dataset.chunks:
@@ -90,7 +92,7 @@ class Hdf5Array(StoredArray):
             ) from error
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Return grid positions of the chunks that the file does not hold."""
+        """Return the grid positions of missing chunks."""
         if self.fill_missing or not self._absent():
             return []
         grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
@@ -107,7 +109,7 @@ class Hdf5Array(StoredArray):
 
     def fingerprint(self) -> str:
         """Return SHA-256 of the file's name, size and time of change, and of the dataset's
-        place.
+        address.
         """
         return file_digest(Path(self._path), self._dataset.name, self.shape, str(self.dtype))
 
@@ -146,9 +148,10 @@ class Hdf5Group:
 
 
 def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
-    """Return the array or the group at a place of an HDF5 file.
+    """Return the array or the group at an address in an HDF5 file.
 
-    Raises `UsageError` without h5py, `StoreError` for what is not there or no HDF5 file.
+    Raises `UsageError` without h5py, `StoreError` if there is nothing at the address, or for
+    another file.
     """
     try:
         import h5py
@@ -172,12 +175,12 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
             members = ", ".join(sorted(map(str, node))[:10]) if isinstance(node, h5py.Group) else ""
             raise StoreError(
                 f"{cut(path)}::{address}: there is nothing here; {node.name} holds "
-                f"{members or 'nothing'}. Give the place of an array or a group after `::`."
+                f"{members or 'nothing'}. Give the address of an array or a group after `::`."
             )
         node = node[name]
     if isinstance(node, h5py.Dataset):
         if node.shape is None or node.dtype.kind not in "biuf":
-            raise StoreError(f"{cut(path)}::{address}: holds {node.dtype}, which are no numbers.")
+            raise StoreError(f"{cut(path)}::{address}: holds {node.dtype}; expected numbers.")
         return Hdf5Array(path, node)
     return Hdf5Group(path, node)
 

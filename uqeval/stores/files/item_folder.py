@@ -1,4 +1,6 @@
-"""A folder, flat or nested, of .npy, .npz or NIfTI files: each an item, or a volume of slices."""
+"""A folder, flat or nested, of .npy, .npz or NIfTI files. Each is an item, or a volume of
+slices.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,15 @@ from uqeval.stores.names import checked_names, files_below, match_files, unused
 
 _SUFFIXES = (".npy", ".npz")
 NIFTI = (".nii", ".nii.gz")
-#: What folders and ends of stems may be called, to say which array their files are.
+#: Names of folders, and ends of stems, that tell the kind of array in their files.
 _KINDS = {name: ALIASES.get(name, name) for name in (*KNOWN, *ALIASES) if name != "pred"}
-#: What nnU-Net calls the probabilities [class, z, y, x] of one case.
+#: The name that nnU-Net gives to the probabilities [class, z, y, x] of one case.
 _VOLUMES = frozenset({"probabilities", "softmax"})
 
 
 @dataclass(frozen=True)
 class _File:
-    """One file: whose item it is, and which array, where its path says it."""
+    """One file: its item, and the kind of its array if the path tells it."""
 
     path: str
     item: str
@@ -49,10 +51,10 @@ def array_files(folder: str | Path) -> list[str]:
 
 
 def kinds_in_folder(folder: str | Path) -> frozenset[str]:
-    """Return the kinds of arrays in a folder, from its paths and the header of one file; empty for
-    none.
+    """Return the kinds of arrays in a folder, from its paths and the header of one file; empty if
+    there are none.
 
-    An array without a name is a `target` if it is [H, W] of numbers, `labels` if it is of ids, else
+    An array without a name is a `target` if it has numbers [H, W], `labels` if it has ids, else
     `probs`. Raises `StoreError` for a file that cannot be read.
     """
     files = _files_of(folder, array_files(folder))
@@ -71,12 +73,12 @@ def kinds_in_folder(folder: str | Path) -> frozenset[str]:
 
 
 def open_item_folder(path: str, opening: Opening) -> Store:
-    """Return the arrays below `path`, cut into items that are called by their paths less the
-    suffix.
+    """Return the arrays below `path`, divided into items.
 
-    A file with an item axis is a volume: its slices are items `file/0000`, …, of one group. If
-    all volumes have one slice, as nnU-Net writes images, the items are called by their files.
-    `opening.names` choose items and their order. Raises `StoreError`, `UsageError`.
+    The name of an item is its path without the suffix. A file with an item axis is a volume: its
+    slices are items `file/0000`, … of one group. If all volumes have one slice, as nnU-Net writes
+    images, items have the names of their files. `opening.names` selects items and their order.
+    Raises `StoreError`, `UsageError`.
     """
     parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
     groups: dict[str, str] = {}
@@ -132,7 +134,7 @@ def open_item_folder(path: str, opening: Opening) -> Store:
 def _refuse_cut(
     path: str, names: Sequence[str], addresses: Sequence[str], groups: dict[str, str]
 ) -> None:
-    """Raise `StoreError` where volumes have slices that the predictions of that volume lack."""
+    """Raise `StoreError` if a volume has slices that the predictions of the volume lack."""
     evaluated = {groups[place] for place in addresses}
     lost = sorted(n for n in set(names) - set(addresses) if groups[n] in evaluated)
     if lost:
@@ -144,7 +146,7 @@ def _refuse_cut(
 
 
 def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
-    """Return the files with their items and kinds.
+    """Return the files with their items and kinds of arrays.
 
     `mean/a.npy`, `std/a.npy` or `a_mean.npy`, `a_std.npy` name their kinds if all files do.
     """
@@ -169,7 +171,9 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
 
 
 def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
-    """Raise `StoreError` for files that are the arrays of a store, `mean.npy` and `std.npy`."""
+    """Raise `StoreError` for files that are the arrays of one store, such as `mean.npy` and
+    `std.npy`.
+    """
     if len(files) < 2 or not all(_stem(file) in _KINDS for file in files):
         return
     names = [_stem(file) for file in files]
@@ -177,7 +181,7 @@ def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
     raise StoreError(
         f"{cut(folder)}: holds {listed(list(files))}, whose names are those of arrays and not of "
         "items. "
-        "A folder of arrays has one file an item. Put yours into one store, with numpy.savez("
+        "A folder of arrays has one file per item. Put these into one store, with numpy.savez("
         f'"preds.npz", {examples}) of the loaded arrays, and give preds.npz.'
     )
 
@@ -188,7 +192,7 @@ def _stem(file: str) -> str:
 
 
 def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str, StoredArray]:
-    """Return the arrays of numbers in a file, by kind; one without a name as ""."""
+    """Return the arrays of numbers in a file, by kind; "" for one without a name."""
     path = str(Path(folder) / file.path)
     if file.path.lower().endswith(".npy"):
         return {"": open_npy(path)}
@@ -227,7 +231,7 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
 
 
 def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[str, StoredArray]]:
-    """Yield the arrays of a file with their kinds and axes; maps of other names too."""
+    """Yield the arrays of a file with their kinds and axes, including maps with other names."""
     arrays = _arrays_of(folder, file, opening.declared)
     where = cut(f"{folder}/{file.path}")
     if file.kind is not None:

@@ -1,4 +1,4 @@
-"""A folder of PNGs of class ids, matched with items by name."""
+"""Folders of PNGs of class ids, matched with items by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def png_files(folder: str | Path) -> list[str]:
 
 @dataclass(frozen=True)
 class SparseLabels:
-    """The labels of those items that have any; None for the others."""
+    """The labels of some items; None for items without labels."""
 
     parts: tuple[ItemArray | None, ...]
     warnings: tuple[str, ...]
@@ -46,7 +46,7 @@ def open_label_folder(
 ) -> Store:
     """Return the images of class ids below `path` for the items called `names`, in their order.
 
-    `kind` says what they are. Raises `StoreError` if the items have no names, if some have no
+    `kind` names them in messages. Raises `StoreError` if the items have no names, if some have no
     image or more than one, and for files that are not PNGs of class ids.
     """
     noun = kind.removesuffix("s")
@@ -63,9 +63,9 @@ def open_label_folder(
 
 def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: Declared) -> Store:
     """Return the images of predicted class ids below `path`: of the items called `names`, else of
-    all, which are called by their paths less the suffix.
+    all items, named by their paths without the suffix.
 
-    Raises `StoreError` as `open_label_folder` does, `UsageError` for another kind, or axes.
+    Raises `StoreError` as `open_label_folder` does, `UsageError` for another kind, and for axes.
     """
     if declared.kind not in (None, "predictions") or declared.axes is not None:
         option = "--axes" if declared.axes is not None else f"--kind {declared.kind}"
@@ -79,7 +79,7 @@ def open_sparse_labels(
 ) -> SparseLabels:
     """Open label files as `open_label_folder` does; some frames of a video may have none.
 
-    Raises `StoreError` if none has, too.
+    Raises `StoreError` if none has labels.
     """
     names = required_names(path, names, "label")
     table = label_table(label_map)
@@ -120,7 +120,7 @@ def open_ordered_folder(
 
 
 def label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:
-    """Return the files that are labels, Cityscapes' other images left out, and warnings."""
+    """Return the label files, without other images of Cityscapes, and warnings."""
     files = png_files(path)
     endings = {file: _ending(file) for file in files}
     files = [file for file in files if endings[file] not in _SIBLINGS]
@@ -137,8 +137,8 @@ def label_files(path: str | Path, label_map: str | None) -> tuple[list[str], lis
     warnings = []
     if ids - trained:
         warnings.append(
-            f"{cut(path)}: Cityscapes labelIds are read as they are, ids 0 to 33. Say --label-map "
-            "cityscapes if the model predicts the 19 train ids."
+            f"{cut(path)}: Cityscapes labelIds are read without a label map, ids 0 to 33. Add "
+            f"--label-map cityscapes if the model predicts the 19 train ids."
         )
     return label_files, warnings
 

@@ -21,13 +21,13 @@ from uqeval.stores.contents import Contents, Opening, store_of_one
 from uqeval.stores.files.file_values import FileValues, stamp_of
 from uqeval.stores.files.numpy_array import NumpyArray
 
-#: Bytes of the header, and what NIfTI-1 calls dtypes.
+#: Bytes of the header, and dtypes by their code in NIfTI-1.
 _HEADER = 348
 _DTYPES = {
     2: "u1", 4: "i2", 8: "i4", 16: "f4", 32: "c8", 64: "f8", 256: "i1", 512: "u2", 768: "u4",
     1024: "i8", 1280: "u8",
 }  # fmt: skip
-#: How much deflate can pack a byte.
+#: The largest compression ratio of deflate.
 _MOST_PACKED = 1032
 _BLOCK = 1 << 20
 
@@ -45,7 +45,7 @@ class NiftiStore(Contents):
 
 @dataclass(frozen=True)
 class _Header:
-    """What a header says: `shape` is [z, y, x] or [y, x]."""
+    """The fields of a header; `shape` is [z, y, x] or [y, x]."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -54,19 +54,19 @@ class _Header:
 
     @property
     def expected(self) -> int:
-        """Return bytes of the header and of the values that it announces."""
+        """Return the bytes of the header and of the values that it announces."""
         return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
     def values(self, file: str | IO[bytes], where: str, stamp: tuple[int, ...]) -> FileValues:
-        """Return the values behind the header."""
+        """Return the values after the header."""
         return FileValues(file, where, self.shape, self.dtype, False, self.offset, stamp)
 
 
 def open_nifti(path: str) -> NumpyArray:
     """Return the ids [z, y, x] or [y, x] of a NIfTI-1 file, as SimpleITK orders them.
 
-    A compressed file is unpacked, when it is first read, into a temporary file that goes away with
-    the array. Raises `StoreError` for a damaged file, and for values that are no integers.
+    A compressed file is unpacked at the first read, into a temporary file that is deleted with the
+    array. Raises `StoreError` for a damaged file, and for values that are not integers.
     """
     where = cut(path)
     try:
@@ -151,7 +151,7 @@ def _as_integers(where: str) -> str:
 
 
 def _unpacked(path: str, expected: int, where: str) -> IO[bytes]:
-    """Return the unpacked file, which has no name; no more than `expected` bytes are unpacked."""
+    """Return the unpacked file, which has no name. At most `expected` bytes are unpacked."""
     if shutil.disk_usage(tempfile.gettempdir()).free < expected:
         raise _no_room(where, expected)
     file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
@@ -160,7 +160,7 @@ def _unpacked(path: str, expected: int, where: str) -> IO[bytes]:
             missing = expected
             while missing > 0 and (block := member.read(min(missing, _BLOCK))):
                 missing -= file.write(block)
-            excess = member.read(1)  # the end of the member is where its checksum is compared
+            excess = member.read(1)  # reading to the end compares the checksum
         file.flush()
     except (OSError, EOFError, zlib.error) as error:
         file.close()

@@ -1,4 +1,4 @@
-"""`.npy` and `.npz` files, read region by region, and arrays that are in memory already."""
+"""`.npy` and `.npz` files, read region by region, and arrays in memory."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.stores.zarr.source import check_method, open_zip
 
 _TILE_BYTES = 8 * 2**20
-#: Of items of one pixel, which cost more to count than to read.
+#: For items of one pixel, which take longer to count than to read.
 _ROWS_BYTES = 64 * 2**10
-#: Files that are unpacked at a time.
+#: The largest number of unpacked files that are open.
 _OPEN = 64
 _open: OrderedDict[int, weakref.ref[NumpyArray]] = OrderedDict()
 _open_lock = threading.Lock()
@@ -38,10 +38,10 @@ _BLOCKS = 64
 
 
 class NumpyArray(StoredArray):
-    """An array in memory, or in a file that `load` finds when it is first read.
+    """An array in memory, or in a file that `load` opens at the first read.
 
-    Its `chunks` are made up: bands of rows of one item with all its samples and classes, of about
-    8 MB, since any box of such an array can be read alone.
+    The file has no chunks, and any box of it can be read alone. So `chunks` are chosen: bands of
+    rows of one item with all its samples and classes, of about 8 MB.
     """
 
     def __init__(
@@ -82,13 +82,11 @@ class NumpyArray(StoredArray):
         return np.require(tile, self.dtype, ["C"] if self.anywhere else ["C", "A"])
 
     def suit(self, axes: tuple[str, ...]) -> None:
-        """Set the chunks, which are arbitrary here, to few rows of one item."""
+        """Set the chunks, which are arbitrary here, to bands of rows of one item."""
         self.chunks = _chunks_for(axes, self.shape, self.dtype.itemsize)
 
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
-        """Return the same numbers in another shape, in the order of rows; still read region by
-        region.
-        """
+        """Return the same numbers in another shape, in row order; regions can still be read."""
 
         def load() -> FileValues | NDArray[Any]:
             values = self._found()
@@ -105,14 +103,14 @@ class NumpyArray(StoredArray):
         return array
 
     def stored_bytes(self) -> int:
-        """Return the size of the values, unpacked."""
+        """Return the bytes of the unpacked values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def fingerprint(self) -> str:
         """Return SHA-256 of the header, the size, and 64 blocks of 4 KiB spread over the values.
 
-        Of a member of an .npz its stored checksum in place of the blocks. Raises `StoreError` if
-        the file cannot be read.
+        For a member of an .npz, the stored checksum replaces the blocks. Raises `StoreError` if the
+        file cannot be read.
         """
         if self._checksum is not None:
             size = self.stored_bytes()
@@ -127,15 +125,15 @@ class NumpyArray(StoredArray):
             for start in starts:
                 digest.update(values.bytes_at(start * item, min(items, count - start) * item))
             return digest.hexdigest()
-        # A transposed view of Fortran order has the bytes in the order of the file.
+        # A transposed view of an array in Fortran order has the bytes in file order.
         flat = (values if values.flags.c_contiguous else values.T).reshape(-1)
         for start in starts:
             digest.update(flat[start : start + items].tobytes())
         return digest.hexdigest()
 
     def stamp(self, index: int | None) -> str | None:
-        """Return a stamp of the whole file: one that has grown was written anew. None for
-        arrays in memory.
+        """Return a stamp of the whole file: a file that has grown is a new one. None for arrays in
+        memory.
         """
         if self._file is None:
             return None
@@ -161,15 +159,15 @@ class NumpyArray(StoredArray):
         return values
 
     def _close(self) -> None:
-        """Close the file; the next read opens it, and unpacks compressed values, again."""
+        """Close the file; the next read opens it again, and unpacks compressed values."""
         with self._lock:
             self._values = None
 
 
 def _keep_open(array: NumpyArray) -> None:
-    """Close the array that was not read for the longest time if more than `_OPEN` are open.
+    """Close the least recently read array if more than `_OPEN` are open.
 
-    What is unpacked holds a file open, and there are folders of many thousand files.
+    Each unpacked array keeps a file open, and folders may have thousands of files.
     """
     with _open_lock:
         _open.pop(id(array), None)
@@ -181,14 +179,14 @@ def _keep_open(array: NumpyArray) -> None:
 
 
 def in_memory(values: NDArray[Any], where: str = "array in memory") -> NumpyArray:
-    """Return an array that is in memory; raises `StoreError` for objects."""
+    """Return an array in memory; raises `StoreError` for objects."""
     array = NumpyArray(where, values.shape, values.dtype, lambda: np.asarray(values))
     array.attributes = dict(SOURCE) if is_coarse(values) else {}
     return array
 
 
 def open_npy(path: str) -> NumpyArray:
-    """Return a `.npy` file, of which regions are read.
+    """Return the array of a `.npy` file, which is read by regions.
 
     Raises `StoreError` if it is not one, holds pickled objects, or is cut short.
     """
@@ -218,9 +216,9 @@ def open_npy(path: str) -> NumpyArray:
 def open_npz(path: str) -> dict[str, NumpyArray]:
     """Return the members of a `.npz` file by name.
 
-    Stored members are read where they lie; compressed ones are unpacked, when they are first
-    read, into a temporary file that goes away with the array. Raises `StoreError` if the file is
-    damaged, or a member is not an array of numbers or text.
+    Uncompressed members are read in place. Compressed ones are unpacked at the first read, into a
+    temporary file that is deleted with the array. Raises `StoreError` if the file is damaged, or a
+    member is not an array of numbers or text.
     """
     with open_zip(path, f"{path}: cannot be opened as an .npz file") as archive:
         return {
@@ -264,14 +262,14 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
 def _unpacked(path: str, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
     if shutil.disk_usage(tempfile.gettempdir()).free < info.file_size:
         raise _no_room(where, info, "No space left on device")
-    # The file has no name, so that it is gone with its last reader, even after a crash.
+    # The file has no name, so the system deletes it after its last reader, even after a crash.
     file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
     try:
         with open_zip(path, where) as archive, archive.open(info) as member:
             remaining = info.file_size
             while remaining > 0 and (block := member.read(min(remaining, 2**20))):
                 remaining -= file.write(block)
-            member.read(1)  # the end of the member is where its checksum is compared
+            member.read(1)  # reading to the end compares the checksum
         if remaining:
             raise EOFError(f"{remaining} bytes are missing")
         file.flush()
@@ -311,9 +309,10 @@ def _data_offset(path: str, info: zipfile.ZipInfo, where: str) -> int:
 
 
 def _chunks_for(axes: tuple[str, ...], shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return bands of rows of one item with all its samples and classes, wherever these axes are.
+    """Return chunks: bands of rows of one item with all its samples and classes, in any order of
+    axes.
 
-    Small items come many at a time.
+    A chunk has many small items.
     """
     sizes = dict(zip(axes, shape, strict=True))
     chunks = {axis: max(1, size) for axis, size in sizes.items()} | {"item": 1}

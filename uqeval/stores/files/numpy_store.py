@@ -23,7 +23,7 @@ class NpyStore(Contents):
 
 
 class NpzStore(Contents):
-    """Arrays by name; `arr_0` alone has no name."""
+    """Arrays by name; a single array `arr_0` counts as one without a name."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)

@@ -15,7 +15,7 @@ from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, file_digest
 from uqeval.stores.files.file_array import FileArray, bytes_of, head_of
 
-#: `Pf`, width and height, and a scale whose sign says the byte order; one line break ends it.
+#: `Pf`, width and height, and a scale whose sign gives the byte order; it ends with one line break.
 _HEADER = re.compile(
     rb"(P[fF])\s+([0-9]{1,9})\s+([0-9]{1,9})\s+([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?)\r?\n"
 )
@@ -25,8 +25,8 @@ _LONGEST = 512
 class PfmArray(FileArray):
     """A grey PFM file of shape [H, W], row 0 at the top; header and size are checked at once.
 
-    A negative scale means little-endian, a positive one big-endian. Its size is a unit that is not
-    applied, as in Middlebury's own reader. Infinite values are unknown.
+    A negative scale means little-endian, a positive one big-endian. Its absolute value is not
+    applied, as in Middlebury's own reader. Infinite values mean unknown.
     """
 
     axes: tuple[str, ...] = ("y", "x")
@@ -40,15 +40,15 @@ class PfmArray(FileArray):
         if match is None:
             raise StoreError(
                 f"{cut(path)}: is not a PFM file: expected Pf, width and height, and a scale in "
-                "its first lines. Copy it again, or take it out of the folder."
+                "its first lines. Copy it again, or remove it from the folder."
             )
         if match[1] != self._magic:
             raise StoreError(f"{cut(path)}: {self._other}.")
         width, height, scale = int(match[2]), int(match[3]), float(match[4])
         if scale == 0 or not math.isfinite(scale):
             raise StoreError(
-                f"{cut(path)}: has the scale {scale:g}, whose sign says the byte order; expected a "
-                "number other than 0."
+                f"{cut(path)}: has the scale {scale:g}, whose sign gives the byte order; expected "
+                f"a number other than 0."
             )
         self._file_shape = (height, width, *self._channels)
         expected = match.end() + 4 * math.prod(self._file_shape)

@@ -21,19 +21,19 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _PALETTE = 0, 3
 _KINDS = {2: "RGB", 4: "grey with alpha (LA)", 6: "RGBA"}
 
-#: Cityscapes: label id -> train id; every other id that the data set defines is void.
+#: Cityscapes: label id -> train id. All other ids that the data set defines are void.
 _CITYSCAPES = {
     7: 0, 8: 1, 11: 2, 12: 3, 13: 4, 17: 5, 19: 6, 20: 7, 21: 8, 22: 9,
     23: 10, 24: 11, 25: 12, 26: 13, 27: 14, 28: 15, 31: 16, 32: 17, 33: 18,
 }  # fmt: skip
 _VOID = 255
-#: Values a pixel, by colour type.
+#: Values per pixel, by colour type.
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _UNDEFINED = -1
 
 
 def label_table(label_map: str | None) -> NDArray[np.int16] | None:
-    """Return the table of a named label map, −1 where it defines nothing.
+    """Return the table of a named label map, −1 for undefined ids.
 
     Raises `StoreError` for an unknown name.
     """
@@ -50,7 +50,7 @@ def label_table(label_map: str | None) -> NDArray[np.int16] | None:
 
 @dataclass(frozen=True)
 class PngHeader:
-    """What a PNG file says of itself: its size in pixels, bits a value, and colour type."""
+    """The header of a PNG file: size in pixels, bits per value, and colour type."""
 
     width: int
     height: int
@@ -59,7 +59,9 @@ class PngHeader:
 
 
 class PngArray(FileArray):
-    """A PNG file of shape [H, W], decoded when it is read; its header is checked at once."""
+    """A PNG file of shape [H, W]; the header is checked at once, the pixels are decoded when
+    read.
+    """
 
     axes = ("y", "x")
 
@@ -84,7 +86,7 @@ class PngArray(FileArray):
         return np.ascontiguousarray(self._decode()[region])
 
     def fingerprint(self) -> str:
-        """Return SHA-256 of the file: label files are small."""
+        """Return SHA-256 of the whole file, because label files are small."""
         return self._digest
 
     def stamp(self, index: int | None) -> str | None:
@@ -117,7 +119,7 @@ class PngArray(FileArray):
             ) from error
         if values.shape != self.shape:
             raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
-        # Pillow stretches grey of 2 and 4 bits to 0 … 255; ids are the values before.
+        # Pillow stretches grey of 2 and 4 bits to 0 … 255; undo it to get ids.
         values = values.astype(self._stored_dtype(), copy=False)
         if self._depth in (2, 4):
             values = values // np.uint8(255 // (2**self._depth - 1))
@@ -133,11 +135,13 @@ class PngArray(FileArray):
 
 
 def png_header(path: Path) -> PngHeader:
-    """Return the header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
+    """Return the header of a PNG file; raises `StoreError` for another file, or too large a
+    size.
+    """
     head, size = head_of(path, 33)
     if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
         problem = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
-        raise StoreError(f"{cut(path)}: is {problem}. Copy it again, or take it out of the folder.")
+        raise StoreError(f"{cut(path)}: is {problem}. Copy it again, or remove it from the folder.")
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
     depth, kind = head[24], head[25]
     values = _CHANNELS.get(kind, 4)

@@ -1,4 +1,4 @@
-"""A folder of targets, one file an item: 16-bit PNGs as KITTI's, .npy, or .pfm."""
+"""Folders of targets, one file per item: 16-bit PNGs as KITTI's, .npy, or .pfm."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""States files: what the tallies of a run counted, item by item."""
+"""States files: the states of the tallies of a run, item by item."""

@@ -1,7 +1,8 @@
-"""Blocks of items: which are counted and saved together, their states as one entry, known ones.
+"""Blocks of items, which are counted and saved together: their states are one entry of the zip.
 
-Small states compress better together, and an entry of a zip costs more than a small state. Blocks
-do not depend on chunks, workers or earlier runs, so that the same items give the same states file.
+Small states compress better together, and an entry of a zip takes more bytes than a small state.
+Blocks do not depend on chunks, workers or earlier runs, so the same items give the same states
+file.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ from typing import NamedTuple, overload
 
 from uqeval.stores.states.entries import DAMAGED, decompressed
 
-#: Bytes to which the states of several items may unpack: a writer begins a new entry before.
+#: Largest unpacked size in bytes of an entry with several items; a writer starts a new entry before
+#: that.
 MOST_TOGETHER = 32 * 10**6
 
 
 @dataclass(frozen=True)
 class PackedItems:
-    """The states of `items` items in a row, compressed. `states` has the bytes of each."""
+    """The states of `items` consecutive items, compressed. `states` returns the bytes of each."""
 
     data: bytes
     items: int
 
     @classmethod
     def of(cls, states: Sequence[bytes]) -> PackedItems:
-        """Compress states; the same states give the same bytes.
+        """Compress states; equal states give equal bytes.
 
-        One state is compressed alone; several follow their lengths, uint32 [item].
+        Before several states, their lengths are stored, uint32 [item].
         """
         if len(states) == 1:
             return cls(zlib.compress(states[0], 1), 1)
@@ -45,9 +47,9 @@ class PackedItems:
         return cls.of([state for part in parts for state in part.states(MOST_TOGETHER)])
 
     def states(self, most: int) -> list[bytes]:
-        """Return the state of each item, of `most` bytes at most.
+        """Return the state of each item, of at most `most` bytes.
 
-        Raises `ValueError` for damaged bytes, before it takes more memory than they may claim.
+        Raises `ValueError` for damaged bytes, before it allocates more memory than that.
         """
         if self.items == 1:
             return [decompressed(self.data, most, exactly=False)]
@@ -77,7 +79,7 @@ class PackedItems:
 class ItemStates(Sequence[bytes]):
     """The states of the items of a run in memory, in their order, packed until they are read.
 
-    `most`: bytes that the state of one item has at most.
+    `most`: the largest number of bytes of one state.
     """
 
     most: int
@@ -85,7 +87,7 @@ class ItemStates(Sequence[bytes]):
 
     @classmethod
     def of(cls, states: Sequence[bytes]) -> ItemStates:
-        """Return states that are given item by item."""
+        """Return the states of single items, packed."""
         blocks = [PackedItems.of([state]) for state in states]
         return cls(max(map(len, states), default=0), blocks)
 
@@ -113,7 +115,7 @@ class ItemStates(Sequence[bytes]):
 
 
 class Block(NamedTuple):
-    """Where the packed states of some items in a row lie: `items` from `first` on."""
+    """The place of the packed states of consecutive items: `items` items from `first` on."""
 
     first: int
     items: int
@@ -144,7 +146,7 @@ class Blocks:
         return iter(self._blocks)
 
     def cover(self, items: int) -> bool:
-        """Return whether the blocks hold each of `items` items exactly once, and no other item."""
+        """Return whether the blocks have each of `items` items exactly once, and no other item."""
         end = 0
         for block in self._blocks:
             if block.first != end:
@@ -154,13 +156,15 @@ class Blocks:
 
 
 class Layer(NamedTuple):
-    """States in one file; `places` says where an item was in it, None: where it is now."""
+    """States in one file. `places`: the index in this file of each item; None if the indices are
+    equal.
+    """
 
     blocks: Blocks
     places: Mapping[int, int] | None = None
 
     def find(self, item: int) -> tuple[Block, int] | None:
-        """Return the block of an item, and which of its items it is."""
+        """Return the block of an item, and the item's index in the block."""
         place = item if self.places is None else self.places.get(item)
         block = None if place is None else self.blocks.find(place)
         return None if block is None or place is None else (block, place - block.first)
@@ -176,8 +180,8 @@ class Layer(NamedTuple):
 class KnownStates(Mapping[int, bytes]):
     """States of one tally by item, in the first of the `layers` that has the item.
 
-    They are read on request, by any thread. `most`: bytes of a state at most. Raises `KeyError`
-    for an item whose states are damaged, as for one that there is not.
+    They are read on request, by any thread. `most`: the largest number of bytes of a state. Raises
+    `KeyError` for an item without states, and for damaged states.
     """
 
     def __init__(self, layers: Sequence[Layer], most: int) -> None:
@@ -220,11 +224,11 @@ class KnownStates(Mapping[int, bytes]):
 
     @property
     def _in_row(self) -> bool:
-        """Return whether the items of a block in the file are in a row now."""
+        """Return whether the items of a block in the file are consecutive in this run."""
         return all(layer.places is None for layer in self._layers)
 
     def packed(self, items: range) -> PackedItems | None:
-        """Return the states of some items as they are packed; None if not in one block alone."""
+        """Return the packed states of some items; None if they are not one block."""
         block, _ = self._find(items[0])
         if block.items != len(items):
             return None
@@ -245,7 +249,7 @@ class KnownStates(Mapping[int, bytes]):
         return sum(1 for _ in self)
 
 
-#: Probabilities of a block, and its items, at most; a larger item is a block of its own.
+#: The largest number of probabilities and of items in a block; a larger item is its own block.
 _MOST_NUMBERS, _MOST_ITEMS = 1 << 20, 256
 
 
@@ -275,7 +279,7 @@ class ItemBlocks:
         return [*self._firsts[1:], self.items]
 
     def split(self, items: range) -> Iterator[range]:
-        """Yield some items in a row, block by block."""
+        """Yield consecutive items, block by block."""
         start = items.start
         while start < items.stop:
             stop = min(self.of(start).stop, items.stop)

@@ -1,4 +1,4 @@
-"""States of unchanged items of an earlier run: saved at the same path, or of a run to resume."""
+"""States of unchanged items: of an earlier run saved at the same path, or of a run to resume."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from uqeval.stores.states.saved import SavedStates, tally_key
 
 
 class EarlierStates:
-    """The states file of an earlier run, if there is one that can be read, and of which items its
-    states are those of a run now.
+    """The states file of an earlier run, and its items that have not changed.
 
-    Items match by name, in any order; `stamps` say which are unchanged. Where
-    there is no file, or none that can be read, nothing is known: its place is taken by the new one.
+    Items match by name, in any order; equal `stamps` mean unchanged. Without a readable file there
+    are no such items, and the new file replaces it.
     """
 
     def __init__(
@@ -38,13 +37,13 @@ class EarlierStates:
             if stamp is not None and name in earlier_stamps and earlier_stamps[name][0] == stamp
         }
         self._same = unchanged
-        #: Whether all items are as they were, in the same order, and no others were there.
+        #: Whether the earlier run had the same items in the same order, all unchanged.
         self.unchanged = list(unchanged.values()) == list(range(len(index.get("items", ())))) and (
             len(unchanged) == len(names) > 0
         )
 
     def states(self) -> dict[str, Layer]:
-        """Return the states by tally of items that are as they were."""
+        """Return the states of unchanged items, by tally."""
         if self._saved is None or not self._same:
             return {}
         keys = map(tally_key, self._saved.parameters())
@@ -52,9 +51,7 @@ class EarlierStates:
         return {key: self._saved.layer(key, places) for key in keys}
 
     def total(self, key: str) -> bytes | None:
-        """Return the packed state of all items together of a tally (`tally_key`), where it is
-        known.
-        """
+        """Return the packed total of a tally (`tally_key`) over all items, if it is known."""
         if self._saved is None or not self.unchanged:
             return None
         try:

@@ -1,7 +1,7 @@
-"""Entries of a states file: where they lie, what of a file that was cut short is whole, its digest.
+"""Entries of a states file: their places, complete entries of a truncated file, and the digest.
 
 The digest of a finished file is the SHA-256 of its bytes without the zip's comment; the comment
-holds it. A report names the digest of its states, so that no other states pass for them.
+holds it. A report has the digest of its states, so other states are detected.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from typing import Any, BinaryIO
 from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, open_file
 from uqeval.errors import StoreError, cut
 
-#: Entries of compressed JSON: what was counted, and what it takes to score the states.
+#: Entries of compressed JSON: what was counted, and what is needed to compute scores.
 RUN, INDEX = "run.json.z", "index.json.z"
-#: The same in files of earlier versions, which are not compressed.
+#: Their names in files of earlier versions, uncompressed.
 PLAIN = {RUN: "run.json", INDEX: "index.json"}
 #: A zip's local header: signature, three words, time and date, CRC, two sizes, two lengths.
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
-#: More than this no index and no state of one item can be.
+#: The largest number of bytes of an index, and of the state of one item.
 MOST = 1 << 30
 _BLOCK = 1 << 20
-#: Bytes to which a byte of compressed text may expand, and those that any text may have.
+#: The largest expansion of compressed text, and the size that every text may have, in bytes.
 _MOST_EXPANSION, _SMALL = 64, 1 << 16
 #: Entries of a list that are written together.
 _TOGETHER = 1024
 _SIZE = struct.Struct("<Q")
-#: What reading a damaged file raises, which any bytes may be.
+#: The errors that reading a damaged file may raise.
 DAMAGED = (
     OSError, KeyError, ValueError, IndexError, struct.error, zipfile.BadZipFile, zlib.error,
     NotImplementedError, RuntimeError, OverflowError, RecursionError, EOFError,
@@ -45,16 +45,16 @@ _BLOCK_NAME = re.compile(r"([0-9]{1,9})/([0-9]{1,12})(?:-([0-9]{1,12}))?")
 def seal(file: BinaryIO) -> str:
     """Append the digest to a finished zip that has no comment; return the digest."""
     digest = _digest_of(file, os.fstat(file.fileno()).st_size)
-    file.seek(-2, os.SEEK_END)  # the length of the comment, 0 until now
+    file.seek(-2, os.SEEK_END)  # the length of the comment, which was 0
     file.write(DIGEST_BYTES.to_bytes(2, "little") + DIGEST_MARK + digest.encode())
     file.flush()
     return digest
 
 
 def check_seal(file: BinaryIO, path: Path) -> str | None:
-    """Return the digest of a states file; None for one of an earlier version, which has none.
+    """Return the digest of a states file; None for a file of an earlier version without a digest.
 
-    Raises `StoreError` where the file does not have the bytes that were written.
+    Raises `StoreError` if the file was changed or damaged.
     """
     size = os.fstat(file.fileno()).st_size
     file.seek(max(size - DIGEST_BYTES, 0))
@@ -71,7 +71,9 @@ def check_seal(file: BinaryIO, path: Path) -> str | None:
 
 
 def _digest_of(file: BinaryIO, size: int) -> str:
-    """Return the SHA-256 of the first `size` bytes, the last two, a comment's length, as zeros."""
+    """Return the SHA-256 of the first `size` bytes, with the last two (the length of the comment)
+    as zeros.
+    """
     digest = hashlib.sha256()
     file.seek(0)
     remaining = max(size - 2, 0)
@@ -83,12 +85,12 @@ def _digest_of(file: BinaryIO, size: int) -> str:
 
 
 def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the whole entries of a zip that may have been cut short; the rest is left out."""
+    """Yield the complete entries of a zip that may be truncated."""
     try:
         with open_file(path) as file:
             while len(head := file.read(LOCAL.size)) == LOCAL.size:
                 mark, *_, crc, size, length, name_size, extra_size = LOCAL.unpack(head)
-                # Until its data are written an entry's header has CRC and first size 0.
+                # Until its data are written, CRC and first size in an entry's header are 0.
                 if mark != b"PK\x03\x04" or size != length or size > MOST:
                     return
                 name = file.read(name_size).decode("utf-8", "replace")
@@ -102,8 +104,8 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def pack_text(pieces: Callable[[], Iterable[bytes]]) -> bytes:
-    """Return a text compressed, after its size; the same for the same pieces."""
-    # A text that expands too much is stored as it is.
+    """Return the size of a text and the compressed text; equal for equal pieces."""
+    # A text that would expand too much is stored uncompressed.
     for level in (1, 0):
         compressor, parts, size = zlib.compressobj(level), list[bytes](), 0
         for piece in pieces():
@@ -116,7 +118,9 @@ def pack_text(pieces: Callable[[], Iterable[bytes]]) -> bytes:
 
 
 def json_pieces(record: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield `json.dumps(record)` piece by piece: the text of many items is not held at once."""
+    """Yield `json.dumps(record)` in pieces, so the text of many items is never in memory at
+    once.
+    """
     before = "{"
     for key, value in record.items():
         yield f"{before}{json.dumps(key)}: ".encode()
@@ -132,7 +136,7 @@ def json_pieces(record: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def unpack_text(packed: bytes) -> bytes:
-    """Undo `pack_text`. Raise `ValueError` before a damaged text takes much memory."""
+    """Undo `pack_text`. Raise `ValueError` for a damaged text, before allocating much memory."""
     if len(packed) < _SIZE.size:
         raise ValueError("a compressed text that is cut short")
     (size,), data = _SIZE.unpack_from(packed), packed[_SIZE.size :]
@@ -146,9 +150,7 @@ def _most_text(data: bytes) -> int:
 
 
 def decompressed(data: bytes, most: int, exactly: bool) -> bytes:
-    """Return decompressed bytes. Raises `ValueError` where there are others, or more than
-    `most`.
-    """
+    """Return decompressed bytes. Raises `ValueError` for extra bytes, and for more than `most`."""
     decompressor = zlib.decompressobj()
     try:
         text = decompressor.decompress(data, most + 1)
@@ -162,11 +164,11 @@ def decompressed(data: bytes, most: int, exactly: bool) -> bytes:
 
 
 def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
-    """Return the data of an entry that is stored as it is, in one read of the file descriptor.
+    """Return the data of an uncompressed entry, in one read of the file descriptor.
 
-    Raises `ValueError` where the entry's own header, or its checksum, says something else.
+    Raises `ValueError` if the entry's header or its checksum does not match.
     """
-    # Stored as they are, so that nothing can be larger than the file.
+    # Entries are uncompressed, so none can be larger than the file.
     if info.compress_type != zipfile.ZIP_STORED or info.file_size > MOST:
         raise ValueError(
             f"{info.filename} is compressed, or claims too much: {info.file_size} bytes"
@@ -184,8 +186,9 @@ def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
 
 
 def block_name(number: int, first: int, items: int) -> str:
-    """Return the name of the entry with the states of some items in a row, of the tally with a
-    number."""
+    """Return the name of the entry with the states of consecutive items of a tally, by its
+    number.
+    """
     last = f"-{first + items - 1}" if items > 1 else ""
     return f"{number}/{first}{last}"
 

@@ -1,9 +1,8 @@
-"""The file of `uqeval merge --fit`: what all shards of a run have counted so far, added up.
+"""The file of `uqeval merge --fit`: the sums of all shards of a run so far.
 
-It holds the total of each tally of the finished passes, from which every shard finds out what the
-next pass counts: thresholds, bins of ranks, temperatures. It holds no states of items, so its size
-does not grow with their number. Its digest names it: states of the next pass say which file they
-follow from.
+It has the total of each tally of the finished passes. From these, each shard computes what the next
+pass needs: thresholds, bins of ranks, temperatures. It has no states of items, so its size does not
+grow with their number. States of the next pass record its digest.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _KINDS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class PackedTotal:
-    """The packed state of all items of a tally, and those of some items by `name_of_items`."""
+    """The packed total of a tally over all items, and over some items by `name_of_items`."""
 
     total: bytes
     of_items: Mapping[str, bytes]
 
     def state(self, most: int, items: Sequence[int] | None = None) -> bytes:
-        """Return the state of all items or of some, of `most` bytes at most.
+        """Return the total over all items or some, of at most `most` bytes.
 
-        Raises `ValueError` for damaged bytes, `KeyError` for items that there are no states of.
+        Raises `ValueError` for damaged bytes, `KeyError` for items without a total.
         """
         data = self.total if items is None else self.of_items[name_of_items(items)]
         return PackedItems(data, 1).states(most)[0]
@@ -53,9 +52,9 @@ class PackedTotal:
 class FittedFile:
     """The content of a file of fits.
 
-    `passes`: how many passes all shards have counted; `unfinished`: the keys of results that need
-    another. `shards`: the digests of their states files, in order. `run`: what
-    was evaluated. `totals`: by `digest_of` a tally's key. `digest`: of the file.
+    `passes`: the number of passes that all shards have counted. `unfinished`: the keys of results
+    that need another pass. `shards`: the digests of their states files, in order. `run`: what was
+    evaluated. `totals`: by `digest_of` a tally's key. `digest`: of the file.
     """
 
     path: Path
@@ -77,7 +76,9 @@ class FittedFile:
 
     @classmethod
     def load(cls, path: str | Path) -> FittedFile:
-        """Read a file. Raises `StoreError` if it is none, or was changed after it was written."""
+        """Read a file. Raises `StoreError` for another kind of file, and for one that was changed
+        after it was written.
+        """
         try:
             record = read_json(path)
         except OSError as error:
@@ -95,7 +96,7 @@ class FittedFile:
                 raise _no_fits(path, f"`{name}` is {quoted(record.get(name))}")
         digest = record.pop("digest")
         if digest != _digest(record):
-            raise _no_fits(path, "it was changed after it was written: its digest does not fit")
+            raise _no_fits(path, "it was changed after it was written: its digest does not match")
         texts = [*record["unfinished"], *record["shards"]]
         if record["passes"] < 1 or not all(isinstance(text, str) for text in texts):
             raise _no_fits(path, "its passes are no number above 0, or its lists no texts")
@@ -110,7 +111,7 @@ class FittedFile:
 
 
 def name_of_items(items: Sequence[int]) -> str:
-    """Return a name for some items by their places, the same for the same items."""
+    """Return a name for a set of items by their indices, equal for equal sets."""
     return hashlib.sha256(json.dumps(list(items)).encode()).hexdigest()[:32]
 
 
@@ -134,6 +135,7 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 def _no_fits(path: str | Path, reason: str) -> StoreError:
     return StoreError(
-        f"{cut(path)}: is no file of `uqeval merge --fit`: {cut(reason)}. Make it again from the "
+        f"{cut(path)}: is not a file of `uqeval merge --fit`: {cut(reason)}. Make it again from "
+        f"the "
         "states of all shards."
     )

@@ -1,14 +1,12 @@
 """States of tallies on disk: entries by tally and item, in a zip beside the report.
 
-What it holds: `tallies/<number>.json`, the id and parameters of each tally; `<number>/<item>`, or
-`<number>/<first item>-<last item>` of several in a row, the packed states; `totals/<tally>`, those
-of all items together of tallies that are too large to be kept by item; and last `index.json` with
-the schema, the item names and records, the fingerprint of what was counted and all that it takes to
-read scores off the states again. The zip's comment holds the digest of the file, which the report
-names too.
-
-While a run goes on the file grows as `.<name>.partial`; what a killed run has left there is whole
-but for its last entry, and is what `--resume` goes on from.
+`tallies/<number>.json` has the id and parameters of a tally. `<number>/<item>`, or `<number>/<first
+item>-<last item>` for consecutive items, has the packed states. `totals/<tally>` has the total of a
+tally that is too large to be saved by item. The last entry, `index.json`, has the schema, the names
+and records of items, the fingerprint of the data, and all that is needed to compute scores from the
+states. The zip's comment is the digest of the file, which the report has too. During a run the file
+is `.<name>.partial`. After a crash all its entries except the last are complete, and `--resume`
+uses them.
 """
 
 from __future__ import annotations
@@ -40,12 +38,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCHEMA = "uqeval.states/5"
-#: The schema that packs the states of items alike: they are used again.
+#: The schema that packs the states of items in the same way, so they can be reused.
 ITEMS_SCHEMA = "uqeval.states/4"
-#: Schemas that are read. In 4 the index is not compressed; in 3 also each item has an entry.
+#: Schemas that can be read. In 4 the index is not compressed; in 3, in addition, each item has an
+#: entry.
 _READ = ("uqeval.states/3", "uqeval.states/4", SCHEMA)
 _TOTALS = "totals"
-#: What an index holds, as JSON has it.
+#: The keys of an index, and their JSON types.
 _KINDS: dict[str, type] = {
     "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
     "metrics": dict, "inputs": dict, "results": dict, "stamps": list, "rounds": dict,
@@ -53,7 +52,7 @@ _KINDS: dict[str, type] = {
 
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
-    """Return a tally's parameters as text, the same for the same tally."""
+    """Return a tally's parameters as text, equal for equal tallies."""
     return json.dumps(dict(parameters), sort_keys=True)
 
 
@@ -63,10 +62,11 @@ def digest_of(key: str) -> str:
 
 
 class SavedStates:
-    """A states file, opened: `index` as it was finished, and the packed states of each tally.
+    """An open states file: its `index`, and the packed states of each tally.
 
-    `digest`: of the whole file, None for a file of an earlier version. Raises `StoreError` if it is
-    no states file, of another schema, cut short, or changed after it was written.
+    `digest`: of the whole file, None for a file of an earlier version. Raises `StoreError` for
+    another kind of file, another schema, and a file that was truncated or changed after it was
+    written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -80,8 +80,8 @@ class SavedStates:
             index = json.loads(self._text(INDEX))
         except FileNotFoundError as error:
             raise StoreError(
-                f"{cut(path)}: {error.strerror}; expected the states that a run leaves beside its "
-                "report, as -o FILE.json writes it."
+                f"{cut(path)}: {error.strerror}; expected the states file that a run with -o "
+                f"FILE.json writes beside its report."
             ) from None
         except DAMAGED as error:
             raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
@@ -96,7 +96,7 @@ class SavedStates:
             if key in index and not isinstance(index[key], kind):
                 raise StoreError(f"{cut(path)}: is damaged: `{key}` is {quoted(index[key])}.")
         self.index: dict[str, Any] = index
-        #: By view: the evaluated pixels of each item, as `checked_states` has them.
+        #: The evaluated pixels of each item, by view; set by `checked_states`.
         self.evaluated: dict[str, tuple[NDArray[np.int64], str]] = {}
         try:
             self._numbers = {
@@ -116,7 +116,7 @@ class SavedStates:
             raise StoreError(f"{cut(path)}: is no states file: a tally's parameters are no object.")
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
-        """Return whether there are states of a tally of these parameters."""
+        """Return whether there are states of a tally with these parameters."""
         return tally_key(parameters) in self._numbers
 
     def blocks(self, parameters: Mapping[str, Any]) -> Iterator[PackedItems]:
@@ -143,44 +143,45 @@ class SavedStates:
                 ) from None
 
     def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
-        """Yield the state of each item of a tally, of `most` bytes at most, in the order of items.
+        """Yield the state of each item of a tally, of at most `most` bytes, in the order of items.
 
-        Raises `StoreError`, and `ValueError` for a block of states that is damaged.
+        Raises `StoreError`, and `ValueError` for a damaged block of states.
         """
         for block in self.blocks(parameters):
             yield from block.states(most)
 
     def layer(self, key: str, places: Mapping[int, int] | None) -> Layer:
-        """Return the states of the tally of a key (`tally_key`), of items that had the `places`
-        (None: those that they have)."""
+        """Return the states of the tally with a key (`tally_key`). `places`: the index in this file
+        of each item; None if the indices are equal.
+        """
         return Layer(self._blocks[self._numbers[key]], places)
 
     def total(self, key: str) -> bytes:
-        """Return the packed state of all items together of the tally of a key.
+        """Return the packed total of the tally with a key.
 
-        Raises what `zipfile` does, and `KeyError` or `ValueError`, where it is damaged.
+        If it is damaged, raises the errors of `zipfile`, `KeyError` or `ValueError`.
         """
         return self.total_named(digest_of(key))
 
     def total_named(self, name: str) -> bytes:
-        """Return the packed state of all items together of a tally by name, as `total` does."""
+        """Return the packed total of a tally by name, as `total` does."""
         return self._read(f"{_TOTALS}/{name}")
 
     def has_total(self, key: str) -> bool:
-        """Return whether there is a state of all items together of the tally of a key."""
+        """Return whether there is a total of the tally with a key."""
         return f"{_TOTALS}/{digest_of(key)}" in self._zip.NameToInfo
 
     def totals(self) -> list[str]:
-        """Return the names (`digest_of` a key) of tallies with a state of all items together."""
+        """Return the names (`digest_of` a key) of tallies with a total."""
         names = self._zip.namelist()
         return [name.removeprefix(f"{_TOTALS}/") for name in names if name.startswith(_TOTALS)]
 
     def parameters(self) -> list[dict[str, Any]]:
-        """Return id and parameters of every tally that has states by item."""
+        """Return id and parameters of each tally with states by item."""
         return list(self._known)
 
     def _text(self, name: str) -> bytes:
-        """Return the text of an entry, which earlier versions did not compress."""
+        """Return the text of an entry; entries of earlier versions are uncompressed."""
         if name not in self._zip.NameToInfo:
             return self._read(PLAIN[name])
         return unpack_text(self._read(name))

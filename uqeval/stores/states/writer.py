@@ -1,5 +1,4 @@
-"""Writes a states file: it grows beside its place while a run goes on, and is put there when all is
-done."""
+"""Write a states file: `.<name>.partial` during a run, renamed at the end."""
 
 from __future__ import annotations
 
@@ -40,22 +39,20 @@ _TOTALS = "totals"
 
 
 def partial_path(path: str | Path) -> Path:
-    """Return where the states of a run lie that is not done yet."""
+    """Return the path of the states of an unfinished run."""
     final = Path(path)
     return final.with_name(f".{final.name}.partial")
 
 
 class StatesWriter:
-    """Collects states beside `path` and puts the file in place when all is done.
+    """Collects states in a file beside `path`, and renames the file at the end.
 
-    `run` says what is being counted (stores, settings), its `stamps` of what each item is read;
-    with `resume`, states that an interrupted run of the same has left are `known` by tally and item
-    (`resuming`), and stay in the file, not in memory; likewise those that an earlier run had
-    counted `before`. Used as a context: an interrupt leaves what a `run` has collected to be
-    resumed, any other exception removes it.
-
-    Raises `OutputError` if the file cannot be written, `UsageError` where `resume` finds the states
-    of another run.
+    `run` describes what is counted (stores, settings); its `stamps` change when an item's data do.
+    With `resume`, the states of an interrupted run of the same data are `known` by tally and item.
+    So are the states of an earlier run `before`. They stay in the file, not in memory. As a
+    context: an interrupt keeps the collected states, so that the run can be resumed; other
+    exceptions remove them. Raises `OutputError` if the file cannot be written, `UsageError` if
+    `resume` finds the states of another run.
     """
 
     def __init__(
@@ -73,15 +70,14 @@ class StatesWriter:
         #: States of an interrupted run, then those of an earlier one, by key of the tally.
         self._known: dict[str, list[Layer]] = {}
         self._resumable = run is not None
-        #: Items that an interrupted run has counted, and this one counts again (`resuming`).
+        #: Items of the interrupted run that this run counts again.
         self.recounted: set[int] = set()
         self._numbers: dict[str, int] = {}
-        #: Numbers of tallies whose parameters are in the file.
+        #: The numbers of the tallies in the file.
         self._named: set[int] = set()
-        #: By number of the tally, 1 for each item whose state is in the file.
+        #: By number of the tally: 1 for each item whose state is in the file, else 0.
         self._held: dict[int, bytearray] = {}
-        #: By number of the tally and first item of a block: states of items of the block, while
-        #: others are missing.
+        #: By number of the tally and first item of a block: the states of an incomplete block.
         self._waiting: dict[tuple[int, int], dict[int, PackedItems]] = {}
         self._totals: dict[str, tuple[int, int]] = {}
         record = dict(run or {})
@@ -116,12 +112,12 @@ class StatesWriter:
         return going
 
     def _begin(self, head: bytes, earlier: Iterator[tuple[str, bytes]]) -> None:
-        """Write the file anew: what is being counted, then the entries of an interrupted run."""
+        """Start the file: first what is counted, then the entries of an interrupted run."""
         before = self._before
         lock_name = own_name(self.partial)
         try:
             mend_states(self.path, self._reports())
-            # Written anew, so that what was cut short at its end is gone.
+            # A new file, so a truncated last entry is dropped.
             clear(self.partial)
             self._file = lock_name.open("w+b")
             hold(self._file.fileno())
@@ -133,7 +129,7 @@ class StatesWriter:
             self._file.flush()
             self._ino = os.fstat(self._file.fileno()).st_ino
             lock_name.replace(self.partial)
-        except BaseException:  # an interrupt, too: no run continues from this file
+        except BaseException:  # also for an interrupt: no run continues from this file
             if hasattr(self, "_zip"):
                 self._let_go()
             elif self._lock is not None:
@@ -146,17 +142,17 @@ class StatesWriter:
         return self
 
     def known(self, key: str, most: int) -> KnownStates:
-        """Return the states of the tally of a key (`tally_key`) that were counted before.
+        """Return the known states of the tally with a key (`tally_key`).
 
-        `most`: bytes that its state has at most.
+        `most`: the largest number of bytes of a state.
         """
         return KnownStates(self._known.get(key, ()), most)
 
     def add(self, key: str, first: int, states: PackedItems) -> None:
-        """Keep the states of the tally of a key for some items in a row, from `first` on.
+        """Add the states of the tally with a key for consecutive items, from `first` on.
 
-        They lie in one block of `blocks`, and are written when all items of the block are there.
-        States that are kept already are left out.
+        The items are in one block of `blocks`, which is written once it is complete. States that
+        are already in the file are skipped.
         """
         with _writing(self.path):
             if key not in self._numbers:
@@ -164,18 +160,18 @@ class StatesWriter:
             self._add(self._numbers[key], first, states)
 
     def add_total(self, key: str, state: bytes) -> None:
-        """Keep the state of the tally of a key for all items together."""
+        """Add the total of the tally with a key."""
         self.add_packed_total(digest_of(key), PackedItems.of([state]).data)
 
     def add_packed_total(self, name: str, data: bytes) -> None:
-        """Keep the packed state of a tally by name (`digest_of` its key) likewise."""
+        """Add the packed total of a tally by name (`digest_of` its key)."""
         if name not in self._totals:
             with _writing(self.path):
                 self._totals[name] = self._write(f"{_TOTALS}/{name}", data)
                 self._file.flush()
 
     def total(self, key: str, most: int) -> bytes | None:
-        """Return the state of all items together, if it is known."""
+        """Return the packed total of the tally with a key, if it is known."""
         name = digest_of(key)
         if name in self._totals:
             data = self._at(*self._totals[name])
@@ -187,7 +183,7 @@ class StatesWriter:
 
     @property
     def unchanged(self) -> bool:
-        """Return whether an earlier run was of the very same items."""
+        """Return whether an earlier run had the same items, all unchanged."""
         return self._before is not None and self._before.unchanged
 
     def _add(self, number: int, first: int, states: PackedItems) -> None:
@@ -201,7 +197,7 @@ class StatesWriter:
             self._file.flush()
 
     def _write_waiting(self, number: int, block: int) -> None:
-        """Write what waits of a block; items in a row become one entry."""
+        """Write the collected states of a block; consecutive items become one entry."""
         rows: list[tuple[int, list[PackedItems]]] = []
         end = -1
         for first, states in sorted(self._waiting.pop((number, block)).items()):
@@ -237,7 +233,7 @@ class StatesWriter:
         return digest
 
     def seal(self, index: Mapping[str, Any]) -> str:
-        """Write the index, with which `partial` is a whole states file; return its digest."""
+        """Write the index, which completes `partial`; return its digest."""
         full_index = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
         text = pack_text(lambda: json_pieces(full_index))
         with _writing(self.path):
@@ -248,7 +244,7 @@ class StatesWriter:
     def put(self) -> None:
         """Rename the sealed file into place.
 
-        Older states whose report this process replaces are kept until it has (`put_file`).
+        Older states are kept until this process has replaced their report (`put_file`).
         """
         if not self._is_mine():
             raise OutputError(f"{cut(self.path)}: another run writes to it; give each its own -o.")
@@ -273,12 +269,12 @@ class StatesWriter:
         self._let_go()
         if interrupted and self._resumable and (any(map(any, self._held.values())) or self._totals):
             assert error is not None
-            error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
-        elif is_mine:  # else it is of another run, which goes on
+            error.add_note(f"{self.partial} has the finished items; --resume continues from it.")
+        elif is_mine:  # otherwise it belongs to another run, which continues
             self.partial.unlink(missing_ok=True)
 
     def _reports(self) -> list[Path]:
-        """Return what this process replaces beside the states: the report, a table."""
+        """Return the files that this process replaces besides the states: the report, a table."""
         return held_beside(self.path, self.path.name.removesuffix(".states.zip"))
 
     def _is_mine(self) -> bool:
@@ -288,23 +284,23 @@ class StatesWriter:
             return False
 
     def _let_go(self) -> None:
-        # Without its file the archive has nothing to finish when it is collected.
+        # Without its file, the archive writes nothing when it is deleted.
         self._zip.fp = None
-        with suppress(OSError):  # what the disk refused is refused again
+        with suppress(OSError):  # the disk refuses it again
             self._file.close()
         if self._lock is not None:
             release(self._lock)
             self._lock = None
 
     def _write(self, name: str, data: bytes) -> tuple[int, int]:
-        """Append an entry; returns where its data begins in the file, and its size."""
-        # A fixed date, so that the same states give the same file.
+        """Append an entry; return the position of its data in the file, and its size."""
+        # A fixed date, so that equal states give equal files.
         info = zipfile.ZipInfo(name)
         self._zip.writestr(info, data)
         return info.header_offset + LOCAL.size + len(name.encode()), len(data)
 
     def _take(self, entries: Iterator[tuple[str, bytes]]) -> None:
-        """Copy what an interrupted run has left, as far as it is in order."""
+        """Copy the entries of an interrupted run, up to the first that is invalid."""
         keys: dict[int, str] = {}
         blocks: dict[int, Blocks] = {}
         for name, data in entries:
@@ -333,7 +329,7 @@ class StatesWriter:
                 self._take_block(tally, first, PackedItems(data, items), blocks[tally])
 
     def _take_block(self, tally: int, first: int, states: PackedItems, known: Blocks) -> None:
-        """Take over the states of some items: those of a whole block are copied to the file."""
+        """Reuse the states of some items: a complete block is copied to the file."""
         block = self._blocks.of(first) if self._blocks else range(first, first + states.items)
         if len(block) == states.items:
             place = self._write_block(tally, first, states)

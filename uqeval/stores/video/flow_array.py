@@ -22,7 +22,7 @@ class FloArray(FileArray):
     """A .flo file of shape [H, W, 2], (dx, dy) in pixels; header and size are checked at once.
 
     Baker et al. (2011), Middlebury's `flow-code`: after "PIEH", width and height, 32-bit floats,
-    all little-endian; more than 1e9 says unknown.
+    all little-endian; values above 1e9 mean unknown.
     """
 
     axes = ("y", "x", "class")
@@ -34,7 +34,7 @@ class FloArray(FileArray):
             problem = "cut short" if _MAGIC.startswith(head[:4]) else "not a .flo file"
             raise StoreError(
                 f"{cut(path)}: is {problem}; expected PIEH, width and height in its first 12 "
-                "bytes. Copy it again, or take it out of the folder."
+                "bytes. Copy it again, or remove it from the folder."
             )
         width, height = (int(n) for n in np.frombuffer(head, "<i4", 2, 4))
         expected = _HEADER + 8 * width * height
@@ -59,7 +59,7 @@ class KittiFlow(FileArray):
     """A PNG file of shape [H, W, 2], (dx, dy) in pixels; its header is checked at once.
 
     Geiger et al., KITTI's `devkit/readme.txt`: red and green are 64 · dx + 2^15 and likewise dy;
-    where blue is 0 the flow is unknown, read as NaN.
+    blue is 0 where the flow is unknown, which is read as NaN.
     """
 
     axes = ("y", "x", "class")
@@ -71,8 +71,8 @@ class KittiFlow(FileArray):
             kind = _KINDS.get(header.kind, "unknown")
             raise StoreError(
                 f"{cut(path)}: is a PNG of {header.depth}-bit {kind}; optical flow is a 16-bit RGB "
-                "PNG as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. Take "
-                "it out of the folder, or convert it."
+                "PNG as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. "
+                "Remove it from the folder, or convert it."
             )
         super().__init__(path, (header.height, header.width, 2))
 
@@ -94,7 +94,7 @@ class KittiFlow(FileArray):
 
 
 def _is_whole(data: bytes) -> bool:
-    """Return whether all chunks of a PNG are there with their checksums; OpenCV may not mind."""
+    """Return whether a PNG has all chunks with their checksums, which OpenCV may not check."""
     at, name = 8, b""
     while name != b"IEND":
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")

@@ -23,14 +23,14 @@ from uqeval.stores.zarr.source import is_url, is_zarr
 
 SUFFIXES = (".flo", ".png", ".npy", ".pfm")
 
-#: What programs add to the name of the frame.
+#: Endings that programs add to the name of the frame.
 _ENDINGS = ("_flow",)
-#: Larger numbers say that the flow is unknown (Middlebury's `UNKNOWN_FLOW_THRESH`).
+#: Larger numbers mean that the flow is unknown (Middlebury's `UNKNOWN_FLOW_THRESH`).
 _MOST = np.float32(1e9)
 
 
 def _plain(stored: np.dtype[Any]) -> np.dtype[Any]:
-    """Return float32, or float64 where float32 does not hold all stored numbers."""
+    """Return float32, or float64 if float32 cannot represent all stored numbers."""
     exact = stored.itemsize < 3 or stored == np.float32
     return np.dtype(np.float32 if exact else np.float64)
 
@@ -39,7 +39,7 @@ class Flows(VideoPlanes):
     """The optical flow of all pairs, in their order, on the grid of the later frame."""
 
     def of(self, item_range: range) -> Flows:
-        """Return the flow of the pairs at these places alone."""
+        """Return the flow of the pairs at these indices only."""
         return Flows(self.where, self.parts[item_range.start : item_range.stop])
 
     @property
@@ -50,9 +50,9 @@ class Flows(VideoPlanes):
     def read(self, i: int) -> NDArray[Any]:
         """Return the flow of pair `i` as [y, x, 2], (dx, dy) in pixels; NaN where it is unknown.
 
-        float32, or float64 of what float32 does not hold: p + w is rounded to a pixel, and a
-        number close to a half may not be rounded before. Unknown is what is not finite or beyond
-        1e9 in either. Raises `StoreError`.
+        The dtype is float32, or float64 for numbers that float32 cannot represent: p + w is rounded
+        to a pixel, so a number close to a half must not be rounded before. Flow is unknown if one
+        of its components is not finite or beyond 1e9. Raises `StoreError`.
         """
         dtype = _plain(self.parts[i].array.dtype)
         flow = np.array(self._planes.read(i).transpose(1, 2, 0), dtype, order="C")
@@ -76,9 +76,9 @@ def open_flows(
 ) -> Flows:
     """Return the flow at `path` for `pairs` out of `frames` frames called `names`.
 
-    Files in a folder are those of the later frame's name; frames without names take them in
-    natural order. A store holds the array `kind` [N-1, H, W, 2], its row k the flow of the stored
-    frames k and k + 1. Raises `StoreError` if flow is missing, or is not of this form.
+    A file in a folder has the name of the later frame; for frames without names, files are taken in
+    natural order. A store has the array `kind` [N-1, H, W, 2]; row k is the flow of the stored
+    frames k and k + 1. Raises `StoreError` if flow is missing, or has another form.
     """
     if isinstance(path, str | Path) and not is_url(str(path)) and not is_zarr(str(path)):
         local = Path(path)
@@ -163,8 +163,8 @@ def _check(array: StoredArray) -> None:
         first = array.shape[array.axes.index("y")] == 2
         looks = "; dx and dy seem to come first" if first else ""
         raise StoreError(
-            f"{array.where}: has the shape {array.shape}{looks}; expected [H, W, 2] a pair, dx "
-            "and dy last. Transpose it, or name the axes in dimension_names."
+            f"{array.where}: has the shape {array.shape}{looks}; expected [H, W, 2] per pair, dx "
+            f"and dy last. Transpose it, or name the axes in dimension_names."
         )
     if array.dtype.kind != "f":
         raise StoreError(

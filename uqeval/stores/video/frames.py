@@ -21,10 +21,10 @@ from uqeval.stores.zarr.source import is_url, is_zarr
 
 
 class Frames(Protocol):
-    """The frames of a video, uint8 RGB; `names` is None where they are only numbered.
+    """The frames of a video, uint8 RGB; `names` is None if they only have numbers.
 
-    `sequential` frames are decoded in ascending order only: going back starts again. `read` and
-    `size` are thread-safe and raise `StoreError`.
+    `sequential` frames are decoded in ascending order only; going back restarts from the first
+    frame. `read` and `size` are thread-safe and raise `StoreError`.
     """
 
     names: tuple[str, ...] | None
@@ -36,7 +36,7 @@ class Frames(Protocol):
 
     @property
     def arrays(self) -> Sequence[StoredArray]:
-        """Return the arrays that hold the frames, whose chunks may be missing; none for files."""
+        """Return the arrays with the frames, whose chunks may be missing; none for files."""
 
     def size(self, i: int) -> tuple[int, int]:
         """Return height and width of frame `i` in pixels."""
@@ -45,14 +45,14 @@ class Frames(Protocol):
         """Return frame `i` as [y, x, 3], C-contiguous; it may be read-only."""
 
     def kept_bytes(self) -> int:
-        """Return bytes of what is decoded and kept for later frames."""
+        """Return the bytes of decoded data that stay in memory for later frames."""
 
     def where_of(self, i: int) -> str:
         """Return the name of frame `i` in messages."""
 
     def fingerprint(self) -> str:
-        """Return hex digest of names, sizes and times or of metadata, without a second read of
-        data.
+        """Return a hex digest of names, sizes and times, or of metadata, without reading the data
+        again.
         """
 
     def stamp(self, i: int) -> str | None:
@@ -66,7 +66,7 @@ class Frames(Protocol):
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame of a video, as something that is read from files."""
+    """One frame of a video, whose files are watched for changes."""
 
     frames: Frames
     number: int
@@ -90,7 +90,7 @@ class Frame:
 class StoredFrames(VideoPlanes):
     """The array `frames` [N, H, W, 3] of a store, or one [H, W, 3] an item; uint8.
 
-    Raises `StoreError` if it is not there, or not of this form.
+    Raises `StoreError` if it is missing, or has another form.
     """
 
     sequential = False
@@ -107,7 +107,7 @@ class StoredFrames(VideoPlanes):
             _check(array)
 
     def read(self, i: int) -> NDArray[np.uint8]:
-        """Return frame `i` as [y, x, 3]; a chunk that holds several frames is decoded once."""
+        """Return frame `i` as [y, x, 3]; a chunk with several frames is decoded once."""
         return np.ascontiguousarray(self._planes.read(i).transpose(1, 2, 0))
 
     def where_of(self, i: int) -> str:
@@ -136,8 +136,8 @@ def open_frames(
     """Return the frames at `path`: images in a folder, an array `frames` in a store, or a video
     file.
 
-    With `fill_missing`, chunks that a Zarr store does not hold read as the fill value. Raises
-    `StoreError` for anything else.
+    With `fill_missing`, missing chunks of a Zarr store read as the fill value. Raises `StoreError`
+    for anything else.
     """
     if isinstance(path, str | Path) and not is_url(str(path)) and not is_zarr(str(path)):
         local = Path(path)

@@ -21,15 +21,16 @@ from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
-#: Pillow's modes of 8 bits or less a channel.
+#: Pillow's modes with at most 8 bits per channel.
 _MODES = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
 
 
 class ImageFolder:
-    """Images below a folder, in natural order of their names: their paths less the suffix.
+    """Images below a folder, in natural order of their names, which are their paths without the
+    suffix.
 
-    Pillow decodes them as they are stored, without EXIF rotation; grey and palettes become RGB,
-    alpha is dropped. Raises `StoreError` if there are no images, or two of one name.
+    Pillow decodes them without EXIF rotation; grey and palettes become RGB, and alpha is dropped.
+    Raises `StoreError` if there are no images, or two with the same name.
     """
 
     sequential = False
@@ -42,7 +43,7 @@ class ImageFolder:
             if (duplicate := by_name.setdefault(name, file)) != file:
                 raise StoreError(
                     f"{cut(folder)}: {duplicate} and {cut(file)} are both the frame "
-                    f"{quoted(name)}. Take one away."
+                    f"{quoted(name)}. Remove one."
                 )
         if not by_name:
             raise StoreError(
@@ -66,7 +67,7 @@ class ImageFolder:
         """Return frame `i` as [y, x, 3], read-only. Raises `StoreError`."""
         with self._opened(i) as image:
             self._check(i, image.mode, image.width, image.height)
-            # Pillow warns if a palette's transparent colours go to RGB at once.
+            # Pillow warns if a palette with transparent colours is converted to RGB directly.
             clear = image.mode in ("P", "PA") and "transparency" in image.info
             return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
 
@@ -111,7 +112,7 @@ class ImageFolder:
         return digest.hexdigest()
 
     def stamp(self, i: int) -> str | None:
-        """Return a stamp of the frame's file, and of what decodes it."""
+        """Return a stamp of the frame's file, and of the version of its decoder."""
         import PIL
 
         return combined_stamp([file_stamp(self._files[i])], PIL.__version__)

@@ -22,8 +22,8 @@ _EXPECTED = "one that ends in a number, as 0016E5_07959 or frame_000123"
 class Pair:
     """Two neighbouring frames, by their index in the list of frames.
 
-    `first` if it begins a run: the frame before it has no pair of its own. `last` if it ends one,
-    at a gap or at the end of the sequence.
+    `first`: the pair begins a run, because no pair ends at its earlier frame. `last`: the pair ends
+    a run, at a gap or at the end of the sequence.
     """
 
     before: int
@@ -38,7 +38,7 @@ class FrameSequence:
     """The frames of one sequence by index, in the order of their numbers.
 
     `step` is the most common difference between neighbours' numbers, None for a single frame;
-    `gaps` counts the neighbours that differ by anything else.
+    `gaps` counts the neighbours with another difference.
     """
 
     name: str
@@ -58,10 +58,10 @@ class Sequences:
 def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequences:
     """Return the sequences and pairs of `count` frames that are called `names`.
 
-    The last digits of a name are its number, its folder and all the rest its sequence. Frames
-    without names are one sequence, called "", in their order. `where` begins messages. Raises
-    `StoreError` for a name without a number, for two frames of one number, and if nothing makes
-    a pair.
+    The last digits of a name are its number; the rest, with its folder, is its sequence. Frames
+    without names are one sequence, called "", in their order. Messages begin with `where`. Raises
+    `StoreError` for a name without a number, for two frames with the same number, and if there is
+    no pair.
     """
     if count < 2:
         raise StoreError(
@@ -83,9 +83,9 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
         pairs += found
     if not pairs:
         raise StoreError(
-            f"{where}: no two of the {count} frames are of one sequence; the sequences are called "
-            f"{listed(numbered)}. A sequence is a folder and all of a name but its last number: "
-            "name the frames of one alike."
+            f"{where}: no two of the {count} frames belong to one sequence; the sequences are "
+            f"{listed(numbered)}. A sequence is a folder and a name without its last number: give "
+            f"the frames of one sequence names that differ only in this number."
         )
     return Sequences(tuple(sequences), tuple(pairs))
 
@@ -103,7 +103,7 @@ def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int
             raise StoreError(
                 f"{where}: {quoted(duplicate)} and {quoted(name)} are both frame {name_parts[1]} "
                 f"of the sequence {quoted(name_parts[0])}. Number the frames of a sequence in "
-                "order, or take one away."
+                f"order, or remove one."
             )
         else:
             numbered[name_parts[0]].append((name_parts[1], index))
@@ -129,10 +129,10 @@ def split_name(name: str) -> tuple[str, int] | None:
 
 
 class Neighbours:
-    """Tells frame by frame whether a frame is the neighbour of the one before it.
+    """Decides frame by frame whether a frame is the neighbour of the frame before.
 
-    What `sequences_of` says of all names at once, as far as the names until now show: the step
-    is the most common difference so far.
+    Like `sequences_of`, but only from the names so far: the step is the most common difference so
+    far.
     """
 
     def __init__(self) -> None:
@@ -140,8 +140,8 @@ class Neighbours:
         self._steps: Counter[int] = Counter()
 
     def next(self, name: str, where: str) -> tuple[str, str | None]:
-        """Return the frame's sequence, and why it is no neighbour of the frame before; None if it
-        is one.
+        """Return the frame's sequence, and why it is no neighbour of the frame before (None if it
+        is).
 
         Raises `StoreError` for a name without a number.
         """
@@ -172,7 +172,7 @@ def _step(numbers: Sequence[int]) -> int | None:
 
 
 def _most_common(steps: Counter[int]) -> int | None:
-    """Return the most common difference, the smallest where several are."""
+    """Return the most common difference; on a tie, the smallest."""
     return min(steps, key=lambda step: (-steps[step], step), default=None)
 
 

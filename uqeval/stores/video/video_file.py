@@ -30,10 +30,10 @@ _REMUX = "write it anew: ffmpeg -i IN -c copy OUT.mkv"
 
 
 class VideoFile:
-    """A video file: its frames by number, as many as its container announces.
+    """A video file: its frames by number; the container announces how many.
 
-    Frames are decoded in their order. The last one is kept; to go further back, the file is
-    decoded from its beginning again. Raises `StoreError` if OpenCV finds no video in the file.
+    Frames are decoded in order, and the last one is kept. To read an earlier frame, the file is
+    decoded from the start again. Raises `StoreError` if OpenCV finds no video in the file.
     """
 
     sequential = True
@@ -81,7 +81,7 @@ class VideoFile:
             return self._last[1]
 
     def kept_bytes(self) -> int:
-        """Return bytes of the last frame."""
+        """Return the bytes of the last frame."""
         return 3 * self._size[0] * self._size[1]
 
     def where_of(self, i: int) -> str:
@@ -89,18 +89,20 @@ class VideoFile:
         return f"{self.where}, frame {i}"
 
     def fingerprint(self) -> str:
-        """Return SHA-256 of the file's name, size and time of change, and of its frames' number."""
+        """Return SHA-256 of the file's name, size and time of change, and of the number of
+        frames.
+        """
         return file_digest(self._path, self._count, self._size)
 
     def stamp(self, i: int) -> str | None:
-        """Return a stamp of the whole file: one that has grown was written anew."""
+        """Return a stamp of the whole file: a file that has grown is a new one."""
         import cv2
 
         return combined_stamp([self._stamp], i, cv2.__version__)
 
     @cached_property
     def _stamp(self) -> str | None:
-        """Return the file's, taken once: it waits for the disk."""
+        """Return the stamp of the file, computed once, because it waits for the disk."""
         return file_stamp(self._path)
 
     def states(self, i: int) -> dict[str, str]:
@@ -146,7 +148,9 @@ def stream(source: str) -> Iterator[NDArray[np.uint8]]:
 
 
 def _check_regular(path: str | Path) -> None:
-    """Raise `StoreError` unless `path` is a file: OpenCV would wait for a named pipe's writer."""
+    """Raise `StoreError` unless `path` is a regular file: OpenCV would wait for the writer of a
+    named pipe.
+    """
     try:
         os.close(open_descriptor(path))
     except OSError as error:
@@ -169,7 +173,7 @@ def _open_capture(source: str | int) -> cv2.VideoCapture:
 
     logging = cv2.utils.logging
     level = logging.getLogLevel()
-    logging.setLogLevel(logging.LOG_LEVEL_SILENT)  # it logs every decoder that it tries
+    logging.setLogLevel(logging.LOG_LEVEL_SILENT)  # OpenCV logs every decoder that it tries
     try:
         capture = cv2.VideoCapture(source)
     except cv2.error as error:

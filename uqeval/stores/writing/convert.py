@@ -1,4 +1,6 @@
-"""Conversion of foreign files to stores: tile by tile, checked, in the writer's format."""
+"""Convert files of other tools to stores: tile by tile, checked, in the format of
+`PredictionWriter`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from uqeval.stores.writing.recoding import ATTRIBUTES, DTYPE, Recoding
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.source import is_url, is_zarr
 
-#: Memory for what is between reading and writing; a tile is at least one chunk of each.
+#: Bytes of a tile between reading and writing; a tile is at least one chunk of both.
 _TILE_BYTES = 256 * 2**20
 
 Progress = Callable[[int, int], None]
@@ -53,21 +55,20 @@ def convert(
     recoding: Recoding | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, ...]:
-    """Write what is at `source` as a Zarr store at `destination`; gives warnings.
+    """Write the content of `source` as a Zarr store at `destination`; return warnings.
 
-    `source`: an `.npy` or `.npz` file, a folder of such files (one an item, [T, C, H, W] or [C, H,
+    `source`: an `.npy` or `.npz` file, a folder of such files (one per item, [T, C, H, W] or [C, H,
     W], named by their stems), a folder of label PNGs, or a Zarr store, which gets new chunks.
     `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
     (`probs` if it has classes); `key`: the array to take from an `.npz` file or Zarr group.
-    `labels`: a store or folder with labels for the items. With `fill_missing`, chunks that a Zarr
-    store does not hold are written as the fill value. `recoding`: store probabilities as uint16;
-    afterwards it tells what was lost. `progress` is called with the items that are
-    done and their number, over all kinds.
+    `labels`: a store or folder with labels for the items. With `fill_missing`, missing chunks of a
+    Zarr store are written as the fill value.
 
-    Nothing is guessed from values and nothing is repaired: probabilities are held to what
-    evaluation demands. Raises `UsageError` where something must be said, `StoreError` and
-    `DataError` for what cannot be read or is not what it is said to be, and `OutputError`; nothing
-    is left at `destination` then.
+    `recoding`: store probabilities as uint16; afterwards it has the loss. `progress` is called with
+    the number of finished items and of all items, over all kinds. Nothing is guessed from values,
+    and nothing is repaired: probabilities must pass the checks of an evaluation. Raises
+    `UsageError` if an option is needed, `StoreError` and `DataError` for sources that are
+    unreadable or not as declared, and `OutputError`; then nothing is left at `destination`.
     """
     target = resolved(destination)
     if "://" in str(destination) or target.suffix == ".zip":
@@ -102,7 +103,7 @@ def convert(
             zw.mark_complete(new)
             shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
             zw.publish(new, target)
-        except BaseException:  # an interrupt, too
+        except BaseException:  # also for an interrupt
             zw.discard(new)
             raise
     return pieces.warnings
@@ -116,7 +117,7 @@ def _refuse_without_effect(
     fill_missing: bool,
     labels: str | os.PathLike[str] | None,
 ) -> None:
-    """Raise `UsageError` for options that mean nothing to what is converted."""
+    """Raise `UsageError` for options without effect on this source."""
     paths = [source, *([] if labels is None else [os.fspath(labels)])]
     if fill_missing and not any(is_url(path) or is_zarr(path) for path in paths):
         raise UsageError(
@@ -149,7 +150,7 @@ def _unchanged(item_array: ItemArray) -> Piece:
 
 @dataclass(frozen=True)
 class _Form:
-    """What one item's array will be like: sizes along `axes`, and dtype."""
+    """The array of one item in the new store: sizes along `axes`, and dtype."""
 
     axes: tuple[str, ...]
     shape: tuple[int, ...]
@@ -239,7 +240,7 @@ def _copy(
         array, rows = item_array.array, form.chunks[form.axes.index("y")]
         row_bytes = math.prod(form.shape) // form.size("y") * array.dtype.itemsize
         batch = 1
-        if item_array.index is not None:  # items in one chunk are taken out of it together
+        if item_array.index is not None:  # items in one chunk are read together
             batch = array.chunks[array.axes.index("item")]
             batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
         rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
@@ -278,7 +279,7 @@ def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> 
 
 @dataclass(frozen=True)
 class _Checks:
-    """Checks of values. `classes` is None if no probabilities give their number."""
+    """Checks of values. `classes` is None if there are no probabilities to give their number."""
 
     classes: int | None
     ignore_index: int
@@ -289,7 +290,9 @@ class _Checks:
         return self.recoding is not None and self.recoding.applies_to(kind, dtype)
 
     def dtype(self, kind: str, form: _Form) -> np.dtype[Any]:
-        """Return the dtype in which an array is stored: labels in the smallest that holds them."""
+        """Return the dtype in which an array is stored; for labels, the smallest one for their
+        ids.
+        """
         if self.recodes(kind, form.dtype):
             return DTYPE
         if kind == "labels" and self.classes is not None:
@@ -299,7 +302,7 @@ class _Checks:
     def check(
         self, kind: str, values: NDArray[Any], attributes: dict[str, Any], where: str, row: int
     ) -> NDArray[Any]:
-        """Return `values` of an item from `row` on, as they are stored. Raises `DataError`."""
+        """Return `values` of an item from `row` on, as they will be stored. Raises `DataError`."""
         if kind == "labels" and self.classes is not None:
             return checked_labels(values, self.classes, self.ignore_index, where, row)
         if kind not in ("probs", "logits", "mean_probs"):
@@ -327,6 +330,6 @@ def _check_scaled(values: NDArray[Any], scale: object, where: str, row: int) -> 
     if len(values) > 1 and off.size and off.max() > len(values) * scale:
         y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
         raise DataError(
-            f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1, but "
-            f"are {off[y, x]:.4g} off. Check the scale and the order of axes."
+            f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1: the "
+            f"sum is {off[y, x]:.4g} off. Check the scale and the order of axes."
         )

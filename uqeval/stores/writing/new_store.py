@@ -1,4 +1,6 @@
-"""A store that is being written: a dense array a kind, or a group an item where sizes differ."""
+"""A store that is being written: one dense array per kind, or one group per item if sizes
+differ.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,18 @@ from numpy.typing import DTypeLike, NDArray
 from uqeval.errors import DataError
 from uqeval.stores.zarr import writer as zw
 
-#: Open arrays that are kept where every item has its own.
+#: The number of arrays that stay open if each item has its own.
 _KEPT = 64
-#: What the planes of an item's map are, if not classes.
+#: The first axis of maps with several planes, other than class.
 _AXES = {"labels": "annotator", "sample_predictions": "sample"}
 
 
 @dataclass
 class NewStore:
-    """Creates arrays when they are first needed, each at once, so that processes may race for them.
+    """Creates arrays when they are first needed.
 
-    `names` of the items; `dense`: [N, …] arrays at the root, else `items/<name>/` without N. A
-    store that is not dense needs names.
+    Creation is atomic, so several processes may try it. `names`: of the items. `dense`: arrays [N,
+    …] at the root, else arrays without N in `items/<name>/`. A store that is not dense needs names.
     """
 
     root: Path
@@ -52,11 +54,11 @@ class NewStore:
         axes: tuple[str, ...],
         attributes: Mapping[str, Any] | None = None,
     ) -> tuple[int, ...]:
-        """Open or creates the array that holds the `kind` of an item; gives its chunks.
+        """Open or create the array of a `kind` for an item; return its chunks.
 
-        `shape`, `chunks` and `axes` are those of one item; the chunks that are given back too, and
-        may be others where the array was there. Raises `OutputError`, and `DataError` where the
-        item is there in another shape.
+        `shape`, `chunks` and `axes` are those of one item, as are the returned chunks, which may
+        differ if the array existed. Raises `OutputError`, and `DataError` if the item exists with
+        another shape.
         """
         folder = self._folder(index, kind)
         if folder not in self._arrays:
@@ -86,8 +88,7 @@ class NewStore:
         values: NDArray[Any],
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a whole map [y, x] (or [class, y, x], as `_AXES` says) of an item, in an array made
-        to fit.
+        """Write a whole map of an item, [y, x] or as in `_AXES`, to an array of its shape.
 
         Raises `OutputError`, and `DataError` as `array` does.
         """
@@ -99,7 +100,7 @@ class NewStore:
         self.write(index, kind, values)
 
     def write(self, index: int, kind: str, values: NDArray[Any], *start: int) -> None:
-        """Write `values` from `start` (0 on the axes left out) on into an opened array of an item.
+        """Write `values` to an open array of an item, from `start` on (0 on other axes).
 
         Raises `OutputError`.
         """
@@ -111,7 +112,7 @@ class NewStore:
         zw.write(self._arrays[folder], at, values, folder)
 
     def label(self, index: int) -> str:
-        """Return an item as messages name it."""
+        """Return the name of an item for messages."""
         return repr(self.names[index]) if self.names is not None else str(index)
 
     def _folder(self, index: int, kind: str) -> Path:

@@ -1,4 +1,4 @@
-"""Sources of a conversion: for each kind of array one piece for each item."""
+"""Sources of a conversion: for each kind of array, one piece per item."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.store import ZarrStore
 
-#: The sources that there are.
+#: The sources that can be converted, for messages.
 CONVERTIBLE = (
     "a .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a Zarr store "
     "(folder, .zip or URL)"
 )
 
-#: Opens a piece anew each time, so that no more than one file need be open or unpacked.
+#: Opens a piece at each call, so that at most one file is open or unpacked.
 Piece = Callable[[], ItemArray]
 
 
@@ -42,7 +42,7 @@ class Pieces:
 
     @property
     def items(self) -> int:
-        """Return the number of items; flow lies between them."""
+        """Return the number of items; flow is between them."""
         return max(len(pieces) for pieces in self.kinds.values())
 
 
@@ -56,7 +56,7 @@ def find_pieces(
 ) -> Pieces:
     """Return the pieces at `source`; `convert` describes the parameters.
 
-    Raises `StoreError` for what cannot be read, `UsageError` where something must be said.
+    Raises `StoreError` for an unreadable source, `UsageError` if an option is needed.
     """
     path = Path(source)
     if not is_url(source) and path.is_dir():
@@ -70,8 +70,7 @@ def find_pieces(
             return _label_images(source, names)
     if path.is_file() and path.suffix not in (".npy", ".npz", ".zip"):
         raise StoreError(
-            f"{cut(source)}: is none of what can be converted: "
-            f"{CONVERTIBLE}.{how_to_convert(source)}"
+            f"{cut(source)}: cannot be converted; expected {CONVERTIBLE}.{how_to_convert(source)}"
         )
     contents = contents_of(source)
     if isinstance(contents, NpyStore | NpzStore | ZarrStore):
@@ -110,7 +109,7 @@ def _unchanged(item_array: ItemArray) -> ItemArray:
 
 def _needs_key(kind: str | None, axes: str | None) -> None:
     if kind is not None or axes is not None:
-        raise UsageError("kind and axes describe a single array: say which one with key.")
+        raise UsageError("kind and axes describe a single array; name it with key.")
 
 
 def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str, StoredArray]:
@@ -133,7 +132,7 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str,
 
 
 def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
-    """Return the array with its axes set, and its kind, by rank and dtype if it is None."""
+    """Return the array with its axes set, and its kind; if `kind` is None, from rank and dtype."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
         axis_names = array.dimension_names
@@ -184,7 +183,7 @@ def _label_images(source: str, names: Sequence[str] | None) -> Pieces:
     if names is None:
         files = png_files(source)
         stems = [Path(file).stem for file in files]
-        # Folders belong to the name where the same file is in several.
+        # The name has the folders if several folders have the same file.
         has_duplicates = len(set(stems)) < len(stems)
         names = [file.removesuffix(".png") for file in files] if has_duplicates else stems
     store = open_store(source, role="labels", names=names)

@@ -1,4 +1,4 @@
-"""The number of processes that write into one store."""
+"""Find the number of processes that write to one store."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from uqeval.errors import UsageError, quoted
 
-#: What to say where one process expects to be alone and may not be.
-HINT = "If several processes write into this store, give each of them ranks=N, their number."
+#: The hint if a process that expects to be alone may not be.
+HINT = "If several processes write to this store, give each of them their number as ranks=N."
 
 
 def process_count(ranks: int | None) -> int:
-    """Return the number of processes that write into a store.
+    """Return the number of processes that write to a store.
 
-    `ranks` if given, else the size of the default group of `torch.distributed` where that is
-    imported and initialised, else the environment variable WORLD_SIZE, else 1. Raises `UsageError`
-    for what is no whole number from 1 on.
+    This is `ranks` if given, else the size of the default group of `torch.distributed` if that is
+    initialised, else the environment variable WORLD_SIZE, else 1. Raises `UsageError` for anything
+    but a whole number above 0.
     """
     if ranks is not None:
         return _checked(ranks, f"ranks={quoted(ranks)}")
@@ -38,7 +38,7 @@ def _group_size() -> int | None:
 def _checked(value: Any, spelling: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(
-            f"{spelling}: expected the number of processes that write into the store, 1 or more; "
+            f"{spelling}: expected the number of processes that write to the store, 1 or more; "
             "give ranks=N."
         )
     return value

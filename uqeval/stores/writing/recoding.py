@@ -19,10 +19,10 @@ _KINDS = frozenset({"probs", "mean_probs"})
 
 @dataclass
 class Recoding:
-    """Recodes floating-point probabilities, and records what is lost.
+    """Recodes floating-point probabilities, and records the loss.
 
-    `values`: how many were recoded. `largest`: the largest difference of a probability from its
-    source, at `where`. `worst_sum`: the largest difference of a sum over classes from 1 in the
+    `values`: the number of recoded values. `largest`: the largest difference of a probability from
+    its source, at `where`. `worst_sum`: the largest difference of a sum over classes from 1 in the
     source.
     """
 
@@ -54,9 +54,9 @@ class Recoding:
         return recoded
 
     def loss(self) -> str:
-        """Return in words what was lost."""
+        """Return the loss in words."""
         if not self.values:
-            return "no floating-point probabilities: all values are as they were"
+            return "no floating-point probabilities: all values are unchanged"
         summed = f", which were divided by their sum (up to {self.worst_sum:.1e} from 1)"
         return (
             f"probabilities{summed if self.worst_sum else ''} and rounded to multiples of "

@@ -1,4 +1,4 @@
-"""Samples buffered in memory until their item is complete."""
+"""Buffer samples in memory until their item is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uqeval.errors import DataError
 
 
 class SampleBuffer:
-    """The samples of at most `most` items: one, or as many as come together in a batch."""
+    """The samples of at most `most` items: one, or all of a batch."""
 
     def __init__(self, samples: int) -> None:
         self.most = 1
@@ -22,7 +22,7 @@ class SampleBuffer:
         return index in self._items
 
     def there(self, index: int) -> set[int]:
-        """Return the samples of an item that wait."""
+        """Return the buffered samples of an item."""
         return self._items[index][1] if index in self._items else set()
 
     def full(self) -> bool:
@@ -34,7 +34,7 @@ class SampleBuffer:
     ) -> NDArray[Any] | None:
         """Add one sample [1, class, y, x]; return all, [sample, class, y, x], after the last one.
 
-        Raises `DataError`, saying `description` it is, for another shape than the item's other
+        Raises `DataError`, which begins with `description`, for another shape than the item's other
         samples.
         """
         if index not in self._items:

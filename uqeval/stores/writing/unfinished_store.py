@@ -1,4 +1,4 @@
-"""An unfinished store, and how much of it is written."""
+"""An unfinished store, and which of its parts are written."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from uqeval.stores.zarr import writer as zw
 class UnfinishedStore:
     """A store of N items of T samples until it is complete.
 
-    An item is one part, `<index>.all`, or one a sample, `<index>.<t>`; its labels are
-    `<index>.labels`. `attributes` are the store's; they, `settings`, names and compression must be
+    An item is one part, `<index>.all`, or one part per sample, `<index>.<t>`; its labels are
+    `<index>.labels`. `attributes`: of the store. They, `settings`, names and compression must be
     the same for all writers. `skip`, `ranks`, `resume`, `overwrite`: see `PredictionWriter`.
 
-    `kinds`: the arrays of every item, without labels. `store` takes the arrays; `kept` are the
-    items that were all there when it was opened. `finished`: a finished store was resumed; nothing
-    is written. Raises `OutputError` where the store can be neither created nor joined.
+    `kinds`: the arrays of every item, without labels. `store` writes the arrays; `kept` are the
+    items that were complete when the store was opened. `finished`: a finished store was resumed, so
+    nothing is written. Raises `OutputError` if the store can be neither created nor joined.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class UnfinishedStore:
         self.store = NewStore(root, len(names), names, dense, compression)
         if self.finished:
             check_same_settings(root, attributes, names, kinds, dense)
-            # Its writer may have been killed before it removed this.
+            # Its writer may have been killed before removing this.
             shutil.rmtree(root / zw.HIDDEN, ignore_errors=True)
             self._claims, self._earlier = WriteLock(root), set[str]()
             self.kept = set(range(len(names)))
@@ -84,10 +84,10 @@ class UnfinishedStore:
         self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
 
     def once(self, part: str, description: str, write: Callable[[], None]) -> bool:
-        """Write a part; False if it is there and repeated parts are skipped.
+        """Write a part; return False if it exists and repeated parts are skipped.
 
-        Raises `DataError` saying `description` was there, and whatever `write` raises; the part is
-        then free again.
+        Raises `DataError`, which begins with `description`, if it exists, and the errors of
+        `write`, which release the part.
         """
         if not self.claim(part, description):
             return False
@@ -95,21 +95,23 @@ class UnfinishedStore:
         return True
 
     def labels(self, index: int, description: str, write: Callable[[], None]) -> bool:
-        """Write an item's labels as `once` does; False too if an earlier job has."""
+        """Write an item's labels as `once` does; return False also if an earlier job has written
+        them.
+        """
         part = f"{index}.labels"
         if self.finished or part in self._earlier:
             return False
         return self.once(part, description, write)
 
     def claim(self, part: str, description: str) -> bool:
-        """Return WriteLock a part that `write` comes to later; see `once`."""
-        if part in self._earlier:  # of an item that an earlier job did not end: written again
+        """Lock a part that `write` writes later; see `once`."""
+        if part in self._earlier:  # of an item that an earlier job did not finish: written again
             self._earlier.discard(part)
             self._claims.release(part)
         return self._claims.take(part) or self.repeated(description)
 
     def write(self, part: str, write: Callable[[], None]) -> None:
-        """Write a claimed part. Raises what `write` raises; the part is then free again."""
+        """Write a locked part. Raises the errors of `write`, which release the part."""
         try:
             write()
         except BaseException:  # an interrupt, too
@@ -124,7 +126,7 @@ class UnfinishedStore:
         if self._skip:
             return False
         raise DataError(
-            f"{description}: was written already, or another process is at it. A distributed "
+            f"{description}: was written already, or another process is writing it. A distributed "
             "sampler that repeats items to fill its last batch needs repeated='skip'."
         )
 
@@ -144,7 +146,7 @@ class UnfinishedStore:
         """
         try:
             parts = self._claims.written()
-        except FileNotFoundError:  # another process has found it complete
+        except FileNotFoundError:  # another process has closed it
             return []
         labels = any(part.endswith(".labels") for part in parts)
         return [
@@ -166,9 +168,9 @@ class UnfinishedStore:
                 self._complete()
             elif self._ranks == 1 and self._claims.alone():
                 raise OutputError(
-                    f"{cut(self.path)}: {len(missing)} of {len(self.names)} items are not all "
-                    f"there: {listed(missing)}. The store stays unfinished; go on with "
-                    f"resume=True. {HINT}"
+                    f"{cut(self.path)}: {len(missing)} of {len(self.names)} items are incomplete: "
+                    f"{listed(missing)}. The store stays unfinished; continue with resume=True. "
+                    f"{HINT}"
                 )
             clean = True
         finally:
@@ -190,9 +192,7 @@ class UnfinishedStore:
 
     @staticmethod
     def _is_unfinished(root: Path) -> bool:
-        """Return whether writers work on the store at `root`, or have left it before it was in
-        place.
-        """
+        """Return whether the store at `root` is unfinished, with or without living writers."""
         return (root / zw.HIDDEN).is_dir()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:

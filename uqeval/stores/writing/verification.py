@@ -1,6 +1,6 @@
-"""Checks of a store that an earlier writer has left: which parts are whole, which settings it has.
+"""Check the store of an earlier writer: which parts are complete, and which settings it has.
 
-A power loss may leave chunk files that are empty, cut short or full of zeros, though their writer
+A power loss may leave chunk files that are empty, truncated or full of zeros, although their writer
 had recorded the part as written.
 """
 
@@ -30,8 +30,8 @@ def damaged_parts(
 ) -> set[str]:
     """Return the parts among `written_parts` that are damaged on disk.
 
-    `kinds`: the arrays of every item, without labels. Every chunk of every written part is read and
-    its checksum compared. Arrays whose metadata cannot be read are removed, so that they are made
+    `kinds`: the arrays of every item, without labels. Every chunk of every written part is read,
+    and its checksum compared. Arrays with unreadable metadata are removed, so that they are created
     again.
     """
     by_item: dict[int, set[str]] = {}
@@ -54,7 +54,7 @@ def damaged_parts(
 
 
 def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup | None:
-    """Return the group at `place` with its readable arrays; what cannot be read is removed."""
+    """Return the group at `place` with its readable arrays, after removing unreadable ones."""
     folder = root / place
     try:
         group = open_zarr_group(source, place)
@@ -74,7 +74,7 @@ def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup |
 def _damaged_of(
     array: ZarrArray | None, kind: str, index: int, parts: Collection[str], dense: bool
 ) -> set[str]:
-    """Return the parts of an item that chunks of one array belong to and that are not whole."""
+    """Return the parts of an item with damaged chunks of one array."""
     labels = f"{index}.labels"
     if array is None:
         return {labels} if kind == "labels" else set(parts) - {labels}
@@ -102,7 +102,7 @@ def check_same_settings(
     """Reject a finished store at `root` that was written with other settings: `OutputError`."""
     try:
         group = open_zarr_group(FolderSource(str(root)))
-        assert group is not None  # its metadata say that it is finished
+        assert group is not None  # its metadata say `complete`
         found, first = group.attributes, group
         if not dense:
             place = f"items/{zw.item_folder(names[0])}"
@@ -121,8 +121,8 @@ def check_same_settings(
     if differences:
         raise OutputError(
             f"{cut(root)}: is a finished store with other settings "
-            f"({cut(', '.join(differences))}). Give the settings that it was written with, say "
-            "overwrite=True alone to replace it, or choose another path."
+            f"({cut(', '.join(differences))}). Give the settings that it was written with, set "
+            f"only overwrite=True to replace it, or choose another path."
         )
 
 

@@ -1,8 +1,8 @@
 """Locks of a store's parts between writing processes, as files in the store's folder.
 
-A claim is a file that only one process can create. It holds its writer's id, and one byte more
-once the part is written. Every writer keeps a lock on a file of its own, which the system takes
-away when the process dies: so the locks of dead and of living writers differ.
+The lock of a part is a file that only one process can create. It contains the writer's id, and one
+more byte after the part is written. In addition, each writer holds a system lock on a file of its
+own. The system releases it when the process dies, so dead and living writers can be told apart.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ def begin(
     restart: bool,
     damaged: Callable[[set[str]], set[str]],
 ) -> tuple[WriteLock, set[str]]:
-    """Create the store at `root`, or joins those who write it; with the parts that are written.
+    """Create the store at `root`, or join its writers; return the lock and the parts that are
+    written.
 
-    `create` makes the groups of an empty store in a folder. Of several processes one creates it;
-    it appears at once. See `WriteLock.join` for the rest. Raises `OutputError`.
+    `create` makes the groups of an empty store in a folder. One of several processes creates the
+    store, atomically. See `WriteLock.join` for the rest. Raises `OutputError`.
     """
     while True:
         if not is_taken(root):
@@ -60,7 +61,7 @@ def begin(
                 if put_in_place(new, root):
                     claims.moved(root)
                     return claims, set()
-            except BaseException:  # an interrupt, too: what lies beside goes
+            except BaseException:  # also for an interrupt: remove the hidden folder
                 shutil.rmtree(new, ignore_errors=True)
                 raise
             claims.leave(clean=False)
@@ -83,7 +84,7 @@ def begin(
 
 
 class WriteLock:
-    """The claims of one writer on the store at `root`."""
+    """The locks of one writer on parts of the store at `root`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -110,11 +111,11 @@ class WriteLock:
     ) -> set[str] | None:  # fmt: skip
         """Join the writers of an unfinished store; return the parts that are written already.
 
-        `shared`: other processes are expected. `resume`: what a dead writer claimed and did not
-        write is free again, and so are written parts that are `damaged`. `restart`: a store
-        without a living writer is removed. Returns None if there is no store to join. Raises
-        `OutputError` for a store with other settings, and for one without a living writer unless
-        `resume` or `restart` is set.
+        `shared`: other processes are expected. `resume`: release the locks of dead writers on parts
+        that they did not write, and written parts that are `damaged`. `restart`: remove a store
+        without a living writer. Returns None if there is no store to join. Raises `OutputError` for
+        a store with other settings, and for one without a living writer unless `resume` or
+        `restart` is set.
         """
         try:
             with self._exclusively():
@@ -124,13 +125,13 @@ class WriteLock:
                     raise OutputError(self._taken(living))
                 if restart and idle and not resume:
                     trash = hidden_path(self.root)
-                    self.root.rename(trash)  # at once, so that no writer joins half of it
+                    self.root.rename(trash)  # so that no writer joins a part of it
                     shutil.rmtree(trash, ignore_errors=True)
                     return None
                 if (abandoned or idle) and not resume:
                     raise OutputError(
-                        f"{cut(self.root)}: is unfinished: the job that wrote it ended early. Say "
-                        "resume=True to go on, or overwrite=True to begin again."
+                        f"{cut(self.root)}: is unfinished: the job that wrote it ended early. Set "
+                        f"resume=True to continue, or overwrite=True to begin again."
                         + ("" if shared else f" {HINT}")
                     )
                 self._compare(settings)
@@ -140,7 +141,7 @@ class WriteLock:
                         self.remove_partial_chunks()
                     for writer in abandoned:
                         (self.folder / "writers" / writer).unlink(missing_ok=True)
-                    if not living:  # else a living writer has checked them when it joined
+                    if not living:  # otherwise a living writer has checked them
                         for part in damaged(self.written()):
                             self.release(part)
                 self._register()
@@ -168,7 +169,7 @@ class WriteLock:
         return True
 
     def release(self, part: str) -> None:
-        """Give a part back that could not be written, or is to be written again."""
+        """Release a part that could not be written, or must be written again."""
         self._part(part).unlink(missing_ok=True)
 
     def finish(self, part: str) -> None:
@@ -177,14 +178,14 @@ class WriteLock:
             file.write(b"+")
 
     def written(self) -> set[str]:
-        """Return all parts that are written, by anybody. Raises `FileNotFoundError` once it is
-        over.
+        """Return the parts that any process has written. Raises `FileNotFoundError` after the store
+        is complete.
         """
         with os.scandir(self.folder / "parts") as entries:
             return {entry.name for entry in entries if entry.stat().st_size > _ID_BYTES}
 
     def is_written(self, part: str) -> bool:
-        """Return whether a part is written, by anybody."""
+        """Return whether any process has written a part."""
         try:
             return self._part(part).stat().st_size > _ID_BYTES
         except FileNotFoundError:
@@ -195,13 +196,13 @@ class WriteLock:
         return not self.folder.exists()
 
     def alone(self) -> bool:
-        """Return whether no other living process writes into the store."""
+        """Return whether no other living process writes to the store."""
         with suppress(FileNotFoundError), self._exclusively():
             return not self._writers()[0] - {self._id}
         return True
 
     def leave(self, *, clean: bool) -> None:
-        """End this writer's work; without `clean` it counts as killed."""
+        """Leave the store; without `clean`, this writer counts as killed."""
         if self._lock is None:
             return
         path = self.folder / "writers" / self._id
@@ -237,18 +238,18 @@ class WriteLock:
             os.write(self._lock, str(os.getpid()).encode())
 
     def remove_partial_chunks(self) -> None:
-        """Remove what killed writers have left of chunks; no writer may be active."""
+        """Remove partial chunks of killed writers; no writer may be active."""
         for leftover in self.root.rglob("*.partial"):
             with suppress(OSError):
                 leftover.unlink()
 
     def _taken(self, living: set[str]) -> str:
-        """Return the message that another process writes into the store."""
+        """Return the message that another process writes to the store."""
         writer = self.folder / "writers" / min(living)
         pid = writer.read_text(encoding="ascii") or "another process"
         return (
-            f"{self.root}: is being written by process {pid}. Wait until it has ended, or, for "
-            "several processes that write one store together, give each ranks=N."
+            f"{self.root}: is being written by process {pid}. Wait until it has ended, or, if "
+            f"several processes write one store together, give ranks=N to each."
         )
 
     def _compare(self, settings: Mapping[str, Any]) -> None:
@@ -270,11 +271,11 @@ class WriteLock:
                 )
                 raise OutputError(
                     f"{cut(self.root)}: was begun with other settings: {key}: {differences}. All "
-                    "writers of one store need the same."
+                    f"writers of a store need the same settings."
                 )
 
     def _writers(self) -> tuple[set[str], set[str]]:
-        """Return the ids of the living and of the dead."""
+        """Return the ids of living and of dead writers."""
         living: set[str] = set()
         abandoned: set[str] = set()
         for path in (self.folder / "writers").iterdir():
@@ -300,11 +301,11 @@ class WriteLock:
         with _writing_if_present(path):
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                # A file system without locks takes what comes; claims still hold there.
+                # On a file system without system locks, the locks of parts still work.
                 with suppress(OSError):
                     fcntl.flock(file, fcntl.LOCK_EX)
                 if not os.path.samestat(os.fstat(file), path.stat()):
-                    raise FileNotFoundError(path)  # moved away while we waited
+                    raise FileNotFoundError(path)  # moved during the wait
                 yield
             finally:
                 os.close(file)
@@ -325,7 +326,7 @@ def _writing_if_present(path: Path) -> Iterator[None]:
 
 
 def _try_lock(file: int) -> bool:
-    """Return whether the lock could be had; where there are no locks, everybody counts as
+    """Return whether the system lock was free. Without system locks, all writers count as
     living.
     """
     try:

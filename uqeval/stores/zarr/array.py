@@ -1,7 +1,8 @@
 """Zarr arrays, versions 2 and 3, sharded or not, in folders, zip files and at URLs.
 
-Zarr reads a chunk that is missing as its fill value, and a damaged one as anything at all. Here
-every chunk of a region is fetched, checked and decoded exactly once, or the read fails by name.
+Zarr reads a missing chunk as its fill value, and may read a damaged one as anything. Here each
+chunk of a region is fetched, checked and decoded once, or the read fails with a message that names
+the chunk.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong, array_plac
 Position = tuple[int, ...]
 
 _MOST_CHUNKS = 50_000_000
-#: Chunk files that may be missing whatever is stored; and how many for each that is stored, without
-#: and with `fill_missing`.
+#: The number of chunk files that may always be missing, and the number per stored chunk file,
+#: without and with `fill_missing`.
 _FEW, _LOST, _SPARSE = 4096, 100, 10_000
 _MOST_MISSING = 1_000_000
 _ABSENT = 2**64 - 1
 
 
 class ZarrArray(StoredArray):
-    """A Zarr array. With `fill_missing`, chunks that are not there read as the fill value."""
+    """A Zarr array. With `fill_missing`, missing chunks read as the fill value."""
 
     def __init__(
         self, source: Source, name: str, layout: Layout, *, fill_missing: bool = False
@@ -60,7 +61,7 @@ class ZarrArray(StoredArray):
 
     @cached_property
     def _take(self) -> Callable[[Position], Buffer | None]:
-        """Return what fetches a stored chunk; from a server also the next ones."""
+        """Return the function that fetches a stored chunk; from a server, also the next chunks."""
         if self._source.local:
             return self._stored
         return ReadAhead(self._stored, self.chunk_bytes, self._grid(self.chunks), self.axes).take
@@ -121,11 +122,11 @@ class ZarrArray(StoredArray):
             )
 
     def missing(self) -> list[Position]:
-        """Return grid positions, in units of `chunks`, of the chunks that the store does not hold.
+        """Return the grid positions of missing chunks, in units of `chunks`.
 
-        Empty where the source cannot be listed (a web server): `read` refuses what is missing in
-        any case. Raises `StoreError` where a shard's index is damaged, and where so many are
-        missing that the metadata cannot belong to the data.
+        Empty for a source that cannot be listed (a web server); `read` refuses missing chunks
+        anyway. Raises `StoreError` if a shard's index is damaged, or if so many chunks are missing
+        that the metadata cannot belong to the data.
         """
         grid = self._grid(self.chunks)
         if math.prod(grid) > _MOST_CHUNKS:
@@ -155,7 +156,7 @@ class ZarrArray(StoredArray):
         if count > _MOST_MISSING:
             raise StoreError(
                 f"{self.where}: holds {absent.size - count:,} of {absent.size:,} chunks. Either "
-                "the writer never ran to its end, or the shape in the metadata is wrong."
+                f"the writer did not finish, or the shape in the metadata is wrong."
             )
         return [tuple(map(int, position)) for position in np.argwhere(absent)]
 
@@ -179,9 +180,9 @@ class ZarrArray(StoredArray):
         return True
 
     def wrong_lengths(self) -> list[str]:
-        """Return the keys of stored chunks whose length cannot be right, each with what is wrong.
+        """Return the keys of stored chunks with an impossible length, each with the reason.
 
-        Raises `StoreError` where a shard's index is damaged.
+        Raises `StoreError` if a shard's index is damaged.
         """
         messages = []
         for position, entry in sorted(self._entries().items()):
@@ -244,7 +245,7 @@ class ZarrArray(StoredArray):
         return combined_stamp(stamps, layout.form, self.axes, shape, place)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return the state of each file that holds chunks of the item, by path."""
+        """Return the state of each file with chunks of the item, by path."""
         states_by_key: dict[str, str] = {}
         if self._source.local:
             for at in self._files_of(index):
@@ -252,11 +253,11 @@ class ZarrArray(StoredArray):
         return states_by_key
 
     def recheck(self) -> None:
-        """Raise `ChangedError` if chunks of a server are not as they were when they were read."""
+        """Raise `ChangedError` if chunks on a server have changed since they were read."""
         self._source.recheck(self._name)
 
     def _files_of(self, index: int | None) -> Iterator[Position]:
-        """Yield the grid positions of the files (chunks or shards) that hold an item, or all."""
+        """Yield the grid positions of the files (chunks or shards) of an item, or of all items."""
         grid = [range(count) for count in self._grid(self._layout.files)]
         if index is not None:
             along = self.axes.index("item")
@@ -271,7 +272,7 @@ class ZarrArray(StoredArray):
         return f"{self._name}/{key}" if self._name else key
 
     def _entries(self) -> dict[Position, Entry]:
-        """Return the stored chunks, listed once, without keys outside the grid."""
+        """Return the stored chunks with keys inside the grid, listed once."""
         with self._lock:
             if self._listed is None:
                 grid = self._grid(self._layout.files)
@@ -283,7 +284,7 @@ class ZarrArray(StoredArray):
             return self._listed
 
     def _chunk(self, position: Position) -> NDArray[Any]:
-        """Return the whole chunk at a grid position, past the array's edge too."""
+        """Return the whole chunk at a grid position, including what is beyond the array's edge."""
         shards = self._layout.shards
         key = self._layout.key(position)
         try:
@@ -316,7 +317,7 @@ class ZarrArray(StoredArray):
         return data
 
     def _stored(self, position: Position) -> Buffer | None:
-        """Return a chunk as it is stored; None if it is not there."""
+        """Return the stored bytes of a chunk; None if it is missing."""
         shards = self._layout.shards
         if shards is None:
             return self._fetch(self._layout.key(position))
@@ -344,6 +345,6 @@ class ZarrArray(StoredArray):
         if not self.fill_missing:
             raise StoreError(
                 f"{self.where}: chunk {key} is not stored. Copy or write it again; if it was left "
-                "out because all its values are the fill value, say --missing-chunks fill."
+                f"out because all its values are the fill value, add --missing-chunks fill."
             )
         return np.full(self.chunks, self._layout.fill_value, self.dtype)

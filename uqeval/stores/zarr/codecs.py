@@ -1,7 +1,8 @@
-"""One chunk's bytes to one chunk's values, checked on the way: a damaged chunk never gets through.
+"""Decode the bytes of a chunk to its values, and refuse damaged chunks.
 
-Decoding goes to numcodecs or the standard library directly. The size of every chunk is known from
-the metadata, and each codec is held to it before memory is allocated (`decompress`).
+Decoding uses numcodecs or the standard library directly. The size of each chunk is known from the
+metadata; each codec must give this size, which is checked before memory is allocated
+(`decompress`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.zarr.decompress import DamagedChunk, check_length, decompress
 from uqeval.stores.zarr.source import Buffer
 
-#: numcodecs' codecs that give bytes or numbers. `pickle` and its like run what they read.
+#: The codecs of numcodecs that give bytes or numbers. Others, such as `pickle`, run code from the
+#: data.
 SAFE = frozenset(
     {"adler32", "astype", "bitround", "blosc", "bz2", "crc32", "crc32c", "delta", "zlib", "zstd"}
     | {"fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits"}
@@ -28,9 +30,9 @@ SAFE = frozenset(
 )
 _COMPRESSORS = frozenset({"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"})
 _CHECKSUMS = frozenset({"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"})
-#: Codecs that say in which dtype the values are before and after.
+#: Codecs with the dtypes of their input and output as options.
 _DTYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
-#: Bytes of text that an item's name may have at the most, all of an array together.
+#: The largest number of bytes of all names in an array.
 _TEXT = 1 << 12
 #: Filters after which values may have another dtype.
 _RETYPES = frozenset({"astype", "delta", "fixedscaleoffset", "quantize"})
@@ -41,7 +43,7 @@ _ARRAY_FILTERS = _FLAT_FILTERS | {"delta", "packbits"}
 
 @dataclass(frozen=True)
 class Size:
-    """Bytes of a chunk between two codecs: `exact` where it is known, and `most` at the most."""
+    """The bytes of a chunk between two codecs: `exact` if it is known, and at most `most`."""
 
     exact: int | None
     most: int
@@ -49,7 +51,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Step:
-    """One codec; `size` is what must come out of it."""
+    """One codec; `size` is the required size of its output."""
 
     id: str
     config: Mapping[str, Any]
@@ -71,10 +73,10 @@ class Step:
 
 @dataclass(frozen=True)
 class ChunkCodec:
-    """How every chunk of an array is decoded; `stored`: how many bytes of it are on disk.
+    """The decoder of the chunks of an array.
 
-    `raw`: the bytes are the values as this machine has them in memory, perhaps with a checksum
-    behind, so that a mapped file needs no decoding.
+    `stored`: the bytes of a chunk on disk. `raw`: the bytes are the values in this machine's
+    format, perhaps with a checksum after them, so a mapped file needs no decoding.
     """
 
     shape: tuple[int, ...]
@@ -87,7 +89,7 @@ class ChunkCodec:
 
     @property
     def raw(self) -> bool:
-        """Return whether nothing has to be decoded; see the class."""
+        """Return whether the bytes are the values; see the class."""
         return (
             all(step.id == "crc32c" for step in self.steps)
             and self.order == tuple(range(len(self.shape)))
@@ -104,9 +106,9 @@ class ChunkCodec:
     def check_length(self, length: int, head: Callable[[int], Buffer | None] | None) -> None:
         """Reject a chunk of `length` bytes as stored: `DamagedChunk`.
 
-        The length is known without compression, and with Blosc as the last compressor, whose header
-        says it; of other chunks only empty ones are found. `head` returns the first bytes of the
-        chunk; None where to read them costs too much.
+        The length is known without compression, and from the header of Blosc if that is the last
+        compressor. Of other chunks, only empty ones are detected. `head` returns the first bytes of
+        the chunk; None if reading them takes too long.
         """
         if length == 0:
             raise DamagedChunk("is empty")
@@ -126,9 +128,9 @@ class ChunkCodec:
             raise DamagedChunk(f"has {length} bytes, {expected}")
 
     def decode(self, data: Buffer) -> NDArray[Any]:
-        """Return the values of one chunk, in native byte order, perhaps read-only.
+        """Return the values of one chunk, in native byte order; they may be read-only.
 
-        Raises `DamagedChunk` where the bytes cannot be what was written.
+        Raises `DamagedChunk` for damaged bytes.
         """
         for step in reversed(self.steps):
             data = step.decode(data)
@@ -149,8 +151,8 @@ class ChunkCodec:
 
 
 def checked_crc32c(data: Buffer) -> memoryview:
-    """Return `data` without its trailing CRC-32C. Raises `DamagedChunk` if they do not
-    belong together.
+    """Return `data` without its trailing CRC-32C. Raises `DamagedChunk` if the checksum does not
+    match.
     """
     import google_crc32c
 
@@ -158,14 +160,14 @@ def checked_crc32c(data: Buffer) -> memoryview:
     if len(view) < 4:
         raise DamagedChunk(f"cut short: {len(view)} bytes, too few for a checksum")
     body = view[:-4]
-    # The C function takes any buffer; asarray because it insists on a contiguous one of bytes.
+    # `asarray` gives the C function the contiguous buffer of bytes that it needs.
     if google_crc32c.value(np.frombuffer(body, np.uint8)) != int.from_bytes(view[-4:], "little"):
         raise DamagedChunk("checksum does not match (bits changed, or the chunk is cut short)")
     return body
 
 
 def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
-    """Return Variable-length UTF-8: a count, then each string's length and bytes."""
+    """Decode variable-length UTF-8: a count, then each string's length and bytes."""
     view = memoryview(data).cast("B")
     texts: list[str] = []
     position = 4
@@ -187,7 +189,8 @@ def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
 def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> NDArray[Any]:
     """Decode a chunk with a codec that only Zarr supports, as a one-chunk array in memory.
 
-    The other steps of the chunk's pipeline check its bytes as far as they can."""
+    The other codecs of the chunk check its bytes as far as they can.
+    """
     import zarr
     from zarr.core.buffer import default_buffer_prototype
     from zarr.storage import MemoryStore
@@ -213,9 +216,7 @@ def codec_v2(
     text: bool,
     where: str,
 ) -> ChunkCodec:
-    """Return the decoder that a `.zarray` names; raises `StoreError` for a codec that is not
-    known.
-    """
+    """Return the decoder that a `.zarray` names; raises `StoreError` for an unknown codec."""
     configs = [dict(config) for config in document.get("filters") or ()]
     if text:
         configs = [config for config in configs if config.get("id") != "vlen-utf8"]
@@ -236,9 +237,7 @@ def codec_v3(
     text: bool,
     where: str,
 ) -> ChunkCodec:
-    """Return the decoder for a chain of Zarr v3 codecs; raises `StoreError` for one that is not
-    known.
-    """
+    """Return the decoder for a chain of Zarr v3 codecs; raises `StoreError` for an unknown one."""
     order = tuple(range(len(shape)))
     named = [
         (str(codec.get("name")).removeprefix("numcodecs."), dict(codec.get("configuration") or {}))
@@ -261,7 +260,7 @@ def codec_v3(
         flat = [step for step in filters if step[0] != "transpose"]
         steps, stored = _chain([*flat, *compressors], shape, decoded, where)
         return ChunkCodec(shape, dtype, steps, order, stored, text)
-    # Filters that look at neighbours are left to Zarr, together with what makes bytes of values.
+    # Filters that combine neighbours are left to Zarr, as are codecs from values to bytes.
     inner = _chain([step for step in filters if step[0] != "transpose"], shape, decoded, where)[1]
     steps, stored = _chain(compressors, shape, inner, where)
     grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
@@ -276,7 +275,7 @@ def codec_v3(
 
 
 def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:
-    """Return bytes of a chunk's values; of texts there is only a bound."""
+    """Return the size of a chunk's values; for texts, only the largest size is known."""
     count = math.prod(shape)
     if text:
         return Size(None, min(4 + count * (4 + _TEXT), MOST_BYTES))
@@ -286,9 +285,7 @@ def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:
 def _chain(
     named: Sequence[tuple[str, Mapping[str, Any]]], shape: tuple[int, ...], size: Size, where: str
 ) -> tuple[tuple[Step, ...], Size]:
-    """Return the steps of a chain of codecs over bytes of `size`, and how many bytes it makes of
-    them.
-    """
+    """Return the steps of a chain of codecs for bytes of `size`, and the size of their output."""
     steps = []
     for name, config in named:
         steps.append(_step(name, config, size, where))
@@ -297,9 +294,9 @@ def _chain(
 
 
 def _encoded(name: str, config: Mapping[str, Any], count: int, size: Size) -> Size:
-    """Return the possible sizes after a codec, of `count` values of `size` bytes."""
+    """Return the possible sizes of `count` values of `size` bytes after a codec."""
     if name in _COMPRESSORS:
-        return Size(None, 2 * size.most + 2**16)  # what cannot be compressed grows a little
+        return Size(None, 2 * size.most + 2**16)  # incompressible data grow a little
     exact = size.exact
     if name in _CHECKSUMS:
         return Size(None if exact is None else exact + 4, size.most + 4)
@@ -330,7 +327,7 @@ def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
         if type(width) is not int or not 1 <= width <= 2**10:
             raise ValueError(f"elementsize {quoted(width)}, expected 1 to 1024")
         return Step(name, config, size, numcodecs.get_codec({"id": name, **config}))
-    except Exception as error:  # numcodecs raises whatever the codec's constructor raises
+    except Exception as error:  # numcodecs raises the errors of the codec's constructor
         raise StoreError(
             f"{where}: the codec {quoted(name)} cannot be set up ({cut(error)})."
         ) from error
@@ -339,6 +336,6 @@ def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
 def _unknown(name: str, where: str) -> StoreError:
     return StoreError(
         f"{where}: is stored with the codec {quoted(name)}, which is not read: it may run code, or "
-        "nothing bounds what it unpacks to. Write the array again with zstd, blosc or no "
+        f"its unpacked size has no bound. Write the array again with zstd, blosc or no "
         "compression."
     )

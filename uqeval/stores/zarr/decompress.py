@@ -1,7 +1,8 @@
-"""Decompression that never gives more bytes than a chunk may have.
+"""Decompress without allocating more bytes than a chunk may have. numcodecs allocates the size that
+the compressed data claim.
 
-numcodecs allocates what the compressed data claim. Here a claim is compared with what must come
-out before anything is allocated, and streams without a claim are cut off one byte beyond it.
+Here this size is compared with the required one before memory is allocated. Streams that claim no
+size are stopped one byte beyond it.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from uqeval.errors import cut
 from uqeval.stores.buffer_pool import CHUNKS
 from uqeval.stores.zarr.source import Buffer
 
-#: Memory that unpacking lzma may take for its dictionary.
+#: The largest memory for the dictionary of lzma, in bytes.
 _LZMA_MEMORY = 1 << 28
 _ZSTD_MAGIC = 0xFD2FB528
-#: Codecs that unpack into memory that they are given, all of it or none.
+#: Codecs that unpack into a given buffer, completely or not at all.
 _INTO_MEMORY = frozenset({"blosc", "lz4", "zstd"})
 
 
 class DamagedChunk(Exception):
-    """What is wrong with a chunk's bytes, said without the chunk's name."""
+    """The reason why a chunk is damaged, without the chunk's name."""
 
 
 def decompress(name: str, codec: Any, data: Buffer, size: int | None, most: int) -> Any:
     """Return the bytes before the codec `name` was applied.
 
-    `size` is what must come out where it is known, `most` what may come out at the most. Raises
-    `DamagedChunk`, whatever the data are.
+    `size`: the required size if it is known; `most`: the largest size. Raises `DamagedChunk` for
+    any other data.
     """
     if name == "blosc":
         _check_blosc(data, size, most)
@@ -58,8 +59,9 @@ def decompress(name: str, codec: Any, data: Buffer, size: int | None, most: int)
 
 
 def check_claim(claimed: int, size: int | None, most: int) -> None:
-    """Raise `DamagedChunk` where data claim to unpack to other than `size`, or to more than `most`
-    bytes."""
+    """Raise `DamagedChunk` if data claim to unpack to another size than `size`, or more than `most`
+    bytes.
+    """
     if size is not None and claimed != size:
         raise DamagedChunk(f"unpacks to {claimed} bytes where the shape needs {size}")
     if claimed > most:
@@ -81,7 +83,9 @@ def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
 
 
 def _check_zstd(data: Buffer, size: int | None, most: int) -> None:
-    """Check the size in the header of a zstd frame; where it has none, it must be known."""
+    """Check the size in the header of a zstd frame. If the header has none, `size` must be
+    known.
+    """
     claimed = zstd_size(memoryview(data).cast("B"))
     if claimed is not None:
         check_claim(claimed, size, most)
@@ -105,7 +109,7 @@ def zstd_size(view: memoryview) -> int | None:
 
 
 def _unpacked(name: str, codec: Any, data: Buffer, most: int) -> bytes:
-    """Return the one stream in `data`, cut off at `most` + 1 bytes."""
+    """Return the stream in `data`, at most `most` + 1 bytes of it."""
     if name == "gzip":  # several members are one stream
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             unpacked = file.read(most + 1)

@@ -1,7 +1,7 @@
-"""Metadata of Zarr arrays, versions 2 and 3, checked before anything is read or allocated.
+"""Metadata of Zarr arrays, versions 2 and 3, checked before data are read or allocated.
 
-The documents are read here and not by zarr-python: the two generations of it that the supported
-Pythons allow differ in what they accept, warn about and hide, the format does not.
+This module reads the documents, not zarr-python: its versions 2 and 3 differ in what they accept,
+warn about and hide.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ _NUMBERS = frozenset(
     | {"float16", "float32", "float64"}
 )
 
-#: Not NumPy's: the upper half of a float32, as tensorstore writes it.
+#: Not a dtype of NumPy: the upper half of a float32, as tensorstore writes it.
 _BFLOAT16 = "bfloat16"
 
 
-#: Bytes of a document of metadata.
+#: The largest number of bytes of a metadata document.
 _MOST_METADATA = 64 << 20
 
-#: A JSON object, and the bytes that it was read from.
+#: A JSON object, and its bytes.
 Document = tuple[dict[str, Any], bytes]
 
 
 @dataclass(frozen=True)
 class Shards:
-    """How chunks lie in shards: `shape` in values, `per_shard` in chunks; where the index is."""
+    """The shards of an array: `shape` in values, `per_shard` in chunks, and the place of the
+    index.
+    """
 
     shape: tuple[int, ...]
     per_shard: tuple[int, ...]
@@ -47,11 +49,13 @@ class Shards:
 
     @property
     def index_bytes(self) -> int:
-        """Return the size of the index: offset and size of every chunk, and perhaps a checksum."""
+        """Return the size of the index: offset and size of each chunk, and a checksum if there is
+        one.
+        """
         return 16 * math.prod(self.per_shard) + 4 * self.index_checked
 
     def holding(self, position: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the grid position of the shard that holds a chunk."""
+        """Return the grid position of the shard with a chunk."""
         return tuple(map(int.__floordiv__, position, self.per_shard))
 
 
@@ -70,9 +74,9 @@ class Layout:
     dimension_names: tuple[str | None, ...] | None
     attributes: dict[str, Any]
     document: bytes
-    #: What the metadata say beside the shape, as one text.
+    #: The metadata other than the shape, as one text.
     form: str
-    #: Whether `dtype` are the bits of bfloat16.
+    #: Whether values of `dtype` are the bits of bfloat16.
     coarse: bool = False
 
     @property
@@ -82,7 +86,7 @@ class Layout:
 
     @property
     def files(self) -> tuple[int, ...]:
-        """Return the shape of what is one stored object: a shard, or else a chunk."""
+        """Return the shape of a stored object: a shard, or else a chunk."""
         return self.shards.shape if self.shards else self.chunks
 
     def key(self, position: tuple[int, ...]) -> str:
@@ -111,7 +115,7 @@ class Layout:
 def load_json(source: Source, key: str) -> Document | None:
     """Return the JSON object at `key` and its bytes; None if there is none.
 
-    Raises `StoreError` if what is there is not a JSON object.
+    Raises `StoreError` for anything but a JSON object.
     """
     try:
         data = source.get(key, most=_MOST_METADATA)
@@ -145,10 +149,10 @@ def load_node(source: Source, name: str) -> Document | None:
 
 
 def load_layout(source: Source, name: str, where: str, node: Document | None) -> Layout | None:
-    """Return the metadata of the array `name` (empty: the root); None if no array is there.
+    """Return the metadata of the array `name` (empty: the root); None if there is no array.
 
-    `node` is what `load_node` returned: each document is read once. Raises `StoreError` for
-    metadata that are damaged or ask for what is not supported.
+    `node`: the result of `load_node`, so that each document is read once. Raises `StoreError` for
+    damaged or unsupported metadata.
     """
     start = f"{name}/" if name else ""
     try:
@@ -260,7 +264,7 @@ def _separator(separator: Any, where: str) -> str:
 
 
 def _dimension_names(names: Any, rank: int, where: str) -> tuple[str, ...] | None:
-    """Return the names of an array's axes, None without."""
+    """Return the names of an array's axes; None if it has none."""
     if not names:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str | None) for name in names):
@@ -319,9 +323,7 @@ def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
 
 
 def _fill(value: Any, dtype: np.dtype[Any], coarse: bool = False) -> Any:
-    """Return the fill value; only ever used where missing chunks are allowed, so None stands for
-    zero.
-    """
+    """Return the fill value, which is used only if missing chunks are allowed; None means zero."""
     if dtype.kind in "OU":
         return value if isinstance(value, str) else ""
     if coarse:

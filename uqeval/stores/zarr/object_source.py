@@ -23,7 +23,9 @@ Answer = TypeVar("Answer")
 
 
 class Marks:
-    """The objects of a source at a URL, as they were when they were first read or listed."""
+    """The marks of a URL's objects when they were first read or listed: ETags or times of
+    change.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -33,7 +35,7 @@ class Marks:
         self._without = ""
 
     def note(self, key: str, meta: Mapping[str, Any]) -> None:
-        """Note the mark of an object that is read.
+        """Record the mark of an object that is read.
 
         Raise `ChangedError` if it differs from an earlier one.
         """
@@ -46,7 +48,7 @@ class Marks:
             self._refuse(key)
 
     def note_list(self, prefix: str, metas: Iterable[Mapping[str, Any]]) -> None:
-        """Note the marks of listed objects.
+        """Record the marks of listed objects.
 
         Raise `ChangedError` if one differs from an earlier list.
         """
@@ -58,14 +60,14 @@ class Marks:
                 self._refuse(key)
 
     def note_absent(self, key: str) -> None:
-        """Raise `ChangedError` if an object that is not there was read or listed before."""
+        """Raise `ChangedError` if a missing object was read or listed before."""
         with self._lock:
             known = key in self._read or any(key in listed for listed in self._listed.values())
         if known:
             self._refuse(key)
 
     def was_listed(self, prefix: str) -> bool:
-        """Return whether there is a list to compare with."""
+        """Return whether objects have been listed."""
         return prefix in self._listed
 
     def keys(self, prefix: str) -> list[str]:
@@ -87,23 +89,21 @@ class Marks:
     def _refuse(self, key: str) -> None:
         raise ChangedError(
             f"{self._url.rstrip('/')}/{key}: changed after this run had begun, so its results "
-            "would mix old and new data. Nothing was kept. Run again when no process writes to it "
-            "any more."
+            "would mix old and new data. Nothing was written. Run again after the last process has "
+            "finished writing to it."
         )
 
 
 def _tag(meta: Mapping[str, Any]) -> str:
-    """Return the ETag of an object, else its time of change; empty where the server tells
-    neither.
-    """
+    """Return the ETag of an object, else its time of change; empty if the server gives neither."""
     if tag := meta.get("e_tag"):
         return str(tag)
     time = meta.get("last_modified")
-    # Without a time obstore says 1970.
+    # obstore returns 1970 if there is no time.
     return str(time) if time is not None and time.timestamp() > 0 else ""
 
 
-#: Requests to a web server at a time.
+#: The largest number of concurrent requests to a web server.
 _REQUESTS = 16
 
 
@@ -136,9 +136,9 @@ class ObjectSource(Source):
         self._answered = False
 
     def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer:
-        """Return the answer to a request. Raises `FileNotFoundError`, and `StoreError`.
+        """Return the answer to a request.
 
-        The server's first answer is waited for less long than others.
+        Raises `FileNotFoundError`, and `StoreError`. The timeout of the first request is shorter.
         """
         try:
             answer = ask(self._later if self._answered else self._first)
@@ -149,7 +149,7 @@ class ObjectSource(Source):
                 raise failure(self.path, action, error) from error
             self._answered = True
             raise
-        # Of any `Exception` that obstore raises: its errors share no base class across versions.
+        # Any `Exception`, because the errors of obstore have no common base class across versions.
         except Exception as error:
             raise failure(self.path, action, error) from error
         self._answered = True
@@ -169,7 +169,7 @@ class ObjectSource(Source):
             response = self._obstore.get(store, key, options=options)
             self._marks.note(key, response.meta)
             begin, end = response.range
-            clip(end - begin, 0, None, most, key)  # as the server says, before it is fetched
+            clip(end - begin, 0, None, most, key)  # the reported size, before fetching
             return memoryview(response.bytes())
 
         try:

@@ -1,4 +1,4 @@
-"""Fetch chunks of an array at a server before they are read, several at a time."""
+"""Fetch several chunks of an array from a server before they are read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from uqeval.stores.zarr.source import Buffer
 
 Position = tuple[int, ...]
 
-#: Most chunks after one that is read that are fetched ahead; also the number of threads.
+#: The largest number of chunks fetched ahead of one that is read; also the number of threads.
 _MOST = 16
-#: Most chunks of an array that are fetched or wait to be read: several threads read far from each
-#: other, each in order.
+#: The largest number of chunks of an array that are fetched or wait to be read. Several threads
+#: read in different places, each in order.
 _MOST_WAITING = 4 * _MOST
-#: Bytes of chunks (decoded, which is more) that may wait: of all arrays of this process.
+#: The largest number of decoded bytes of waiting chunks, of all arrays of this process.
 _MOST_BYTES = 64 << 20
-#: An array of more chunks is not fetched ahead.
+#: Arrays with more chunks are not fetched ahead.
 _MOST_CHUNKS = 20_000_000
 
 _all: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
@@ -35,10 +35,9 @@ def _threads() -> ThreadPoolExecutor:
 class ReadAhead:
     """The next chunks of an array, in the order of items; used by several threads.
 
-    `fetch` returns a chunk as it is stored, `nbytes` are its bytes when it is decoded. `grid` is
-    the number of chunks on each of the `axes`. What is fetched ahead grows from one chunk with
-    each read, so that a single read costs little more. A chunk that is read a second time begins a
-    new pass.
+    `fetch` returns the stored bytes of a chunk; `nbytes`: its decoded size. `grid`: the number of
+    chunks on each of the `axes`. The number of chunks fetched ahead starts at one and grows with
+    each read, so a single read costs little more. Reading a chunk a second time begins a new pass.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class ReadAhead:
         self._order = order
         self._grid = [grid[axis] for axis in order]
         self._count = math.prod(grid) if math.prod(grid) <= _MOST_CHUNKS else 0
-        #: Number of reads after which a chunk that nobody read is dropped: its item is skipped.
+        #: The number of reads after which an unread chunk is dropped, because its item was skipped.
         self._patience = 2 * (_MOST_WAITING + math.prod(self._grid[1:]))
         self._restart()
         _all.add(self)
@@ -67,7 +66,7 @@ class ReadAhead:
 
     @property
     def waiting_bytes(self) -> int:
-        """Return the bytes at most that are fetched or wait to be read."""
+        """Return the largest number of bytes that are fetched or wait to be read."""
         return len(self._waiting) * self._nbytes
 
     @property
@@ -76,7 +75,9 @@ class ReadAhead:
         return sorted(self._waiting)
 
     def take(self, position: Position) -> Buffer | None:
-        """Return a chunk as it is stored; None if it is not there. Start to fetch the next."""
+        """Return the stored bytes of a chunk, None if it is missing, and start to fetch the next
+        chunks.
+        """
         if not self._count:
             return self._fetch(position)
         index = self._index(position)

@@ -15,22 +15,24 @@ from uqeval.stores.zarr.source import Source
 if TYPE_CHECKING:
     from uqeval.stores.zarr.metadata import Shards
 
-#: Bytes of indices that are kept: the reads of one item stay near each other.
+#: The bytes of indices in memory: consecutive reads of an item are close to each other.
 _KEPT = 1 << 26
 
 
 class ShardIndices:
-    """The indices of an array's shards, the last ones kept; used by several threads."""
+    """The indices of an array's shards, of which the last stay in memory; used by several
+    threads.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._known: dict[str, NDArray[np.uint64] | None] = {}
 
     def of(self, key: str, shards: Shards, where: str) -> NDArray[np.uint64] | None:
-        """Return offset and size of every chunk in the shard at `key`; None if there is no such
+        """Return offset and size of each chunk in the shard at `key`; None if there is no such
         shard.
 
-        Raises `StoreError` that begins with `where`.
+        Raises `StoreError`, which begins with `where`.
         """
         try:
             return self._known[key]

@@ -41,7 +41,7 @@ def is_zarr(path: str) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """One stored object: its size, and what the store itself records of its content."""
+    """One stored object: its size, and the checksum or ETag that the store has of its content."""
 
     size: int
     tag: str = ""
@@ -53,19 +53,19 @@ def array_place(source: Source, name: str) -> str:
 
 
 class TooLong(StoreError):
-    """An object is longer than what is stored there can be."""
+    """An object is longer than it can be."""
 
 
 class Source(ABC):
     """Read-only bytes by key. Keys use `/`; all methods are thread-safe.
 
-    Whatever cannot be read for another reason than being absent raises `StoreError`.
+    Raises `StoreError` for an object that exists and cannot be read.
     """
 
     path: str
     #: Whether `children` and `entries` work; web servers cannot list their content.
     listable = True
-    #: Whether a few bytes of an object are read as fast as the object is found.
+    #: Whether reading a few bytes of an object is as fast as finding it.
     local = True
 
     @abstractmethod
@@ -75,8 +75,8 @@ class Source(ABC):
         """Return `length` bytes from `start` (negative: from the end), or None if there is no such
         key.
 
-        Fewer bytes where the object ends earlier. Raises `TooLong`, before anything is read, for
-        more than `most`.
+        Fewer bytes if the object ends earlier. Raises `TooLong`, before reading, for more than
+        `most`.
         """
 
     @abstractmethod
@@ -95,11 +95,11 @@ class Source(ABC):
         """
 
     def states(self, key: str) -> dict[str, str]:
-        """Return the file that the object at a key is read from, and its state now."""
+        """Return the file of the object at a key, and its current state."""
         return {}
 
     def recheck(self, prefix: str) -> None:  # noqa: B027 - files have states instead
-        """Raise `ChangedError` if what was read below a prefix is not as it was."""
+        """Raise `ChangedError` if an object below a prefix has changed since it was read."""
 
     def warnings(self) -> list[str]:
         """Return warnings about the source itself."""
@@ -115,7 +115,7 @@ def clip(size: int, start: int, length: int | None, most: int, key: str) -> tupl
     return begin, count
 
 
-#: Bytes that deflate makes of one, at the most.
+#: The largest compression ratio of deflate.
 MOST_DEFLATED = 1032
 
 
@@ -190,7 +190,7 @@ class ZipSource(Source):
         self.path = path
         self._zip = open_zip(path, f"{path}: cannot be opened as a zip file")
         infos = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
-        # `zip -r preds.zip preds.zarr` puts the store one folder down.
+        # `zip -r preds.zip preds.zarr` puts the store into a folder of the zip.
         tops = {name.split("/", 1)[0] for name in infos}
         self._top = f"{tops.pop()}/" if len(tops) == 1 and "/" in next(iter(infos)) else ""
         self._infos = {name.removeprefix(self._top): info for name, info in infos.items()}
@@ -206,7 +206,7 @@ class ZipSource(Source):
             check_method(info)
             with self._zip.open(info) as member:
                 member.seek(begin)
-                # Never without a count: all of a deflated member would be unpacked at once.
+                # Always with a count: otherwise a whole member would be unpacked at once.
                 data = member.read(count)
             if len(data) < count:
                 raise EOFError(f"{len(data)} of {count} bytes")
@@ -240,7 +240,7 @@ class ZipSource(Source):
 
     @cached_property
     def _stamp(self) -> str | None:
-        """Return the file's, taken once: it waits for the disk."""
+        """Return the stamp of the file, computed once, because it waits for the disk."""
         return file_stamp(self.path)
 
     def states(self, key: str) -> dict[str, str]:
@@ -248,7 +248,9 @@ class ZipSource(Source):
 
 
 def open_zip(path: str, problem: str) -> zipfile.ZipFile:
-    """Return the archive at `path`, its file closed with it. Raises `StoreError` that begins so."""
+    """Return the archive at `path`; closing it closes its file. Raises `StoreError`, which begins
+    with `problem`.
+    """
     try:
         file = open_file(path)
         try:
@@ -266,7 +268,7 @@ def open_zip(path: str, problem: str) -> zipfile.ZipFile:
 def check_method(info: zipfile.ZipInfo) -> None:
     """Raise `ValueError` for a member that claims more than its bytes can unpack to.
 
-    It must be stored or deflated: nothing bounds what other methods unpack to.
+    It must be stored or deflated: the unpacked size of other methods has no bound.
     """
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"compression method {info.compress_type}, expected stored or deflated")

@@ -1,4 +1,4 @@
-"""Zarr stores: one array, a group of arrays, or a group an item in `items/<name>/`."""
+"""Zarr stores: one array, a group of arrays, or one group per item in `items/<name>/`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def open_source(path: str) -> Source:
 class ZarrGroup:
     """An opened Zarr group: its attributes, the arrays in it, and the names of its sub-groups.
 
-    `unreadable` holds why an array that is there cannot be read: the run may not need it.
+    `unreadable`: why an array cannot be read, by name; the run may not need it.
     """
 
     source: Source
@@ -66,8 +66,7 @@ def open_zarr(
     """Return the array or group called `name` (empty: the root) in `source`; None if there is
     neither.
 
-    Raises `StoreError` if the source cannot be opened, or its metadata are damaged or ask for
-    what is not supported.
+    Raises `StoreError` if the source cannot be opened, or its metadata are damaged or unsupported.
     """
     if isinstance(source, str):
         source = open_source(source)
@@ -131,7 +130,7 @@ def _consolidated(document: dict[str, Any]) -> set[str]:
 
 
 class ZarrStore(Contents):
-    """What is at the root of a Zarr hierarchy: in a folder, a zip file, or at a URL."""
+    """The root of a Zarr hierarchy, in a folder, a zip file, or at a URL."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -183,7 +182,7 @@ class ZarrStore(Contents):
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.
 
-        Raises `StoreError` where there is no array called `key`.
+        Raises `StoreError` if there is no array called `key`.
         """
         array: object = self._array
         if key is not None:
@@ -202,7 +201,7 @@ class ZarrStore(Contents):
         return set(getattr(item, "arrays", ()))
 
     def _item(self, name: str) -> ZarrArray | ZarrGroup | None:
-        """Return what is at `items/<name>`, opened once."""
+        """Return the group at `items/<name>`, opened once."""
         if name not in self._items:
             self._items[name] = open_zarr(self._source, f"items/{name}")
         return self._items[name]
@@ -216,12 +215,12 @@ class ZarrStore(Contents):
         stored = own_names(root.arrays, root.attributes, path)
         order = tuple(names) if names is not None else stored or tuple(sorted(groups))
         order = checked_names(order, path, len(groups))
-        # A writer quotes what a folder's name may not hold; other people's names are taken as they
-        # are.
+        # `PredictionWriter` quotes characters that a folder's name may not have; names by other
+        # writers are used unchanged.
         folders = {name: q if (q := item_folder(name)) in groups else name for name in order}
         if unknown := sorted(set(folders.values()) - set(groups)):
             raise StoreError(
-                f"{cut(path)}: there is no group items/{unknown[0]} for the item named so."
+                f"{cut(path)}: there is no group items/{unknown[0]} for the item of this name."
             )
         parts: dict[str, list[ItemArray]] = {}
         for name in order:

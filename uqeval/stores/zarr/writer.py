@@ -1,8 +1,8 @@
-"""The only place that writes Zarr: version 3, every chunk stored and checksummed.
+"""Write Zarr: version 3, every chunk stored and checksummed.
 
-A chunk that is all fill value is written too and fill values are such as cannot occur, so that a
-chunk which is absent is always one that was lost. A store says `complete: false` from its first
-moment until all of it is there.
+No other module writes it. Chunks that have only the fill value are written too, and the fill value
+does not occur in the data, so a missing chunk was always lost. A store has `complete: false` until
+all of it is written.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from uqeval.errors import OutputError, cut
 
 T = TypeVar("T")
 
-#: How often, and how many seconds apart, it is looked whether an unfinished store has gone.
+#: The number of checks whether an unfinished store is removed, and the seconds between them.
 _TRIES, _MOMENT = 40, 0.05
 
 Compression: TypeAlias = Literal["lz4", "zstd", "zstd-4", "none"]
 
-#: Decoded size that chunks aim at: a few milliseconds of work, and few enough files.
+#: The target size of decoded chunks: a few milliseconds of work each, and not too many files.
 CHUNK_BYTES = 8 * 2**20
 VERSION = 1
-#: The folder in an unfinished store that no reader looks at; gone once it is complete.
+#: The folder of an unfinished store for its writers; removed when the store is complete.
 HIDDEN = ".uqeval"
 
 _SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-#: Characters that a folder's name may not contain, or that have a meaning there; `%` quotes.
+#: Characters that a folder's name may not contain, or that have a meaning in it; quoted by `%`.
 _UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f]|^\.|^__")
 
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Turn an error of the system while `path` is written into an `OutputError`."""
+    """Turn a system error while `path` is written into an `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -63,9 +63,9 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def item_folder(name: str) -> str:
-    """Return the folder below `items/` of an item: its name, what a folder's may not hold quoted.
+    """Return the folder below `items/` of an item: its name, with forbidden characters quoted.
 
-    Different names have different folders, and none leads out of `items/`.
+    Different names have different folders, and all are inside `items/`.
     """
     return _UNSAFE.sub(lambda match: "".join(f"%{ord(c):02X}" for c in match.group()), name)
 
@@ -79,11 +79,10 @@ def fill_value(dtype: DTypeLike) -> float | int:
 
 
 def pixel_chunks(pixel_bytes: int, height: int, width: int) -> tuple[int, int]:
-    """Return rows and columns of a chunk of about `CHUNK_BYTES` where one pixel takes
-    `pixel_bytes`.
+    """Return rows and columns of a chunk of about `CHUNK_BYTES`, if a pixel takes `pixel_bytes`.
 
-    Whole rows unless a single one is too much, and all chunks about equally high: what lies beyond
-    the edge of the last one is stored as well.
+    Chunks have whole rows unless one row is too large. They have about equal heights, because
+    values beyond the edge of the last chunk are stored as well.
     """
     pixels = max(1, CHUNK_BYTES // max(1, pixel_bytes))
     if pixels < width:
@@ -96,9 +95,7 @@ def _even(size: int, most: int) -> int:
 
 
 def group_attributes(form: str, *, complete: bool = False, **details: Any) -> dict[str, Any]:
-    """Return the attribute `uqeval` of a store of the given form, with what else is `details` of
-    it.
-    """
+    """Return the attribute `uqeval` of a store of the given form, with further `details`."""
     return {"uqeval": {"format": form, "version": VERSION, "complete": complete} | details}
 
 
@@ -113,10 +110,10 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
 
 
 def mark_complete(folder: Path) -> None:
-    """Sync the store at `folder` to disk, then say that it is all there. Raises `OutputError`."""
+    """Sync the store at `folder` to disk, then set `complete`. Raises `OutputError`."""
     document = folder / "zarr.json"
     with writing(folder):
-        clear_beside(document)  # what a process that was killed here has left
+        clear_beside(document)  # leftovers of a process that was killed here
         sync_tree(folder)
         document_data = json.loads(document.read_text(encoding="utf-8"))
         document_data["attributes"]["uqeval"]["complete"] = True
@@ -136,7 +133,7 @@ def create_array(
     """Return a new Zarr array at `folder`, its dimensions called `axes`, open for `write`.
 
     `lz4` reads three to four times as fast as `zstd`, which stores a tenth less; `none` is for data
-    that stay in memory or on very fast disks. Raises `OutputError` if it cannot be created.
+    in memory or on very fast disks. Raises `OutputError` if it cannot be created.
     """
     import zarr
 
@@ -179,15 +176,15 @@ def open_array(folder: Path) -> Any:
 
 
 def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], where: Path) -> None:
-    """Write `values` at `index` of an array; whole chunks, each renamed into place when it is all
-    there. Raises `OutputError` naming `where` if the disk refuses.
+    """Write `values` at `index` of an array; whole chunks, each renamed into place after it is
+    written. Raises `OutputError` naming `where` if the disk refuses.
     """
     _whole(where, lambda: array.__setitem__(index, values))
 
 
 def _whole(where: Path, call: Callable[[], T]) -> T:
     """Call Zarr, which writes in a thread of its own. An interrupt waits until the call has ended.
-    The folder can then be removed: nothing writes into it any more. Raises `OutputError`.
+    Then nothing writes to the folder, so it can be removed. Raises `OutputError`.
     """
     outcome: Future[T] = Future()
 
@@ -226,14 +223,14 @@ def put_in_place(temporary: Path, target: Path) -> bool:
 
 
 def is_taken(path: Path) -> bool:
-    """Return whether there is something at `path`; an empty folder is nothing."""
+    """Return whether `path` exists and is not an empty folder."""
     return os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir()))
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise `OutputError` if what is at `path` is no Zarr store, and so is never overwritten.
+    """Raise `OutputError` if `path` is not a Zarr store, because such paths are never overwritten.
 
-    A store that a killed process had moved aside is put back first.
+    Before this, restore a store that a killed process had moved aside.
     """
     with writing(path):
         restore_folder(path)
@@ -255,17 +252,17 @@ def discard(new: Path) -> None:
 
 
 def publish(new: Path, path: Path) -> None:
-    """Move the finished store `new` to `path`; remove an older store there once the new one is safe
-    on disk. Raises `OutputError`.
+    """Move the finished store `new` to `path`; remove an older store there after the new one is
+    synced to disk. Raises `OutputError`.
     """
     with writing(path):
         publish_folder(new, path)
 
 
 def is_complete(folder: Path) -> bool | None:
-    """Return whether the store at `folder` is finished; None if no store of ours is there.
+    """Return whether the store at `folder` is finished; None if there is no store of uqeval.
 
-    Raises `OutputError` where the system cannot read it.
+    Raises `OutputError` if it cannot be read.
     """
     try:
         document = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))
