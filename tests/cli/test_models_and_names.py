@@ -179,6 +179,10 @@ def test_what_can_be_converted(tmp_path: Path) -> None:
     (tmp_path / "scan.h5").write_bytes(b"\x89HDF")
     np.save(tmp_path / "mean.npy", np.ones((2, 4, 4), np.float32))
     kinds = "a .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a Zarr"
-    refused(run_uqeval("convert", "scan.h5", "s.zarr", cwd=tmp_path), "scan.h5: is none of", kinds)
+    refused(
+        run_uqeval("convert", "scan.h5", "s.zarr", cwd=tmp_path),
+        "scan.h5: cannot be converted",
+        kinds,
+    )
     bare = run_uqeval("convert", "mean.npy", "s.zarr", cwd=tmp_path)
     refused(bare, "--kind probs, logits, labels or predictions", "numpy.savez('preds.npz'")

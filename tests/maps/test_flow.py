@@ -229,11 +229,11 @@ def test_every_choice_is_a_method(text: str) -> None:
         ("dis:patch_size=1", 1, "from 4"),
         ("dis:variational_refinement_epsilon=0", 1, "from 1e-06"),
         ("file:winsize=3", 1, "expected none"),
-        ("file", 0.5, "as it was saved"),
+        ("file", 0.5, "used as saved"),
         ("dis", 0, "0.01 to 1"),
         ("dis", 2, "0.01 to 1"),
         ("dis", float("nan"), "0.01 to 1"),
-        ("dis@half", 1, "number behind @"),
+        ("dis@half", 1, "number after @"),
         ("dis@0.5", 0.25, "differ"),
     ],
 )

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from uqeval.maps.reduction import reduce_array
 
-#: Raised on purpose where the same data give other maps: what was counted in maps of another
-#: version is counted again.
+#: Raise this if the same data give other maps. States of another version are then counted again.
 VERSION = 1
 
 __all__ = ["VERSION", "reduce_array"]
 
 
 def __getattr__(name: str) -> Any:
-    # Names of maps are needed where NumPy and Numba are not yet.
+    # Names of maps are also needed before NumPy and Numba are imported.
     if name == "reduce_array":
         from uqeval.maps.reduction import reduce_array
 

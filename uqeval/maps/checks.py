@@ -31,7 +31,7 @@ class SumCheck:
     x0: int = 0
 
     def fresh(self) -> NDArray[Any]:
-        """Return extremes [least, largest] before any sum has come."""
+        """Return the extremes [least, largest] of no sums."""
         unit_sum = 1.0 / self.unit
         return np.full(2, unit_sum if self.dtype.kind == "f" else round(unit_sum), self.dtype)
 
@@ -49,9 +49,9 @@ class SumCheck:
         c0: int,
         totals: NDArray[Any],
     ) -> None:
-        """Raise `DataError` saying what is wrong in pixels `start:stop` of a tile, if anything is.
+        """Raise `DataError` with the reason if pixels `start:stop` of a tile are invalid.
 
-        Tile: [sample, class, pixel] as the kernels saw it, from sample `t0` and class `c0` on;
+        Tile: the input of the kernels [sample, class, pixel], from sample `t0` and class `c0` on;
         `totals`: class sums so far [row, pixel].
         """
         block = tile[:, :, start:stop]
@@ -73,7 +73,7 @@ class SumCheck:
                 )
         if c0 + p.shape[1] < self.classes:
             return
-        # A tile with the last part of the classes is judged by the sums that have come together.
+        # For a tile with the last classes, check the accumulated sums.
         if p.shape[1] == self.classes:
             sums = p.sum(axis=1)
         else:
@@ -88,8 +88,8 @@ class SumCheck:
             hint = f"There are values above 1. {LOGITS}"
         else:
             hint = (
-                "Check the order of axes (dimension_names say it) and that the softmax ran over "
-                "the classes; --sum-tolerance widens what is allowed."
+                "Check the order of axes (dimension_names) and that the softmax ran over the "
+                "classes; --sum-tolerance allows larger differences."
             )
         raise DataError(
             f"{self.where}: the class probabilities of {int(off.sum())} of {off.size} pixels from "

@@ -55,7 +55,7 @@ class MapSource(Protocol):
 
 
 class MappedSource(MapSource, Protocol):
-    """A source whose maps are quick to make again, where `mapped`: passes may read it each."""
+    """A source that is fast to read again, if `mapped`: then each pass may read it."""
 
     mapped: bool
 

@@ -22,10 +22,10 @@ VOID = 255
 
 @dataclass(frozen=True)
 class Conversion:
-    """What is done to predictions, in this order.
+    """Conversions of predictions, applied in this order.
 
     `baseline_focal`: depth = baseline_focal / disparity, and σ by the first-order rule
-    σ·baseline_focal/disparity²; also of the target where `of_target`. `median`: prediction and σ
+    σ·baseline_focal/disparity²; also for the target if `of_target`. `median`: prediction and σ
     times median(target) / median(prediction) of the evaluated pixels of each item.
     """
 
@@ -37,7 +37,7 @@ class Conversion:
 class ConvertedSource:
     """The maps of a regression after a `Conversion`: `mean`, `target`, `error`, σ and λ, float64.
 
-    Maps of the store that are no σ are as they are stored.
+    Other maps of the store are not converted.
     """
 
     mapped = False
@@ -53,7 +53,7 @@ class ConvertedSource:
 
     @property
     def float32(self) -> frozenset[str]:
-        """Return the maps that are stored as float32: none that is converted."""
+        """Return the unconverted maps that are stored as float32."""
         kept = {name for name in self._source.float32 if name in self._source.extra}
         return frozenset(kept)
 
@@ -72,7 +72,7 @@ class ConvertedSource:
 
     @staticmethod
     def _plain(names: Collection[str]) -> set[str]:
-        """Return maps that are read of the source by their own name."""
+        """Return the maps that are read from the source."""
         return {name for name in names if name not in ("error", ERROR_KEY) and not is_lambda(name)}
 
     def batch_bytes(self, batch: range) -> int:

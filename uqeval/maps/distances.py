@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 def squared_distances(label: NDArray[Any]) -> NDArray[Any]:
     """Return the squared distance of each valid pixel to the nearest one of another class.
 
-    `label` [y, x]: class ids, void as the largest number of its dtype. int32, the largest number
-    where there is none, and for void. One exact distance transform a class; squared distances are
-    integers, and are rounded to them.
+    `label` [y, x]: class ids, void as the largest number of its dtype. int32; the largest number if
+    there is no such pixel, and for void. Each class takes one exact distance transform. Squared
+    distances are integers, so the result is rounded.
     """
     import cv2
     import numpy as np

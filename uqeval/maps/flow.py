@@ -15,7 +15,7 @@ from uqeval.errors import DataError, UsageError
 from uqeval.maps.flow_method import FlowMethod
 
 _PRESETS = {"ultrafast": 0, "fast": 1, "medium": 2}
-#: DIS has this many levels; a deeper pyramid would end the process.
+#: The largest number of levels of DIS; a deeper pyramid would crash the process.
 _LEVELS = 10
 
 
@@ -38,8 +38,9 @@ class Estimator:
         """Return flow float32 [y, x, 2] as (dx, dy) in pixels, on the grid of `previous`.
 
         `previous`, `next_`: uint8 [y, x] of one size; previous(p) ≈ next(p + flow(p)). Below full
-        scale both are made smaller by area, and the flow larger bilinearly and times the true ratio
-        of the sides. Raises `DataError` for images of two sizes or too small.
+        scale, both images are reduced by area. The flow is enlarged bilinearly and multiplied by
+        the exact ratio of the sides. Raises `DataError` for images of different sizes, and for too
+        small ones.
         """
         if previous.shape != next_.shape:
             raise DataError(
@@ -60,7 +61,7 @@ class Estimator:
         return flow
 
     def record(self) -> dict[str, Any]:
-        """Return all that the flow depends on beside the images, as JSON can hold it."""
+        """Return all settings that the flow depends on, as JSON values."""
         return {
             "name": self.method.name,
             "id": self.method.id,
@@ -71,7 +72,7 @@ class Estimator:
         }
 
     def working_bytes(self, pixels: int) -> int:
-        """Return most bytes that a call takes at once, its result included.
+        """Return the peak bytes of a call, including its result.
 
         Measured at 1024×2048 with OpenCV 5.0 and scikit-image 0.26, and rounded up by a tenth:
         Farnebäck 79 to 86 bytes a pixel, DIS ultrafast 11, fast 23, medium 60 (finest scale 0: 209
@@ -101,7 +102,8 @@ class Estimator:
     def _dis(self, size: tuple[int, ...]) -> Any:
         """Return this thread's DIS for images of this size, which reuses its buffers.
 
-        It must not be shared between threads, and remembers what it once chose for a small image.
+        It must not be shared between threads, and keeps the settings that it chose for a small
+        image.
         """
         if getattr(self._kept, "size", None) != size:
             self._kept.dis, self._kept.size = _dis(self.method, self._parameters, size), size
@@ -120,7 +122,8 @@ def grey(rgb: NDArray[Any]) -> NDArray[np.uint8]:
 def single_threaded() -> Iterator[None]:
     """Restrict OpenCV to one thread, because several of our threads call it in parallel.
 
-    The number of OpenCV's threads belongs to the process: enter this once, around all of them.
+    The number of OpenCV's threads belongs to the process: enter this context once, around all
+    threads.
     """
     import cv2
 
@@ -153,9 +156,7 @@ def _farneback(p: dict[str, Any], previous: NDArray[Any], next_: NDArray[Any]) -
 
 
 def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:
-    """Return OpenCV's DIS for images of this size. Raises `DataError` for one that it cannot work
-    on.
-    """
+    """Return OpenCV's DIS for images of this size. Raises `DataError` for an unsupported size."""
     import cv2
 
     patch = p["patch_size"]
@@ -165,8 +166,9 @@ def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:
             f"images of {_size_text(size)} pixels; flow by dis needs {2 * patch} on either side. "
             "Choose farneback, or a larger --flow-scale."
         )
-    # OpenCV's number of levels. With fewer than down to the finest one it would choose by the
-    # width alone, and read outside of narrow images: a finer finest scale is always there.
+    # OpenCV's number of levels. With fewer levels than the finest scale needs, OpenCV chooses the
+    # scale by the width alone, and reads outside of narrow images. So check that the finest scale
+    # exists.
     levels = min(int(math.log2(long / (4 * patch)) + 0.5), int(math.log2(short // patch)))
     if levels >= _LEVELS:
         raise DataError(

@@ -15,10 +15,10 @@ from uqeval.stores.map_cache import folder_for, read_checked, write_checked
 
 
 class FlowCache:
-    """Flow by what it depends on: the estimator's record, and the bytes of both images.
+    """Flow, keyed by the estimator's record and the bytes of both images.
 
-    A file is an array float32 [y, x, 2] as of `checked_npy`, and is never changed. The folder holds
-    8 bytes a pixel and pair; `uqeval` never removes any. Raises `OutputError` if it cannot be
+    A file is an array float32 [y, x, 2] with a checksum, and is never changed. The folder takes 8
+    bytes per pixel and pair; `uqeval` never removes files. Raises `OutputError` if it cannot be
     written.
     """
 
@@ -28,9 +28,9 @@ class FlowCache:
     def get(
         self, estimator: Estimator, previous: NDArray[Any], next_: NDArray[Any]
     ) -> NDArray[np.float32]:
-        """Return `estimator(previous, next_)`, read if it is there, else estimated and kept.
+        """Return `estimator(previous, next_)` from the cache, or estimate and cache it.
 
-        A file that is damaged is replaced; a disk that is full keeps nothing, and is no error.
+        A damaged file is replaced. On a full disk nothing is cached, which is no error.
         """
         path = self.path(estimator, previous, next_)
         flow = read_checked(path, (*previous.shape, 2), np.float32)

@@ -14,10 +14,11 @@ Number = int | float
 
 
 class _Parameter(NamedTuple):
-    """A parameter's name and default, and the least and most that the estimator bears.
+    """A parameter's name and default, and the smallest and largest value that the estimator
+    supports.
 
-    An integer default means whole numbers. Estimators check little themselves: a value outside may
-    end the process, or give flow that is not finite.
+    An integer default means whole numbers. Estimators check little themselves: other values may
+    crash the process, or give flow that is not finite.
     """
 
     name: str
@@ -34,7 +35,7 @@ _FARNEBACK = (
     _Parameter("iterations", 3, 1, 1000),
     _Parameter("poly_n", 5, 1, 99),
     _Parameter("poly_sigma", 1.2, 0.1, 100.0),
-    _Parameter("flags", 0, 0, 256),  # 256: a Gaussian window; all others need a first flow
+    _Parameter("flags", 0, 0, 256),  # 256: a Gaussian window; other flags need an initial flow
 )
 
 
@@ -73,17 +74,17 @@ _METHODS: dict[str, tuple[_Parameter, ...]] = {
     "file": (),
 }
 
-#: What `--flow` takes; parameters follow as `farneback:winsize=21` or `dis:fast,finest_scale=1`.
+#: The choices of `--flow`; parameters follow as `farneback:winsize=21` or
+#: `dis:fast,finest_scale=1`.
 CHOICES = ("farneback", "dis", "dis:medium", "dis:fast", "dis:ultrafast", "tvl1", "file")
 
 
 @dataclass(frozen=True)
 class FlowMethod:
-    """An optical flow and all that decides its values; made by `flow_method`.
+    """A method of optical flow with all its parameters; made by `flow_method`.
 
-    `parameters` is complete, defaults too. `scale`: the side of the images that the flow is
-    estimated on, as a part of the frames'; 1 is full resolution. `file` is
-    flow that was saved.
+    `parameters` includes defaults. `scale`: the side of the images for the estimate, as a fraction
+    of the frames' side; 1 is full resolution. `file` means saved flow.
     """
 
     name: str
@@ -93,9 +94,10 @@ class FlowMethod:
 
     @property
     def id(self) -> str:
-        """Return the one way to write it: `farneback:winsize=21`, `dis:medium`, `dis:fast@0.5`.
+        """Return the canonical text of the method.
 
-        Defaults are left out; the same flow has the same id however it was written.
+        For example `farneback:winsize=21`, `dis:medium`, `dis:fast@0.5`. Defaults are left out, so
+        equal methods have equal ids.
         """
         base = self.name if self.preset is None else f"{self.name}:{self.preset}"
         defaults = {p.name: p.default for p in _METHODS[base]}
@@ -105,11 +107,11 @@ class FlowMethod:
 
 
 def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
-    """Return the flow that `text` names: one of `CHOICES`, with changed parameters behind it, or an
+    """Return the flow that `text` names: one of `CHOICES`, followed by changed parameters, or an
     `id`.
 
     Raises `UsageError` for an unknown name, preset or parameter, and for values that the estimator
-    does not bear.
+    does not support.
     """
     bare, at, scale_text = text.partition("@")
     if at:
@@ -143,7 +145,7 @@ def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
     if not 0.01 <= scale <= 1:
         raise UsageError(f"--flow-scale {scale}; expected 0.01 to 1.")
     if base == "file" and scale != 1:
-        raise UsageError("--flow-scale is of estimated flow; --flow file is taken as it was saved.")
+        raise UsageError("--flow-scale applies to estimated flow; --flow file is used as saved.")
     name, _, preset = base.partition(":")
     return FlowMethod(name, preset or None, tuple(values.items()), float(scale))
 
@@ -166,7 +168,7 @@ def _scale_of(text: str, spelling: str, scale: float) -> float:
     try:
         factor = float(spelling)
     except ValueError:
-        raise UsageError(f"--flow {quoted(text)}: expected a number behind @.") from None
+        raise UsageError(f"--flow {quoted(text)}: expected a number after @.") from None
     if scale not in (1.0, factor):
         raise UsageError(
             f"--flow {quoted(text)} and --flow-scale {scale} differ; give one of them."

@@ -15,7 +15,7 @@ from uqeval.maps.labels import label_map
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
 
-#: Batches of predictions that are kept: neighbours lie in one batch, or in two.
+#: Batches of predictions in memory: two neighbours are in one batch or two.
 _KEPT = 2
 
 
@@ -31,7 +31,7 @@ class FrameIds(Protocol):
 
 
 class StoredIds:
-    """Ids as they are stored. `places`: which plane is a frame's, None where it has none.
+    """Ids as they are stored. `places`: the index of the plane of each frame, None if it has none.
 
     `resize`: a plane of another size is resized to its frame's by nearest neighbour.
     """
@@ -97,8 +97,8 @@ class ReducedIds:
 def fitted(
     ids: NDArray[Any], size: tuple[int, ...], where: str, noun: str, resize: bool
 ) -> NDArray[Any]:
-    """Return ids [y, x] of their frame's size; others are resized by nearest neighbour if that is
-    wished.
+    """Return ids [y, x] of their frame's size; others are resized by nearest neighbour if
+    requested.
 
     The source of pixel i of n is ⌊(i + ½)·m/n⌋ of m. Raises `StoreError` for another size.
     """

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def invalid_of(array: StoredArray) -> list[float]:
-    """Return the targets that the attribute `invalid` of an array says are no measurement.
+    """Return the target values that mean "no measurement", from the attribute `invalid` of an
+    array.
 
     Raises `StoreError` for anything but a number or a list of numbers.
     """
@@ -25,18 +26,18 @@ def invalid_of(array: StoredArray) -> list[float]:
     try:
         if any(isinstance(value, bool) for value in entries):
             raise ValueError
-        return [float(value) for value in entries]  # "NaN" and "Infinity", as JSON cannot say them
+        return [float(value) for value in entries]  # also the text "NaN"
     except (TypeError, ValueError, OverflowError):
         raise StoreError(
             f"{array.where}: attribute invalid is {quoted(str(attribute)[:100])}; expected a "
-            "number or a list of numbers: targets that are no measurement."
+            "number or a list of numbers: values of targets without a measurement."
         ) from None
 
 
 def as_stored(
     invalid: Sequence[float], stored: np.dtype[Any], plain: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return invalid values as an array of this dtype holds them: 0.1 of float32 is not 0.1."""
+    """Return invalid values rounded to the dtype `stored`: 0.1 in float32 is not 0.1."""
     values = np.array([v for v in invalid if math.isfinite(v)], np.float64)
     if stored.kind == "f":
         with np.errstate(over="ignore"):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: Seconds between two looks at whether the run has been abandoned.
+#: Seconds between checks whether the run has ended.
 _PATIENCE = 0.1
 
 

@@ -1,4 +1,4 @@
-"""Label planes to `label` maps: class ids, one value for void, nothing else."""
+"""Make `label` maps from label planes: class ids, and one value for void."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
 
-#: What to do about a plane whose size is that of another one, height for width.
+#: The hint if height and width of a plane look swapped.
 SWAPPED = (
-    "Height and width look swapped: say the order of the axes in dimension_names of the array "
-    "that is wrong, or transpose it."
+    "Height and width look swapped: give the order of the axes in dimension_names of the wrong "
+    "array, or transpose it."
 )
 
 
@@ -26,7 +26,7 @@ def check_size(
     *,
     volume: bool = False,
 ) -> None:
-    """Raise `StoreError` where a plane of labels has another height and width than predictions.
+    """Raise `StoreError` if a plane of labels has another size than the predictions.
 
     `volume`: the plane is a slice of a case.
     """
@@ -43,7 +43,7 @@ def check_size(
     elif size == (1, 1):
         hint = (
             "The predictions were read as image classification, [N, C] or [N, T, C]. For one image "
-            "say the order of its axes (--axes CHW or TCHW)."
+            "give the order of its axes (--axes CHW or TCHW)."
         )
     elif found == size[::-1]:
         hint = SWAPPED

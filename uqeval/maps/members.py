@@ -1,4 +1,4 @@
-"""Joining the members of an ensemble, or samples, to one mean and one standard deviation."""
+"""Join the members of an ensemble, or samples, to one mean and one standard deviation."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
 
 
 def _no_bad_values() -> NDArray[Any]:
-    """Return bad values: how many, and the first place."""
+    """Return the record of no bad values: their number, and the first index."""
     return np.array([0, _NOWHERE], np.int64)
 
 
 @dataclass
 class _Checks:
-    """What has been seen of one item that cannot be evaluated."""
+    """The invalid values of one item."""
 
     label: NDArray[Any]
     bad: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class _Checks:
 
 @dataclass(kw_only=True)
 class _Item(_Checks):
-    """What has come of one item so far: maps [y, x] in float64."""
+    """The accumulated maps [y, x] of one item, float64."""
 
     count: NDArray[Any]
     total: NDArray[Any]
@@ -64,10 +64,10 @@ class _Item(_Checks):
 class Members:
     """Means μ_m with standard deviations σ_m, or samples, of all items.
 
-    μ = mean μ_m and σ² = mean (σ_m² + (μ_m - μ)²): the mean and variance of the mixture
-    (Gustafsson et al. 2020, §2; Lakshminarayanan et al. 2017); of samples, the population standard
-    deviation. Numbers are added member after member in float64, so that chunks do not matter;
-    squares are taken about the first member's number, which loses no digits.
+    μ = mean μ_m and σ² = mean (σ_m² + (μ_m - μ)²): the mean and variance of the mixture (Gustafsson
+    et al. 2020, §2; Lakshminarayanan et al. 2017); of samples, the population standard deviation.
+    Numbers are added member after member in float64, so the result does not depend on chunks.
+    Squares are relative to the first member's number, which keeps all digits.
     """
 
     def __init__(self, stacks: dict[str, Stack], names: Sequence[str], skip_nan: bool) -> None:
@@ -87,12 +87,12 @@ class Members:
 
     @property
     def arrays(self) -> list[StoredArray]:
-        """Return the distinct arrays that hold the numbers."""
+        """Return the distinct arrays with the numbers."""
         return [array for s in (self.means, self.spreads) if s for array in s.arrays]
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the array that says σ, if there is one."""
+        """Return the kind of the array that gives σ, if there is one."""
         return (self.spreads.kind,) if self.spreads is not None else ()
 
     @property
@@ -105,24 +105,24 @@ class Members:
         return self.means.size(item)
 
     def batches(self) -> list[range]:
-        """Return ranges of items that must be read together, because their chunks hold several
-        items.
-        """
+        """Return ranges of items that must be read together because they share chunks."""
         found = [stack.batches() for stack in (self.means, self.spreads) if stack]
         return max(found, key=lambda batches: len(batches[0]))
 
     def tile_bytes(self, batch: range) -> int:
-        """Return bytes of the largest decoded tile, and of a member of it for the kernel."""
+        """Return the bytes of the largest decoded tile, and of one of its members for the
+        kernel.
+        """
         return 2 * max(s.tile_bytes(batch) for s in (self.means, self.spreads) if s)
 
     @property
     def single(self) -> bool:
-        """Return whether one member without accumulation gives the result."""
+        """Return whether a single member gives the result without accumulation."""
         return self.count == 1 and not self.skip_nan
 
     @property
     def float32(self) -> frozenset[str]:
-        """Return the maps that are float32, as they are stored; the others are float64."""
+        """Return the maps that are stored as float32; the others are float64."""
         if not self.single:
             return frozenset()
         spreads = self.spreads
@@ -272,7 +272,7 @@ class Members:
                 if stack is self.spreads and self.log is not None:
                     hint = f"It is a natural logarithm: σ = {SPREADS[stack.kind]}. {hint}"
                 if stack.kind == "samples":
-                    hint = "Mask them with `valid`, or leave NaN out with --nan-samples skip."
+                    hint = "Mask them with `valid`, or skip NaN with --nan-samples skip."
                 raise DataError(
                     self._told(stack, item, check, check.bad[stack.kind], "NaN or infinite", hint)
                 )

@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 
 from uqeval.errors import UsageError
 
-#: Uncertainties that `uqeval` computes; each is also the name of the map that it is read from.
+#: Uncertainties that `uqeval` computes; each is also the name of its map.
 UNCERTAINTIES = (
     "entropy",
     "mutual_information",
@@ -50,10 +50,10 @@ COMPUTED = (
     "std",
     "mean_probs",
 )
-#: Computed where labels are there.
+#: Maps that are computed if there are labels.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 _ANNOTATIONS, _CHOICES = "annotations:", "choices:"
-#: What a store calls `choices_of`.
+#: The name of `choices_of` in a store.
 SAMPLE_PREDICTIONS = "sample_predictions"
 #: Maps of the true class or of the error: they are unknown at prediction time.
 NO_UNCERTAINTY = frozenset(
@@ -70,8 +70,8 @@ def form_of(
 ) -> tuple[tuple[int, ...], str]:
     """Return the shape and dtype of a map of an item of this size: [y, x], or its pixels.
 
-    Numbers of a regression are float64, for errors, variances and intervals are computed from them;
-    except those maps that a source lists as `float32`, and rank keys.
+    Numbers of a regression are float64, because errors, variances and intervals are computed from
+    them. Exceptions are the maps that a source lists as `float32`, and rank keys.
     """
     if name in float32:
         return size, "float32"
@@ -125,11 +125,11 @@ def of_subset(subset: int, name: str) -> str:
     return f"{subset}/{name}"
 
 
-#: What stands before the name of a map of classes, where `label` and `prediction` are those of sets
-#: of items.
+#: The prefix of maps of classes, if `label` and `prediction` are sets of items.
 OF_CLASSES = "class:"
-#: Where `label` has the labels of a region alone: the labels of all pixels, and the share of its
-#: pixels from which on a patch belongs to the region. Of a pair of frames, the mask of the region.
+#: If `label` has only the labels of a region: the labels of all pixels, and the smallest share of
+#: its pixels with which a patch belongs to the region. For a pair of frames, the mask of the
+#: region.
 UNMASKED_LABEL, REGION_SHARE, INSIDE = "label:unmasked", "region:share", "region:inside"
 #: Maps that regions read: the squared distance to another class, and the depth. All such maps
 #: begin with `OF_REGIONS`.
@@ -139,7 +139,7 @@ _BEFORE = "region:before:"
 
 
 def ids_of_map(name: str) -> str:
-    """Return the name of the map of ids that a region calls `name`."""
+    """Return the name of the map of ids `name` of a region."""
     return f"region:map:{name}"
 
 
@@ -165,14 +165,14 @@ def now_of(name: str) -> str | None:
     return OF_REGIONS + name.removeprefix(_BEFORE) if name.startswith(_BEFORE) else None
 
 
-#: The error of a regression rounded to float32, the type of rank keys, once for all who rank it.
+#: The error of a regression rounded to float32, the type of rank keys, once for all rankings.
 ERROR_KEY = "error:rank"
 #: The map [3] that counts evaluated targets, those that are 0 and those below 0.
 TARGET_COUNTS = "target_counts"
 
 
 def sigma_of(name: str) -> str:
-    """Return the name of the map of the store that is used as σ: `sigma:NAME`, never negative."""
+    """Return the name of a map of the store used as σ: `sigma:NAME`, never negative."""
     return f"sigma:{name}"
 
 
@@ -186,7 +186,7 @@ def is_lambda(name: str) -> bool:
     return name.split(":")[0] == "lambda"
 
 
-#: Most classes, with one more value for void.
+#: The largest number of classes, which leaves one value for void.
 MOST_CLASSES = 65535
 
 
@@ -211,9 +211,10 @@ class TrackRules:
     """How tracks begin, when they stop, and which count (Sundaram et al. 2010, and their code).
 
     `step`: seeds lie on a grid of this many pixels; `structure`: only where the image has some.
-    `min_length`: frames that a track has to last. A pixel is lost where its way there and back, of
-    flows w and ŵ, has |w + ŵ|² ≥ `round_trip_slope`·(|w|² + |ŵ|²) + `round_trip_offset`, and at a
-    motion boundary: |∇u|² + |∇v|² > `boundary_slope`·|w|² + `boundary_offset`.
+    `min_length`: the smallest number of frames of a track that counts. A track stops at a pixel if
+    the flow there w and back ŵ has |w + ŵ|² ≥ `round_trip_slope`·(|w|² + |ŵ|²) +
+    `round_trip_offset`, and at a motion boundary: |∇u|² + |∇v|² > `boundary_slope`·|w|² +
+    `boundary_offset`.
     """
 
     step: int = 8
@@ -245,7 +246,7 @@ def of_tracks(flow: str, rules: TrackRules) -> str:
 
 
 def rules_of(name: str) -> tuple[TrackRules, str]:
-    """Return the rules and the flow that `of_tracks` was given."""
+    """Return the rules and the flow from a name made by `of_tracks`."""
     _, rules, flow = name.split(":", 2)
     step, min_length, structure, *limits = rules.split(",")
     return TrackRules(int(step), int(min_length), structure == "True", *map(float, limits)), flow

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, NegativeSigma, StoreError
 from uqeval.maps.labels import SWAPPED
 
-#: What to do about a plane of ids that is larger or smaller than the predictions.
+#: The hint for a plane of ids of another size than the predictions.
 RESIZE_IDS = "Resize it by nearest neighbour."
 
 

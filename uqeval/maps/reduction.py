@@ -1,4 +1,4 @@
-"""Sample stacks to maps: tiles in, per-pixel maps out, with the same bits for any tiling."""
+"""Reduce sample stacks to maps per pixel, tile by tile, with the same bits for any tiling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Maps = dict[str, NDArray[Any]]
 
-#: Pixels that are worked on at a time: their accumulators stay in a core's second-level cache.
+#: Pixels reduced at a time, so that their accumulators stay in a core's L2 cache.
 BLOCK = 2048
 
 
@@ -53,8 +53,8 @@ class Form:
 
     @property
     def sum_dtype(self) -> np.dtype[Any]:
-        """Return exact for float16 and integers: int32 holds 127 samples of float16, int64 the
-        rest.
+        """Return the dtype of sums, exact for float16 and integers: int32 for up to 127 samples of
+        float16, else int64.
         """
         if self.dtype == np.int16:
             return np.dtype(np.int32 if self.samples <= 127 else np.int64)
@@ -99,7 +99,7 @@ class Form:
 
 @dataclass
 class Accumulators:
-    """Running sums of `pixels` pixels; see `uqeval.kernels.samples` for what each array holds."""
+    """Running sums of `pixels` pixels; `uqeval.kernels.samples` describes the arrays."""
 
     form: Form
     pixels: int
@@ -135,8 +135,8 @@ class Reducer:
     """Turns the tiles of one box of one item into maps.
 
     `add` takes tiles [sample, class, pixel] in ascending order of samples and, within them, of
-    classes; `finish` gives the maps [pixel]. Where the box comes as one tile, `reduce` does both,
-    block by block, with accumulators that fit the cache.
+    classes; `finish` gives the maps [pixel]. If the box is one tile, `reduce` does both, block by
+    block, with accumulators that fit the cache.
     """
 
     def __init__(
@@ -153,14 +153,14 @@ class Reducer:
     def add(self, tile: NDArray[Any], t0: int, c0: int) -> None:
         """Add a tile [sample, class, pixel] that begins at sample `t0` and class `c0`.
 
-        Raises `DataError` where its numbers are no probabilities.
+        Raises `DataError` if its numbers are not probabilities.
         """
         for start in range(0, self.pixels, BLOCK):
             stop = min(start + BLOCK, self.pixels)
             self._add(tile, start, stop, start, t0, c0)
 
     def finish(self, label: NDArray[Any] | None = None) -> Maps:
-        """Return the maps [pixel] of all that was added (`mean_probs`: [class, pixel])."""
+        """Return the maps [pixel] of all added tiles (`mean_probs`: [class, pixel])."""
         maps = self.empty()
         for start in range(0, self.pixels, BLOCK):
             stop = min(start + BLOCK, self.pixels)

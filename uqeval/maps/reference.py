@@ -1,4 +1,4 @@
-"""Two joined sources: predictions, and the reference for comparison."""
+"""Join two sources: predictions, and the reference for comparison."""
 
 from __future__ import annotations
 

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
     from uqeval.stores.planes import Planes
 
-#: Most ids of one map of which each is a region.
+#: The largest number of ids of a map that become regions.
 MOST_REGIONS = 256
 
 
 @dataclass(frozen=True)
 class RegionPlanes:
-    """The planes of a map of regions: of each item, of the item before in a pair of frames, and of
-    the whole store. `void`: the id that is no region."""
+    """The planes of a map of regions: of each item, of the earlier frame of a pair, and of the
+    whole store. `void`: the id of no region.
+    """
 
     items: Planes
     before: Planes | None
@@ -78,11 +79,11 @@ def plane_of_ids(
 
 
 class WithRegions:
-    """The maps of `inner`, and those that regions read, by the names that begin with `region:`.
+    """The maps of `inner`, and the maps that regions read, whose names begin with `region:`.
 
-    `maps`: planes of ids by the names of their maps. `depth`: planes of depth; without them the
-    target of a regression is the depth. `region:boundary` int32 is the squared distance to a pixel
-    of another class, `region:depth` float64, others uint16.
+    `maps`: planes of ids by name. `depth`: planes of depth; without them, the depth is the target
+    of a regression. `region:boundary` int32 is the squared distance to a pixel of another class,
+    `region:depth` float64, others uint16.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from uqeval.errors import UsageError, listed, quoted
 from uqeval.maps.names import MOST_ID, map_and_id
 from uqeval.maps.regions import SHARE, Boundary, Box, Depths, OfClass, OfMap, Region
 
-#: How each kind of region is written.
+#: The forms in which users write regions.
 FORMS = (
     "boundary:R", "interior:R", "class:NAME", "map:NAME", "map:NAME:ID", "depth:LOW-HIGH",
     "box:y0:y1,x0:x1",
@@ -23,8 +23,9 @@ _BOX = re.compile(rf"({_NUMBER}):({_NUMBER}),({_NUMBER}):({_NUMBER})")
 
 @dataclass(frozen=True)
 class Labelled:
-    """What regions of data depend on: their kind, and the names of their classes; none without
-    class labels."""
+    """The properties of data that regions depend on: their kind, and the names of their classes
+    (none without class labels).
+    """
 
     kind: str
     class_names: Sequence[str]
@@ -34,7 +35,7 @@ class Labelled:
 def region_of(text: str, data: Labelled, share: float = SHARE) -> Region:
     """Return the region that a text names. Raises `UsageError`.
 
-    `share`: of a patch's valid pixels, from which on it belongs to the region.
+    `share`: the smallest share of a patch's valid pixels with which it belongs to the region.
     """
     kind, _, value = text.strip().partition(":")
     try:
@@ -64,7 +65,7 @@ def _class(value: str, data: Labelled) -> Region:
     """Return the region of a class by its name, or by its number."""
     names = list(data.class_names)
     if not names:
-        return OfClass(-1, value)  # the data have no labels, which `region_of` says
+        return OfClass(-1, value)  # the data have no labels; `region_of` gives the message
     numbers = [c for c, name in enumerate(names) if name == value]
     if not numbers and value.isdecimal() and int(value) < len(names):
         numbers = [int(value)]

@@ -33,7 +33,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True)
 class Region(View):
-    """Some pixels of an image. Subclasses say which: `text`, `inside`, and the maps they `need`.
+    """Some pixels of an image. Subclasses define `text`, `inside`, and the maps they `need`.
 
     `share`: a patch belongs to the region if at least this share of its valid pixels does.
     """

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from uqeval.stores.stack import Stack
 
 VOID = 255
-#: What members give.
+#: Maps that are computed from members.
 _OF_MEMBERS = frozenset({"mean", "error", "sigma", ERROR_KEY})
-#: λ of a σ of the user's own is called `lambda:NAME`.
+#: The name of λ for another map that is used as σ: `lambda:NAME`.
 _LAMBDA = "lambda"
 
 
@@ -35,17 +35,16 @@ class RegressionSource:
     """Maps [y, x] of predicted numbers, by name.
 
     `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
-    the other maps are 0 and nothing of the predictions is looked at. float64: `mean` μ, `target` y,
-    `error` ε = |μ - y|, `sigma` σ, any map of the store by its own name; except those in `float32`,
-    which are as they are stored. float32, as rank keys are: `error:rank` ε, `lambda` ε/σ (σ = 0: ∞
-    where ε > 0, 0 where ε = 0), and `lambda:NAME` of a map of the store.
-    `sigma:NAME` is the map NAME, which is refused where it is negative. `target_counts` int64 [3]:
-    evaluated targets, those that are 0 and those below 0.
+    the other maps are 0 and predictions are ignored. Of dtype float64 are `mean` μ, `target` y,
+    `error` ε = |y - μ|, `sigma` σ, and maps of the store by their own names; those in `float32`
+    have the stored dtype. float32, as rank keys are: `error:rank` ε, `lambda` ε/σ (σ = 0: ∞ where ε
+    > 0, 0 where ε = 0), and `lambda:NAME` of a map of the store. `sigma:NAME` is the map NAME,
+    which must not be negative. `target_counts` int64 [3]: evaluated targets, those that are 0 and
+    those below 0.
 
-    `stacks`: `samples`, or `mean` and, if there is one, an array of `SPREADS`. `valid`: masks, all
-    of which have to be true; `invalid`: targets that are no measurement, beside those that the
-    attribute `invalid` of the target's array lists. Without a `target` there are only the maps that
-    need none.
+    `stacks`: `samples`, or `mean` and, if there is one, an array of `SPREADS`. `valid`: masks,
+    which must all be true. `invalid`: target values that mean "no measurement", in addition to the
+    attribute `invalid` of the target's array. Without a `target`, only maps that need none exist.
     """
 
     kind = "regression"
@@ -92,7 +91,8 @@ class RegressionSource:
     def want(self, names: Sequence[str]) -> None:
         """Set the maps that `read` returns.
 
-        Raises `UsageError` without a target, `StoreError` for a map that the store cannot give.
+        Raises `UsageError` without a target, `StoreError` for a map that cannot be read or
+        computed.
         """
         needs_no_target = ("label", "mean", "sigma", *self.extra)
         if self.target is None and not set(names) <= set(needs_no_target):
@@ -146,7 +146,7 @@ class RegressionSource:
 
     @cached_property
     def float32(self) -> frozenset[str]:
-        """Return the maps that are stored so that float32 holds their numbers exactly."""
+        """Return the maps whose stored numbers are exact in float32."""
         stored = self.extra | ({"target": self.target} if self.target else {})
         exact = {
             n for n, planes in stored.items() if all(fits_float32(a.dtype) for a in planes.arrays)
@@ -174,8 +174,8 @@ class RegressionSource:
         height, width = self.size(batch[0])
         pixels = len(batch) * height * width
         cached_bytes = sum(planes.kept_bytes() for planes in self._planes(self._used))
-        pixel_bytes = 10 if self.members.single else 24  # the target as it is stored, masks
-        # Chunks may be larger than an item, and are decoded whole.
+        pixel_bytes = 10 if self.members.single else 24  # the stored target, masks
+        # Chunks may be larger than an item, and are decoded completely.
         chunk = max((planes.chunk_bytes for planes in self._planes(self._used)), default=0)
         return (
             self.members.tile_bytes(batch)
@@ -186,7 +186,7 @@ class RegressionSource:
 
     @cached_property
     def mapped(self) -> bool:
-        """Return whether the maps are made of single numbers that lie on disk as they are."""
+        """Return whether the maps are single numbers that are stored uncompressed."""
         arrays = [array for planes in self._planes(self._used) for array in planes.arrays]
         return self.members.single and all(
             array.stored_bytes() == math.prod(array.shape) * array.dtype.itemsize
@@ -204,7 +204,7 @@ class RegressionSource:
     # ---- what it gives
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """Return the wanted maps of the items of a batch, or those of them that are needed.
+        """Return the wanted maps of the items of a batch, or only the needed ones.
 
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
@@ -263,8 +263,8 @@ class RegressionSource:
         return results
 
     def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return `label`, and the target, anything where it is not evaluated and 0 if there is
-        none.
+        """Return `label`, and the target: any value where it is not evaluated, 0 without a
+        target.
         """
         from uqeval.kernels.members import set_label
 
@@ -343,8 +343,6 @@ def _uses(names: frozenset[str], name: str) -> bool:
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Return stored numbers [y, x] as the kernels take them, none of them changed: float32 or
-    float64.
-    """
+    """Return stored numbers [y, x] in a dtype for the kernels, unchanged: float32 or float64."""
     exact = values.dtype.itemsize < 3 or values.dtype == np.float32
     return read_only(np.asarray(values, np.float32 if exact else np.float64))

@@ -1,4 +1,4 @@
-"""Several sets of items as one source: which pixels are in-distribution, which out of it."""
+"""Join sets of items to one source: some pixels are in-distribution, others out of it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from uqeval.maps.reduction import Maps
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
 
-#: Maps that only sets of items have: the set of a pixel, and the set that all are predicted to be
-#: in, so that the pixels out of it are the errors.
+#: Maps that only sets of items have: the set of a pixel, and the predicted set, which is
+#: in-distribution for all pixels, so that the pixels out of it are the errors.
 _OF_SETS = ("label", "prediction")
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Ids of pixels: with `out`, the pixels of this id are out, else those of all ids but 0.
+    """Ids of pixels. With `out`, the pixels of this id are out of distribution, else those of all
+    ids except 0.
 
     Pixels of `ignore_index` are void, unless it is `out`.
     """
@@ -50,9 +51,9 @@ class Mask:
 class Sets:
     """The items of several sources, one after another.
 
-    `label` is the set of a pixel: 0 in-distribution, k of the k-th other set. With a `mask` it says
-    the set of each pixel of the only source. Pixels whose class label is void are void. Maps called
-    `class:NAME` are the maps NAME of the classes.
+    `label` is the set of a pixel: 0 in-distribution, k of the k-th other set. With a `mask`, the
+    mask gives the set of each pixel of the only source. Pixels whose class label is void are void.
+    Maps called `class:NAME` are the maps NAME of the classes.
     """
 
     kind = "ood"
@@ -92,7 +93,7 @@ class Sets:
         self.wanted = frozenset(names)
         inner = {name.removeprefix(OF_CLASSES) for name in names if name not in _OF_SETS}
         for source in self._sources:
-            # Labels are read for their void pixels, unless they are what the mask reads.
+            # Labels are read for their void pixels, unless the mask reads them.
             masked = self._mask is not None and self._mask.out is not None
             label = {"label"} if source.labels is not None and not masked else set()
             source.want(sorted(inner | label))

@@ -1,4 +1,4 @@
-"""Frames decoded once each, although two pairs use them."""
+"""Decode each frame once, although two pairs use it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Frame:
-    """What is known of one frame: `rgb` [y, x, 3] where it is wanted, `grey` [y, x] uint8, the
-    predicted `ids` [y, x] of each model, and the `label` [y, x] where there is one."""
+    """One frame: `rgb` [y, x, 3] if it is wanted, `grey` [y, x] uint8, the predicted `ids` [y, x]
+    of each model, and the `label` [y, x] if there is one.
+    """
 
     rgb: NDArray[Any] | None
     grey: NDArray[Any]
@@ -44,7 +45,7 @@ class SharedFrames:
     def take(self, index: int) -> Frame:
         """Return the frame; raises what loading it raises."""
         with self._lock:
-            self._over.discard(index)  # perhaps of a pass before
+            self._over.discard(index)  # perhaps from an earlier pass
             future = self._frames.get(index)
             is_reader = future is None
             if future is None:
@@ -73,7 +74,7 @@ class SharedFrames:
                 wanted = self._frames.get(index)
                 if wanted is not None and wanted.done():
                     return
-            if index < self._next:  # a new pass, before the last one was at its end
+            if index < self._next:  # a new pass, although the last one did not finish
                 self._next = 0
                 self._over.clear()
             for i in range(self._next, index + 1):
@@ -88,6 +89,6 @@ class SharedFrames:
     def _fill(self, index: int, future: Future[Frame]) -> None:
         try:
             future.set_result(self._load(index))
-        except BaseException as error:  # an interrupt too: other threads wait for this frame
+        except BaseException as error:  # also for an interrupt: other threads wait for this frame
             future.set_exception(error)
             raise

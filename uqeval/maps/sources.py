@@ -37,7 +37,7 @@ from uqeval.stores.stack import Stack
 class Labels:
     """Ground truth of all items: planes of class ids, and the id that means void.
 
-    `annotators`: how many planes an item has, [annotator, y, x]; 0 for one plane [y, x].
+    `annotators`: the number of planes of an item [annotator, y, x]; 0 for one plane [y, x].
     """
 
     planes: Planes
@@ -108,7 +108,7 @@ class Source(StackMaps):
         """Set the maps that `read` returns.
 
         Raises `UsageError` for a map that is undefined for one sample, `StoreError` for one that
-        the store neither holds nor can give.
+        cannot be read or computed.
         """
         for name in names:
             if (name in OF_LABELS or is_annotations(name)) and self.labels is None:
@@ -119,7 +119,7 @@ class Source(StackMaps):
                 )
             if self.stack and name in OF_SEVERAL_SAMPLES and self.stack.samples == 1:
                 raise UsageError(
-                    f"{self.where} holds one sample an item, for which {name} is undefined; "
+                    f"{self.where} holds one sample per item, for which {name} is undefined; "
                     "use entropy or confidence, or store several samples."
                 )
             if name in ("label", "label_rank") or (self.stack and name in COMPUTED + OF_LABELS):
@@ -183,11 +183,11 @@ class Source(StackMaps):
     def _bytes_of(self, batch: range) -> int:
         height, width = self.size(batch[0])
         pixels = height * width
-        # The maps of a batch, and what label planes and their checks take beside them.
+        # The maps of a batch, and in addition label planes and their checks.
         planes_of_labels = self.labels.annotators if self.labels else 0
         bytes_of_labels = 4 + 4 * planes_of_labels
         map_size = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + bytes_of_labels)
-        # Chunks may be larger than an item, and are decoded whole.
+        # Chunks may be larger than an item, and are decoded completely.
         planes = [*self.stored.values(), *([self.labels.planes] if self.labels else [])]
         largest = max((plane_stack.chunk_bytes for plane_stack in planes), default=0)
         map_size += max(largest - len(batch) * pixels * 4, 0)
@@ -200,13 +200,13 @@ class Source(StackMaps):
             map_size += form.accumulator_bytes(min(BLOCK, box), False)
         else:
             map_size += len(batch) * form.accumulator_bytes(box, tiling.splits_classes)
-        # The maps of a box, before they are put in place; those of an item of one box are in place.
+        # The maps of a box before they are copied; maps of an item with one box are not copied.
         reduced_bytes = box * form.map_bytes()
         if len(tiling.boxes) == 1:
             reduced_bytes *= len(batch)
             map_size -= reduced_bytes
         tile = stack.tile_bytes(batch)
-        # A tile of one item as the kernels take it, and on the way there.
+        # A tile of one item for the kernels, and temporary copies.
         numbers = tile // len(batch) // max(d.itemsize for d in stack.dtypes)
         numbers = numbers * form.classes // stack.classes
         copies = 1 + (form.dtype == np.float64)
@@ -216,7 +216,7 @@ class Source(StackMaps):
             copies += 2
         at_once = self._at_once(batch, tiling)
         tile += (copies + (at_once > 1)) * at_once * numbers * form.dtype.itemsize
-        # Maps are made of a tile that is whole, else when all tiles have been added up.
+        # Maps are computed from a complete tile, else after all tiles are added.
         return map_size + (tile + reduced_bytes if tiling.whole else max(tile, reduced_bytes))
 
     # ---- what it gives
@@ -262,7 +262,8 @@ class Source(StackMaps):
 
     def _annotations(self, item: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Return the majority [y, x] and the labels [annotator, y, x] of several annotators; None
-        for one."""
+        without them.
+        """
         if self.labels is None or not self.labels.annotators or not self._wants_labels:
             return None
         planes = self.labels.planes

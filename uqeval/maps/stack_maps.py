@@ -25,12 +25,12 @@ from uqeval.maps.reduction import (
 from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
-#: Probabilities of small items that are reduced together, at most.
+#: The largest number of probabilities of small items that are reduced together.
 _TOGETHER = 1 << 20
 
 
 class StackMaps:
-    """What a source of maps makes of its `stack`: the `wanted` maps of items, reduced."""
+    """The `wanted` maps of items, reduced from a `stack`."""
 
     stack: Stack | None
     names: tuple[str, ...]
@@ -73,7 +73,7 @@ class StackMaps:
         boxes = tiling.boxes
         if (at_once := self._at_once(batch, tiling)) > 1:
             return self._reduce_small(batch, boxes[0], at_once, labels, heartbeat)
-        # Maps of several boxes are put together; those of one are as they come.
+        # Maps of several boxes are joined; those of a single box need no copy.
         results: list[Maps] = [self._unfilled(form, size) if boxes[1:] else {} for _ in batch]
         is_whole, splits_classes = tiling.whole, tiling.splits_classes
         for box in boxes:
@@ -105,7 +105,7 @@ class StackMaps:
         return results
 
     def _reducer(self, form: Form, tile: Tile, is_whole: bool, splits_classes: bool) -> Reducer:
-        """Return what reduces the box of a tile."""
+        """Return the reducer of the box of a tile."""
         box = tile.box
         check = SumCheck(
             form.classes, form.tolerance, form.sum_unit, form.total_dtype, self._place_of(tile),
@@ -121,9 +121,9 @@ class StackMaps:
         return self._reducer(form, tile, True, False).reduce(values, label)
 
     def _at_once(self, batch: range, tiling: Tiling) -> int:
-        """Return how many items are reduced in one call, their pixels one after another.
+        """Return how many items are reduced in one call, with their pixels concatenated.
 
-        Not of logits: the order of a sum of exponentials depends on how they lie in memory.
+        One for logits, because the order of a sum of exponentials depends on the memory layout.
         """
         stack = self.stack
         assert stack is not None
@@ -140,7 +140,7 @@ class StackMaps:
         labels: Sequence[NDArray[Any] | None],
         heartbeat: Heartbeat,
     ) -> list[Maps]:
-        """Return the maps of small items, of which each tile is whole."""
+        """Return the maps of small items, whose tiles are complete."""
         stack, form = self.stack, self._form()
         assert stack is not None
         all_tiles = stack.tiles(batch, box)
@@ -158,7 +158,7 @@ class StackMaps:
             try:
                 reduced = self._reduce_tile(replace(tiles[0], box=line, values=values), form, label)
             except DataError:
-                for tile in tiles:  # one of them raises it again, with the name of its item
+                for tile in tiles:  # one item raises it again, with its name
                     of = labels[tile.item - batch[0]]
                     self._reduce_tile(tile, form, None if of is None else _line(of))
                 raise
@@ -173,9 +173,7 @@ class StackMaps:
         return results
 
     def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
-        """Return a tile as the kernels take it: probabilities of at least two classes, one
-        dtype.
-        """
+        """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""
         stack = self.stack
         assert stack is not None
         values = tile.values

@@ -1,4 +1,4 @@
-"""Maps read from a maps store, and their checks."""
+"""Read and check maps from a maps store."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from uqeval.stores.planes import Planes
 
 
 class StoredMaps:
-    """The maps of all items by name, each one plane an item; `predictions` are class ids.
+    """The maps of all items by name, one plane per item; `predictions` are class ids.
 
-    What is read raises `StoreError` for planes of another size or kind, `DataError` for values that
-    cannot be evaluated, naming store and item.
+    Methods raise `StoreError` for planes of another size or kind, `DataError` for values that
+    cannot be evaluated. Messages name store and item.
     """
 
     def __init__(self, planes: dict[str, Planes], names: tuple[str, ...], classes: int) -> None:
@@ -38,7 +38,7 @@ class StoredMaps:
 
     @property
     def choices(self) -> int:
-        """Return how many samples have their likeliest classes here."""
+        """Return the number of samples whose likeliest classes are stored."""
         array = self.planes[SAMPLE_PREDICTIONS].parts[0].array
         return array.shape[array.axes.index("sample")]
 
@@ -87,7 +87,7 @@ class StoredMaps:
         plane, where = self._plane(name, item, size)
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
-        with np.errstate(over="ignore"):  # it becomes infinite, and is refused as such
+        with np.errstate(over="ignore"):  # too large values become infinite, and are refused
             values = plane.astype(np.float32) + np.float32(0.0)
         bad = ~np.isfinite(values)
         if bad.any():
@@ -102,7 +102,7 @@ class StoredMaps:
         """Return the number of classes that are likelier than the label's, uint16 [y, x]; 0 for
         void.
 
-        As it is stored, else from float32 p̄ by the same rule as the kernel's.
+        Stored, or computed from float32 p̄ by the kernel's rule.
         """
         size = self.size(item)
         if "label_rank" in self.planes:
@@ -119,9 +119,9 @@ class StoredMaps:
 
 
 def missing_map_message(where: str, name: str, stored: list[str], samples: bool) -> str:
-    """Return the message about a missing map: which maps exist, and what could replace it.
+    """Return the message about a missing map: which maps exist, and which could replace it.
 
-    `stored`: the maps that there are; `samples`: whether there are samples to compute others from.
+    `stored`: the maps in the store; `samples`: whether there are samples to compute others from.
     """
     if not samples and stored == ["predictions"]:
         return (

@@ -44,7 +44,7 @@ class ClassSubsets(Source):
     The samples and classes of a box are put together in memory before they are reduced.
     """
 
-    #: Maps that one sample does not have.
+    #: Maps that are undefined for one sample.
     of_several = OF_SEVERAL_SAMPLES
 
     def __init__(self, source: Source, subsets: Sequence[Sequence[int]]) -> None:
@@ -138,7 +138,7 @@ class NumberSubsets(RegressionSource):
     def __init__(self, source: RegressionSource, subsets: Sequence[Sequence[int]]) -> None:
         vars(self).update(vars(source))
         self.subsets = [tuple(subset) for subset in subsets]
-        #: Maps that one member does not have.
+        #: Maps that are undefined for one member.
         self.of_several = frozenset(() if source.members.spreads else ("sigma", "lambda"))
 
     def batch_bytes(self, batch: range) -> int:
@@ -150,9 +150,7 @@ class NumberSubsets(RegressionSource):
             for stack in (members.means, members.spreads) if stack
         )  # fmt: skip
         if members.skip_nan:
-            member_bytes += (
-                members.count + 8
-            )  # where samples are numbers, and the targets of a subset
+            member_bytes += members.count + 8  # masks of numbers, and the targets of a subset
         maps = len(self.subsets) * (8 * len(self.wanted) + members.skip_nan)
         return super().batch_bytes(batch) + len(batch) * height * width * (member_bytes + maps)
 
@@ -163,7 +161,7 @@ class NumberSubsets(RegressionSource):
         spreads = _Held(self.members.spreads, batch, heartbeat) if self.members.spreads else None
         numbers = [means.numbers(item) if self.members.skip_nan else None for item in batch]
         results: list[Maps] = [{} for _ in batch]
-        # The largest subset first: what is wrong with any member is said as of all members.
+        # The largest subset first, so that an error of any member is reported for all members.
         for k in sorted(range(len(self.subsets)), key=lambda k: -len(self.subsets[k])):
             subset = self.subsets[k]
             members: Members = copy.copy(self.members)

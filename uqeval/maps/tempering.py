@@ -59,7 +59,7 @@ class TemperedSamples(Source):
             maps, sums = 4 * height * width, 16 * box
             return need + self.betas.count * (len(batch) * (maps + sums) + 4 * box)
         numbers = stack.tile_bytes(batch) // len(batch) // min(d.itemsize for d in stack.dtypes)
-        return need + 4 * numbers * max(2 // stack.classes, 1)  # the copy that is tempered
+        return need + 4 * numbers * max(2 // stack.classes, 1)  # the tempered copy
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """Return the wanted maps [y, x] of the items of a batch."""
@@ -102,7 +102,7 @@ class TemperedSamples(Source):
         return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0, tolerance=_TOLERANCE)
 
     def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
-        """Return a tile as the kernels take it, tempered unless its likelihoods are requested."""
+        """Return a tile for the kernels, tempered unless its likelihoods are requested."""
         values = super()._prepare(tile, form)
         if not self._likelihoods:
             values = values.copy()
@@ -113,7 +113,8 @@ class TemperedSamples(Source):
 
 
 def tempered(source: MapSource, betas: Betas) -> MapSource:
-    """Return the tempered samples of a source, with its regions. Raises `UsageError` where it has
-    none."""
+    """Return the tempered samples of a source, with its regions. Raises `UsageError` if it has no
+    samples.
+    """
     samples = TemperedSamples(with_samples(source, "a temperature of the samples"), betas)
     return source.of(samples) if isinstance(source, WithRegions) else samples

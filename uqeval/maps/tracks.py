@@ -1,7 +1,7 @@
 """Long tracks of points through a video, and whether predictions keep one label along them.
 
 Consistency C26 of Varghese et al. 2020, §4.3, over the tracks of Sundaram et al. 2010. The rules
-are numbered as in the authors' tracker; where it and their paper differ, the tracker holds.
+have the numbers of the authors' tracker. If the tracker and the paper differ, the tracker decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TrackRules", "Tracker"]
 
-#: Seeds keep this far, in pixels, from the border of the frame.
+#: The smallest distance of seeds from the border of the frame, in pixels.
 _MARGIN = 4
 #: Deviations of the Gaussians, in pixels: of the image, and of its structure tensor.
 _SMOOTH, _INTEGRATE = 0.8, 3.0
@@ -182,7 +182,7 @@ def _advanced(
 ) -> tuple[_Tracks, _Tracks]:
     """Return the tracks that stop, as they are, and those that go on, one frame longer (rule 6).
 
-    Flow is read at the nearest pixel; a track stops where that is unreliable, or leads outside.
+    Flow is read at the nearest pixel; a track stops if the flow is unreliable or leads outside.
     """
     height, width = unreliable.shape
     y, x = _pixel(tracks.y), _pixel(tracks.x)
@@ -196,7 +196,9 @@ def _advanced(
 
 
 def _pixel(position: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the nearest pixel, floor(x + ½); ties go right and down as everywhere in `uqeval`."""
+    """Return the nearest pixel, floor(x + ½); ties are rounded right and down, as everywhere in
+    `uqeval`.
+    """
     return np.floor(position + 0.5).astype(np.int64)
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from uqeval.stores.video.frames import Frames
     from uqeval.stores.video.sequences import Pair
 
-#: Bytes a pixel of one direction of a flow, of a frame in colour and in grey.
+#: Bytes per pixel of one direction of a flow, of a colour frame and of a grey frame.
 _FLOW, _RGB, _GREY = 8, 3, 1
-#: And of what choosing the beginnings of tracks takes for a while: images of derivatives.
+#: Temporary bytes per pixel of choosing seeds of tracks: images of derivatives.
 _TRACKING = 100
 
 
@@ -75,7 +75,7 @@ class VideoSource:
         self.names = tuple(frame_names[pair.after] for pair in pairs)
         self.where = frames.where
         self.wanted: frozenset[str] = frozenset()
-        #: Seconds that each method of flow has taken, all threads together.
+        #: Seconds of each method of flow, summed over threads.
         self.seconds: dict[str, float] = defaultdict(float)
         self._estimators: dict[str, Estimator] = {}
         self._trackers: dict[str, Tracker] = {}
@@ -136,7 +136,9 @@ class VideoSource:
         return [range(i, i + 1) for i in range(self.items)]
 
     def chain_ends(self) -> list[int]:
-        """Return where sequences end: states of tracks depend on the pairs before, up to there."""
+        """Return the ends of sequences: states of tracks depend on earlier pairs of the
+        sequence.
+        """
         return [i + 1 for i, pair in enumerate(self.pairs) if pair.last]
 
     def joins(self, batches: range) -> bool:
@@ -206,7 +208,7 @@ class VideoSource:
         return [maps]
 
     def begin(self, items: range) -> None:
-        """Start to read these pairs in order, each once; frames are kept for them alone."""
+        """Start to read these pairs in order, each once; frames are kept only for them."""
         uses = [0] * len(self.frames)
         for pair in self.pairs[items.start : items.stop]:
             uses[pair.before] += 1

@@ -23,16 +23,16 @@ class View(ABC):
 
     @property
     def name(self) -> str:
-        """Return the name in saved states; "" where the tally's own parameters say it."""
+        """Return the name in saved states; "" if the tally's own parameters determine it."""
         return ""
 
     def inputs(self, names: Collection[str]) -> set[str]:
-        """Return the maps that this view takes of a source, for a tally that reads `names`."""
+        """Return the maps that this view reads from a source, for a tally that reads `names`."""
         return set(names)
 
     @property
     def read_as(self) -> View:
-        """Return a view with the same source: what all such views take of it is read once."""
+        """Return a view with the same source; the maps of all such views are read once."""
         return self
 
     def source(self, source: MapSource) -> MapSource:
@@ -44,7 +44,7 @@ class View(ABC):
 
     @abstractmethod
     def maps(self, maps: Maps) -> Maps:
-        """Return the maps to count of an item's maps, which are left as they are."""
+        """Return the maps to count, computed from an item's maps, which do not change."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ WHOLE = Whole()
 
 @dataclass(frozen=True)
 class OneOfSets(View):
-    """In-distribution pixels, and those of the `number`-th of several other sets."""
+    """In-distribution pixels, and the pixels of another set, by its `number`."""
 
     number: int
 
@@ -82,7 +82,7 @@ class OneOfSets(View):
 
 @dataclass(frozen=True)
 class InDistribution(View):
-    """The classes of the pixels that are in-distribution, of a source of sets."""
+    """The classes of in-distribution pixels, in a source of sets."""
 
     @property
     def name(self) -> str:
@@ -106,7 +106,7 @@ class InDistribution(View):
 
 @dataclass(frozen=True)
 class Subset(View):
-    """Some of the samples: the `number`-th subset of those that a source gives maps of."""
+    """Some of the samples: the subset with this `number` in the source."""
 
     number: int
 

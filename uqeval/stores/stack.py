@@ -156,8 +156,7 @@ class Stack:
                 if sizes[0] != sizes[1]:
                     raise StoreError(
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
-                        f"{stores[0].path} has {sizes[0]}; these must be equal in all members of "
-                        f"an ensemble."
+                        f"{stores[0].path} has {sizes[0]}; members of one ensemble agree."
                     )
         #: Tilings by the arrays of an item, and by their layouts.
         self._tilings: dict[Hashable, Tiling] = {}

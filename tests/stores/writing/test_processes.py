@@ -82,7 +82,9 @@ def test_rank_1_goes_on_after_rank_0_has_left(
 
     with pytest.raises(OutputError, match=r"1 of 2 items are incomplete.*give each.*ranks=N"):
         rank("a")
-    with pytest.raises(OutputError, match=r"ended early.*give each of them their number as ranks=N"):
+    with pytest.raises(
+        OutputError, match=r"ended early.*give each of them their number as ranks=N"
+    ):
         rank("b")
     (tmp_path / "p.zarr").rename(tmp_path / "alone.zarr")
     monkeypatch.setitem(sys.modules, "torch.distributed", distributed(size=2))

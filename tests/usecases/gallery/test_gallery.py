@@ -187,7 +187,7 @@ def test_named_maps_are_those_of_the_definitions() -> None:
         ("entropy:p.", "expected one of image, label"),
         ("patches", "the report has none"),
         ("image", "--images DIR"),
-        ("mutual_information", "one sample an item"),
+        ("mutual_information", "one sample per item"),
     ],
 )
 def test_unknown_maps(name: str, message: str) -> None:
