@@ -1,7 +1,7 @@
 """Count the tallies of a pass in worker threads.
 
-Most tallies have a state per item; large ones are added up directly. Small items are counted
-together, in one call a tally: their pixels lie one after another.
+Most tallies have a state per item; large ones are added up directly. The pixels of small items are
+concatenated and counted in one call per tally.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORTHWHILE = 8
 class Counted(NamedTuple):
     """The states of consecutive items of one tally, also packed if they are retained.
 
-    `states`: None if the totals of another process have them (see `Counting.add_totals`).
+    `states`: None if they are in the totals of another process (see `Counting.add_totals`).
     """
 
     states: CountedItems | None
@@ -75,7 +75,7 @@ class Counting:
     def add_totals(self, packed: Mapping[Tally, bytes]) -> None:
         """Add totals of items that another process has counted.
 
-        Raises `ValueError` for bytes that are no states.
+        Raises `ValueError` for invalid bytes.
         """
         for tally, data in packed.items():
             self.totals.setdefault(tally, Total(tally)).merge_state(tally.load(data))
@@ -83,7 +83,7 @@ class Counting:
     def received(self, packed: Mapping[Tally, PackedItems]) -> list[Counted]:
         """Return the states of some items that another process has `sent`, by `apart`.
 
-        Raises `ValueError` for bytes that are none.
+        Raises `ValueError` for invalid bytes.
         """
         return [self._received(tally, packed.get(tally)) for tally in self.apart]
 
@@ -117,9 +117,10 @@ class Counting:
         return Counted(states, known.packed(items) or PackedItems.of(data) if is_retained else None)
 
     def states_of(self, items: Sequence[Maps]) -> list[Counted]:
-        """Return the states of items in a row of the tallies apart; count those together.
+        """Return the states of consecutive items of the tallies `apart`; count the others
+        `together`.
 
-        The maps of each view are made once. All items are small, or there is one.
+        The maps of each view are made once. All items are small, or there is only one.
         """
         maps_of_views = {view: [view.maps(maps) for maps in items] for view in self._views}
         strips = {
@@ -161,7 +162,7 @@ class Counting:
     def _states_of_item(
         self, which: Sequence[int], maps_of_views: Mapping[View, Maps], empty: dict[Tally, State]
     ) -> list[Thin]:
-        """Return the states of one item of some tallies apart; `empty` ones are used again."""
+        """Return the states of one item of some tallies `apart`; `empty` states are reused."""
         #: States of the item by view, which tallies of that view may read.
         known_of_views: dict[View, dict[Tally, Thin]] = {view: {} for view in maps_of_views}
         results: list[Thin] = []
@@ -208,8 +209,9 @@ def _counted(tally: Tally, maps: Maps, known: dict[Tally, Thin], empty: dict[Tal
 
 
 class Strip(dict[str, "NDArray[Any]"]):
-    """Maps [1, pixel] of several items, whose pixels lie one after another from `first` on; each
-    is made when it is first read."""
+    """Maps [1, pixel] of several items with concatenated pixels, of which item i begins at
+    `first[i]`; each map is made when it is first read.
+    """
 
     def __init__(self, items: Sequence[Maps], first: NDArray[np.int64]) -> None:
         self._items, self.first = items, first

@@ -27,7 +27,7 @@ _PATIENCE = 30.0
 class DaskCluster:
     """The cluster at an address: tcp://…, scheduler-file:PATH, local:N, or that of a client.
 
-    Raises `UsageError` where Dask is not installed, no scheduler answers, there are no workers, or
+    Raises `UsageError` if Dask is not installed, no scheduler answers, there are no workers, or
     their versions differ from those of this process.
     """
 

@@ -109,8 +109,8 @@ class DaskExecutor:
         """Yield the results of `work` on ranges of items, in order: range, value, bytes read.
 
         `batches`: what to work on, a job each; by default all items. Raises the errors of workers,
-        with their name; `ClusterError` for items whose workers died again and again, and for a
-        scheduler that is gone.
+        with their name; `ClusterError` for items whose workers died repeatedly, and if the
+        scheduler has ended.
         """
         if batches is None:
             batches = jobs_of(self._inputs.source, self._workers.count)
@@ -178,13 +178,13 @@ class DaskExecutor:
     def _fetch(self, waiting: deque[_Sent]) -> None:
         """Fetch some results of the first jobs that have ended, in one message.
 
-        Waits until those that were fetched before are used.
+        Waits until the results that were fetched before are used.
         """
         if not waiting or waiting[0].result is not None:
             return
         ended = list(islice(takewhile(_has_ended, waiting), _AT_ONCE))
         if len(ended) > 1:
-            # A worker with some of them may have died: `_result` deals with each.
+            # A worker with some of them may have died: `_result` handles each.
             with suppress(Exception):
                 futures = [sent.future for sent in ended]
                 for sent, result in zip(ended, self._gathered(futures), strict=True):
@@ -193,8 +193,8 @@ class DaskExecutor:
     def _result(self, items: range, work: Work, future: Any) -> tuple[Done | Failed, str]:
         """Return the result of a job, and its worker.
 
-        Dask may leave a job without a worker that preferred one which has died, and may wait long
-        for a result that a dead worker had: the job is sent again.
+        Dask may not assign a job whose preferred worker has died, and may wait long for a result of
+        a dead worker. Then the job is sent again.
         """
         while True:
             ended = threading.Event()
@@ -250,7 +250,7 @@ class DaskExecutor:
             self._workers.client.sync(all_forget)
 
     def _cancel(self, futures: list[Any]) -> None:
-        with suppress(Exception):  # the client is closed, and so are its futures
+        with suppress(Exception):  # the client and its futures are closed
             self._workers.client.cancel(futures)
 
     def _submit(self, jobs: Sequence[tuple[range, Any]], home: str | None) -> list[Any]:

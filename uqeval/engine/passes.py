@@ -79,8 +79,8 @@ def in_order(
 ) -> Generator[tuple[Job, Result], None, None]:
     """Yield the results of `work` on each job in order, computed by several threads.
 
-    At most `workers + 1` results wait. `work` gets a function to call now and then, which raises
-    once the iteration has ended early.
+    At most `workers + 1` results wait. `work` receives a function that it must call regularly; it
+    raises if the iteration has ended early.
     """
     stopping = threading.Event()
 
@@ -191,7 +191,7 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
     blocks = turn.blocks
     #: Keeps a frame of a video until both of its pairs have used it.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
-    #: Each pass reads a video in order, from its first pair; a job of a cluster, its part of it.
+    #: Each pass reads a video in order, from its first pair; a job of a cluster reads its part.
     begin: Callable[[range], None] = getattr(source, "begin", lambda _: None)
     begin(range(turn.batches[0].start, turn.batches[-1].stop))
     if scratch.reads_again(source):
@@ -257,9 +257,9 @@ def _joined(
     most_bytes: int,
     is_alone: Callable[[range], bool],
 ) -> list[range]:
-    """Return the batches, with those joined that are faster to read together, within some bytes.
+    """Return the batches; join those that are faster to read together, up to a number of bytes.
 
-    One that `is_alone` stays alone: it may not have to be read.
+    A batch that `is_alone` is not joined, because it may not have to be read.
     """
     joined: list[range] = []
     joins = False
@@ -279,7 +279,9 @@ def _joined(
 
 
 def _jobs(batches: Sequence[range], blocks: ItemBlocks) -> Iterator[list[range]]:
-    """Yield batches that a worker does one after another: those with items of one block, or one."""
+    """Yield the batches of one job, which a worker reads in order: those with items of one block,
+    or a single one.
+    """
     job: list[range] = []
     for batch in batches:
         if job and not (batch.start == job[-1].stop and batch.start in blocks.of(job[0].start)):

@@ -1,7 +1,7 @@
-"""Work on some items in another process: the code of one worker, for any kind of cluster.
+"""Work on some items in another process: the code of a worker, for any kind of cluster.
 
-A worker opens the stores itself. It keeps the maps of items that it has read for later passes; a
-worker that does not have them reads the items again. It sends packed states, never maps.
+A worker opens the stores itself. It keeps the maps of items that it has read for later passes;
+other workers read these items again. It sends packed states, never maps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DISTRIBUTIONS = (
     "distributed",
 )  # fmt: skip
 
-#: The number of runs whose maps a worker keeps; other maps are made again.
+#: The number of runs whose maps a worker keeps; maps of other runs are made again.
 _MOST_RUNS = 4
 
 
@@ -75,10 +75,10 @@ class Run:
 
 
 class Work(Protocol):
-    """Work on the items of a job, which the client sends to a worker."""
+    """The work on the items of a job, which the client sends to a worker."""
 
     def __call__(self, opened: Opened) -> Any:
-        """Return the result, which is sent back. Raises `UqevalError`."""
+        """Return the result, which is sent to the client. Raises `UqevalError`."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,8 @@ class Opened:
 class Done:
     """The result of a job; `nbytes`: the bytes that it read.
 
-    `flow_seconds`: that the flow of a video took. `not_cached`: items whose maps the cache refused.
+    `flow_seconds`: the time of the flow of a video. `not_cached`: items whose maps the cache
+    refused.
     """
 
     value: Any
@@ -203,9 +204,9 @@ def _do(job: Job, threads: int) -> Done:
 class Counts:
     """The counts of a job.
 
-    `totals`: by number of the tally, of those that add up exactly. `states`: the number of the
-    first of some items in a row, and their states of the tallies that are `sent`. `is_read`: not
-    from maps of an earlier pass.
+    `totals`: by number of the tally, for tallies that add up exactly. `states`: the first of
+    consecutive items, and their states of the `sent` tallies. `is_read`: the items were read, not
+    taken from maps of an earlier pass.
     """
 
     totals: dict[int, bytes]
@@ -215,7 +216,8 @@ class Counts:
 
 @dataclass(frozen=True)
 class CountTallies:
-    """Counts tallies of one source; the states of items are `sent` of some, of others the totals.
+    """Counts tallies of one source. Sends the states of items of the `sent` tallies, and totals of
+    the others.
 
     `keeping`: later passes need the maps.
     """

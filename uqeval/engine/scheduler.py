@@ -126,7 +126,8 @@ class Scheduler:
     def _turn(self, requests: Mapping[str, Sequence[Tally]]) -> list[str]:
         """Return the first evaluations whose states fit the memory, at least one.
 
-        Evaluations of many subsets of the samples take turns, and the maps are kept between turns.
+        Evaluations of many subsets of the samples are counted in several turns, and the maps are
+        kept between turns.
         """
         budget = max(self.options.memory // (1 + self.options.threads()), _STATES)
         names: list[str] = []
@@ -195,12 +196,12 @@ class Scheduler:
             source, scratch = job
             return max(scratch.batch_bytes(source, batch) for batch in source.batches())
 
-        if len(turns) > 1:  # the one that needs most memory is named, if none fits
+        if len(turns) > 1:  # if none fits, the message names the one that needs most memory
             largest = max(turns, key=need)
             workers_within(largest[0], resources, largest[1])
         worker_counts = [workers_within(source, resources, scratch) for source, scratch in turns]
         cluster = self.options.cluster
-        if not self.workers:  # from the first pass, which reads the store
+        if not self.workers:  # workers of the first pass, which reads the store
             self.workers = worker_counts[0] if cluster is None else cluster.workers
         return worker_counts
 
@@ -265,8 +266,9 @@ class Scheduler:
         return self.states.known(tally_key(tally.parameters()), tally.most_bytes)
 
     def _known_total(self, tally: Tally) -> State | None:
-        """The state of all items of a tally that is not saved by item, if an earlier run of the
-        very same items has counted it."""
+        """Return the total of a tally that is not saved by item, if an earlier run of the same
+        unchanged items has counted it.
+        """
         assert self.states is not None
         try:
             data = self.states.total(tally_key(tally.parameters()), tally.most_bytes)
@@ -276,6 +278,6 @@ class Scheduler:
 
 
 def _state_bytes(tally: Tally) -> int:
-    """Bytes of a state, whose numbers take 8 each, and of counting it."""
+    """Return the bytes of a state (8 per number) and of counting it."""
     fields = sum(8 * math.prod(field.shape) for field in tally.fields.values())
     return fields + tally.working_bytes

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 #: Bytes per pixel for a tally in addition to the maps: sorted keys and their positions.
 _COUNTING = 24
-#: Bytes of the maps of an item that is held together with others of its batch, at most.
+#: The largest number of bytes of an item's maps that are kept in one array with others of its
+#: batch.
 _SMALL = 1 << 14
 
 
@@ -77,7 +78,7 @@ class Scratch:
         return self._memory - self._free
 
     def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
-        """Return whether each pass reads the source, and so may leave out maps."""
+        """Return whether each pass reads the source again, so that maps may be left out."""
         mapped = cast("MappedSource", source)
         if self._cache is not None or not getattr(source, "mapped", False):
             return False
@@ -94,9 +95,10 @@ class Scratch:
         return set() if self._cache is None else self._cache.refused
 
     def batch_bytes(self, source: MapSource, batch: range) -> int:
-        """Peak bytes that reading and counting a batch take; of maps that have been kept, those in
-        files, and what tallies make of them. Never more than reading the source takes: what could
-        begin goes on."""
+        """Return the peak bytes of reading and counting a batch. For kept maps: the bytes of those
+        in files, and of counting. Never more than reading the source takes, so a run that has
+        started can continue.
+        """
         need = source.batch_bytes(batch)
         if not self._has(batch):
             return need
@@ -107,7 +109,7 @@ class Scratch:
     def read(
         self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]
     ) -> list[Maps]:
-        """Return the maps `names` of a batch; it may have others too.
+        """Return the maps `names` of a batch, and possibly others.
 
         Takes them from an earlier pass or run, or from the source.
         """
@@ -177,7 +179,7 @@ class Scratch:
 
 
 class _Held(NamedTuple):
-    """Maps [item, …] of items in a row in memory, from item `first` on."""
+    """Maps [item, …] of consecutive items in memory, from item `first` on."""
 
     first: int
     maps: Maps
@@ -188,9 +190,9 @@ class _Held(NamedTuple):
 
 
 def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_Held]:
-    """Return the maps of each item of a batch as they are held.
+    """Return the maps of each item of a batch as they are kept in memory.
 
-    Those of small items are copied into one array a name: arrays of single items take several times
+    Maps of small items are copied into one array per name, because small arrays take several times
     the memory of their numbers.
     """
     forms = {tuple((name, v.dtype, v.shape) for name, v in own.items()) for own in maps}

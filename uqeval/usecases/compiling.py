@@ -1,4 +1,4 @@
-"""Compile ahead: other processes compile kernels while an evaluation begins."""
+"""Compile kernels ahead, in other processes, while an evaluation starts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from uqeval.disk.locks import temporary
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
 
-#: Processes: more than this load for longer than they compile.
+#: The largest number of processes: more take longer to load than to compile.
 _MOST = 3
-#: Kernels: to compile so few takes no longer than to start a process.
+#: Up to this number of kernels, compiling takes no longer than starting a process.
 _FEW = 2
 _IS_ACTIVE = Lock()
 
 
 def evaluations_on(inputs: Inputs, families: Iterable[str]) -> list[str]:
-    """Return what `kernels.ahead` calls the evaluation of each family on these inputs."""
+    """Return the names of the evaluations of these families in `kernels.ahead`."""
     arrays = inputs.record["predictions"][0]["arrays"]
     stored = next((f"{name} {array['dtype']}" for name, array in arrays.items()), "")
     return [f"{family} of {stored}" for family in families]
@@ -32,10 +32,11 @@ def evaluations_on(inputs: Inputs, families: Iterable[str]) -> list[str]:
 
 @contextmanager
 def compiling_ahead(evaluations: Sequence[str], threads: int) -> Iterator[None]:
-    """Meanwhile, let other processes compile the kernels of evaluations, if several are missing.
+    """Let other processes compile the kernels of evaluations inside the context, if several are
+    missing.
 
-    This process and the others use `threads` cores; with one, this process compiles all. Calls
-    within this one have no effect.
+    All processes together use `threads` cores; with one core, this process compiles all kernels.
+    Nested contexts have no effect.
     """
     if not _IS_ACTIVE.acquire(blocking=False):
         yield
@@ -43,7 +44,7 @@ def compiling_ahead(evaluations: Sequence[str], threads: int) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             count = min(threads - 1, _MOST)
-            # The executable of a frozen application is no Python.
+            # The executable of a frozen application is not Python.
             if count > 0 and not getattr(sys, "frozen", False) and _is_needed(evaluations):
                 with suppress(OSError):  # no folder for temporary files
                     folder = stack.enter_context(temporary())

@@ -69,7 +69,8 @@ class Evaluator:
             "sum_tolerance": sum_tolerance,
         }  # fmt: skip
         self._open = ExitStack()
-        #: Where the maps are: what `merge` takes from other processes on the same file system.
+        #: The folder of the maps, which `merge` accepts from other processes on the same file
+        #: system.
         self.folder = self._open.enter_context(temporary(scratch))
         (self.folder / _MARK).write_text("{}")
         self.scratch_bytes = 0
@@ -141,7 +142,7 @@ class Evaluator:
         return len(new)
 
     def _new(self, names: Sequence[str]) -> list[int]:
-        """Return the positions of names that are new; note the others."""
+        """Return the positions of new names; record the others."""
         new: dict[str, int] = {}
         for place, name in enumerate(names):
             if name in self._names or name in new:
@@ -181,8 +182,9 @@ class Evaluator:
         zw.create_group(self.folder / "maps" / "items", {})
 
     def _check_form(self, inputs: Inputs) -> None:
-        """Raise `DataError` for items of another number of samples, classes or annotators than the
-        first."""
+        """Raise `DataError` if items differ from the first in the number of samples, classes or
+        annotators.
+        """
         declared = self._attributes["uqeval"]
         expected = declared["samples"], declared["classes"]
         form = inputs.record["samples"], inputs.record["classes"]

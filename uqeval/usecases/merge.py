@@ -122,7 +122,7 @@ def refuse_missing(states: MergedStates, remedy: str = "") -> None:
 
 
 def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
-    """Open the states files of reports, of states files and of folders of them.
+    """Open states files, given by their paths, their reports, or folders of either.
 
     Raises `StoreError` if there are none, or if they do not belong to their report; `UsageError`
     for a path that is given twice.

@@ -72,7 +72,7 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
 
 
 def _counted(merged_states: MergedStates, tally: Tally) -> TallyResult | None:
-    """Return the states of a tally; note the total of one of which a run saves nothing else."""
+    """Return the states of a tally; record its total if a run saves only that."""
     result = saved_result(merged_states, tally)
     if result is not None and not tally.saved:
         key = tally_key(tally.parameters())
@@ -104,9 +104,9 @@ def _merged_sweep(merged_states: MergedStates) -> dict[str, Any]:
 def unfitted_evaluations(
     merged_states: MergedStates,
 ) -> dict[str, tuple[Family, Evaluation[Any]]]:
-    """Return the family and the evaluation of all results by key, before anything is fitted.
+    """Return the family and the evaluation of all results by key, before fitting.
 
-    Raises `UsageError` for results that no states hold.
+    Raises `UsageError` for results without states.
     """
     from uqeval.metrics._view import shared
     from uqeval.statistics.variants import info_of, variants_of
@@ -126,7 +126,7 @@ def unfitted_evaluations(
     for key, evaluation in evaluations.items():
         if merged_states.passes is None:
             evaluation.use_items(key, merged_states.index["records"])
-        else:  # their records are not all there
+        else:  # records of items are missing
             evaluation.use_evaluations(evaluations)
     return {key: (families[key], evaluation) for key, evaluation in evaluations.items()}
 
@@ -136,8 +136,8 @@ def _refuse_unfinished(merged_states: MergedStates, keys: Sequence[str]) -> None
     paths = " ".join(quote(str(file.path)) for file in merged_states.files)
     if merged_states.missing:
         raise UsageError(
-            f"{', '.join(keys)}: needs counts of all shards, and some are missing. Count the "
-            "missing shards, and merge all."
+            f"{', '.join(keys)}: needs counts of all shards, and some shards are missing. Count "
+            f"these, and merge all."
         )
     passes = merged_states.passes
     raise UsageError(
@@ -249,7 +249,9 @@ def _refuse_other_thresholds(
 
 
 def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]) -> Section:
-    """Return the scores under a key from the bins of the saved states; null for all others."""
+    """Return the scores under a key that follow from the bins of the saved states; null for
+    others.
+    """
     from uqeval.metrics._evaluation import Section
     from uqeval.statistics.addresses import set_score
     from uqeval.statistics.over_items import scores_over_items
@@ -302,7 +304,9 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
 
 
 def _added(numerics: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts that parts add up to: the ties at the cuts of the set are none of them."""
+    """Return the counts that can be added over parts, which excludes ties at the cuts of the
+    set.
+    """
     return {name: count for name, count in numerics.items() if name != "ties_at_cuts"}
 
 

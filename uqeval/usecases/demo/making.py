@@ -15,7 +15,7 @@ from uqeval.errors import OutputError
 from uqeval.usecases.compiling import compiling_ahead
 from uqeval.usecases.run import Listener, Outcome, run_config
 
-#: What the demo asks for: a file as users write it.
+#: The configuration of the demo.
 _ASKED = """\
 # `uqeval run` reads this file; examples/uqeval.yaml shows more of it.
 stores:
@@ -36,14 +36,14 @@ gate:
   streets/calibration.ece: {max: 0.1, id: DEMO-1, why: confidence must mean what it says}
   film/temporal.mtc: {min: 0.5}
 """
-#: What is evaluated, as `kernels.ahead` calls it.
+#: The names of the evaluations in `kernels.ahead`.
 EVALUATIONS = (
     *(f"{family} of probs float16" for family in (
         "segmentation", "pavpu", "calibration", "failure", "sparsification")),
     "tc of predictions uint8",
     *(f"{family} of mean float32" for family in ("regression", "nmerci", "sparsification")),
 )  # fmt: skip
-#: What a demo makes in its folder, and the mark of one that has not come to its end.
+#: The files of a demo, and the mark of an unfinished one.
 _MADE = ("preds.zarr", "labels", "depth.npz", "film", "uqeval.yaml", "out")
 _UNFINISHED = ".uqeval-demo"
 
@@ -81,7 +81,7 @@ def demo(
             home / "uqeval.yaml", workers=workers, progress=progress,
             listener=listener or Listener(),
         )  # fmt: skip
-    if outcome.status != 2:  # everything was evaluated
+    if outcome.status != 2:  # all stores were evaluated
         with refusals(home):
             (home / _UNFINISHED).unlink()
     return outcome

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 CLASSES = ("sky", "building", "road", "pavement", "tree", "car", "person", "sign")
 VOID = 255
 _SKY, _BUILDING, _ROAD, _PAVEMENT, _TREE, _CAR, _PERSON, _SIGN = range(len(CLASSES))
-#: Pairs that the pretend network takes for one another.
+#: Pairs of classes that the synthetic network confuses.
 _CONFUSED = ((_ROAD, _PAVEMENT), (_PERSON, _TREE), (_SIGN, _BUILDING), (_CAR, _ROAD))
 
 

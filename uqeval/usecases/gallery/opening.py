@@ -1,4 +1,4 @@
-"""Pictures of a report's items, painted from the stores that the report was made of."""
+"""Pictures of a report's items, made from the stores of the report."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A round of one shard: count the next pass of all evaluations over its items, and stop.
 
-The first pass needs nothing but the items. Each later pass depends on what all shards have counted
-before, which a file of `uqeval merge --fit` says. The states of all passes stay in one file, which
-every round replaces.
+The first pass needs nothing but the items. Each later pass depends on the earlier counts of all
+shards, which a file of `uqeval merge --fit` contains. The states of all passes stay in one file,
+which every round replaces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _OwnResult(TallyResult):
-    """What one shard has counted of a tally."""
+    """The counts of a tally in one shard."""
 
     def of_items(self, tally: Tally, items: Sequence[int]) -> State:
         raise DataError("the items of other shards are needed")
@@ -53,7 +53,8 @@ class _SharedResult(TallyResult):
 
 @dataclass
 class ShardRound:
-    """A round of shard `number` of `of`, after those of the file `fitted` (None: the first).
+    """A round of shard `number` of `of`, after the rounds of the file `fitted` (None: the first
+    round).
 
     `settings`: of each result, by key. `earlier`: the states of the rounds before.
     """
@@ -63,7 +64,7 @@ class ShardRound:
     settings: Mapping[str, Any]
     fitted: FittedFile | None = None
     earlier: SavedStates | None = None
-    #: Keys of results that need all shards to go on.
+    #: Keys of results that need the counts of all shards to continue.
     unfinished: list[str] = field(default_factory=list)
     _known: dict[Tally, TallyResult] = field(default_factory=dict)
 
@@ -77,8 +78,8 @@ class ShardRound:
     ) -> ShardRound | None:
         """Return the round of inputs that are a shard; None for all items.
 
-        `settings`: of each result, by key. `states`: where the states of the shard lie. Raises
-        `UsageError` and `StoreError` for a file of fits that this round cannot follow from.
+        `settings`: of each result, by key. `states`: the path of the shard's states. Raises
+        `UsageError` and `StoreError` for a file of fits that does not match this round.
         """
         shard = inputs.record.get("part")
         if shard is None:
@@ -103,7 +104,7 @@ class ShardRound:
             )
         if not fitted.unfinished:
             raise UsageError(
-                f"{cut(path)}: all passes are counted; no shard has anything to do. Join them: "
+                f"{cut(path)}: all passes are counted; no shard has work left. Join them: "
                 "uqeval merge SHARDS -o REPORT.json"
             )
         earlier = _earlier(fitted, shard, states, info.names)
@@ -115,7 +116,7 @@ class ShardRound:
         return 1 if self.fitted is None else self.fitted.passes + 1
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this round from others, for --resume."""
+        """Return the settings that identify this round, for --resume."""
         return {} if self.fitted is None else {"fitted": self.fitted.digest}
 
     def index(self) -> dict[str, Any]:
@@ -132,7 +133,7 @@ class ShardRound:
         """Count the next pass of generators by key; set `unfinished`.
 
         `passes` makes the generators, with sections as their results or without. Returns the
-        results of those that the first pass ends. Raises `UqevalError`.
+        results of generators that end in the first pass. Raises `UqevalError`.
         """
         if self.fitted is None:
             return self._count_first(scheduler, passes(True), states)
@@ -171,7 +172,7 @@ class ShardRound:
             }
             try:
                 running.send(results_of_shard, [key])
-            except DataError:  # this shard has nothing to evaluate, or too little: others may
+            except DataError:  # this shard has too few valid pixels; others may have more
                 continue
         running.close()
         self.unfinished = [key for key in passes if key not in running.results]
@@ -197,7 +198,7 @@ class ShardRound:
     def complete_sections(
         self, sections: Mapping[str, Section], keys: Collection[str]
     ) -> dict[str, Section]:
-        """Return the sections of results all parts of which are there; note the other `keys`."""
+        """Return the sections of results with all their parts; record the other `keys`."""
         missing = [key for key in keys if key not in sections]
         if self.fitted is None:
             self.unfinished = missing
@@ -223,8 +224,8 @@ class ShardRound:
     def _advice(self, has_cut: bool) -> list[str]:
         passes = "pass 1 is" if self.passes == 1 else f"{self.passes} passes are"
         advice = [
-            f"{', '.join(self.unfinished)}: {passes} counted, more may follow. When all "
-            f"{self.of} shards are here: uqeval merge --fit SHARDS -o fitted.json"
+            f"{', '.join(self.unfinished)}: {passes} counted, more may follow. After all {self.of} "
+            f"shards: uqeval merge --fit SHARDS -o fitted.json"
         ]
         if has_cut:
             advice.append(

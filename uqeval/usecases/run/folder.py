@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.usecases.run.preflight import RunRules
 
-#: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
+#: The files of a run for each store, and for all: the page, and the gate's verdicts.
 _ENDINGS = ("json", "states.zip", "csv", "html", "pictures")
 PAGE, VERDICTS = "index.html", "verdicts.json"
 #: Bytes to read for the gallery up to which it is shown by default, and its number of pictures.
@@ -56,7 +56,8 @@ def make_folder(
 
 
 def put_aside(folder: Path, name: str) -> None:
-    """Rename the older files of a store, so that nobody takes them for new ones if the run fails.
+    """Rename the older files of a store, so that they are not mistaken for new ones if the run
+    fails.
 
     The states of the older report also stay in place, because the run may reuse them.
     """

@@ -1,4 +1,4 @@
-"""What a self-test found: a table and JSON."""
+"""Results of a self-test, as a table and JSON."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Selftest:
 
 
 class Checks:
-    """Collects the checks of one group; what raises is a check that failed."""
+    """Collects the checks of one group; an exception is a failed check."""
 
     def __init__(self, group: str) -> None:
         self.group = group

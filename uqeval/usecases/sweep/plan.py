@@ -1,4 +1,4 @@
-"""What a sweep evaluates, from its settings alone: the same over data and over saved states."""
+"""The evaluations of a sweep, from its settings alone: the same for data and for saved states."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SweepPlan:
 
     @classmethod
     def of_index(cls, index: Mapping[str, Any], info: DatasetInfo) -> SweepPlan:
-        """Return the sweep that saved states are of."""
+        """Return the sweep of saved states."""
         drawn = index["settings"]["sweep"]
         variants = {
             name: (key, settings_of(FAMILIES[name].settings_type, index["settings"][key]))
@@ -102,7 +102,7 @@ class SweepPlan:
                         continue
                 subset_info = dataclasses.replace(self.info, samples=len(subset))
                 evaluations = family.evaluations(key, settings, subset_info)
-                # Parts with a record of their own hold curves, which are of the whole set.
+                # Parts with their own record are left out: they have curves of the whole set.
                 flat = {n: of_key for n, of_key in evaluations.items() if n == key or of_key.flat}
                 passes[f"{k}:{name}"] = _of_subset(drive(flat, sectioned), k, fields)
         return passes

@@ -57,10 +57,9 @@ def sweep(
     `labels`: labels, or a target of predicted numbers. `metrics`: families, with their options or
     without, one value an option; by default segmentation and pavpu, or regression, sparsification
     and nmerci. `error`: of sparsification; `clip`: of divergence; `settings`: options of these
-    families, by family. `reference`: a store from which the
-    divergence is evaluated too; it alone where there are no labels and no `metrics`. `samples`: the
-    Ms (default 1, 2, 4, … T); `repeats`: subsets for each M, one number or one an M. `states`: file
-    for the tallies of a shard (`part`), which `merge` joins.
+    families, by family. `reference`: a store for the divergence, which is the only family without
+    labels and `metrics`. `samples`: the Ms (default 1, 2, 4, … T); `repeats`: subsets for each M,
+    one number or one an M. `states`: file for the tallies of a shard (`part`), which `merge` joins.
 
     Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
@@ -100,7 +99,7 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
     began = time.perf_counter()
     inputs, plan = planned.inputs, planned.plan
     if options.states is None:
-        raise UsageError("--part counts a pass and saves it for `uqeval merge`; give -o FILE.")
+        raise UsageError("--part saves the counts of a pass for `uqeval merge`; give -o FILE.")
     info, settings = inputs.info(), plan.settings()
     shard = ShardRound.of_inputs(inputs, info, settings, options.states)
     assert shard is not None

@@ -1,4 +1,4 @@
-"""What is logged of a report: its scores, settings, findings, figures and page."""
+"""The logged content of a report: scores, settings, findings, figures and page."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class FiftyOneDataset:
         """Write all items with their `images`, by name; return a message.
 
         Raises `OutputError` if FiftyOne refuses it; then there is no dataset. Errors of the stores
-        pass.
+        are raised unchanged.
         """
         import fiftyone
 
@@ -122,7 +122,7 @@ def _labels(
 ) -> Iterator[tuple[str, Any]]:
     """Yield the maps of an item as labels of FiftyOne.
 
-    Ids are raised by 1, since FiftyOne hides 0: void is 0.
+    Ids are increased by 1, and void is 0, because FiftyOne hides 0.
     """
     import fiftyone
     import numpy as np

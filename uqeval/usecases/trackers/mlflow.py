@@ -1,4 +1,4 @@
-"""MLflow: one run a report, in an experiment of the tracking server that MLflow is set to."""
+"""MLflow: one run per report, in an experiment of the configured tracking server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorBoard: one run a report, as event files that `tensorboard --logdir` shows."""
+"""TensorBoard: one run per report, as event files that `tensorboard --logdir` shows."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ class TensorBoard:
 
 
 def run_name(name: str) -> str:
-    """Return the folder of a run: names of reports, which may be paths, without what leads out of
-    the folder of runs."""
+    """Return the folder of a run: the name of its report, without parts of a path that lead out of
+    the folder of runs.
+    """
     parts = PurePath(name).parts
     steps = ["_" if part == ".." else part for part in parts if part != "/"]
     return str(PurePath(*steps)) if steps else "report"

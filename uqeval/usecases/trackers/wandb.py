@@ -28,8 +28,8 @@ class Wandb:
     def add(self, entry: Entry) -> str:
         """Write a report as a run: scores, settings, figures, the page and the report.
 
-        Scores are called as by `Report.scalars`, since W&B takes letters, digits and underscores.
-        Raises `OutputError` if W&B refuses it.
+        Scores have the names of `Report.scalars`, because W&B accepts letters, digits and
+        underscores. Raises `OutputError` if W&B refuses it.
         """
         import wandb
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from uqeval.usecases.verify.arrays import Array
 
-#: How near to a threshold or to the edge of a bin a value may fall on either side of it: maps are
-#: float32, and a logarithm differs in its last bit between libraries.
+#: A value this close to a threshold or to the edge of a bin may count on either side: maps are
+#: float32, and the last bit of a logarithm differs between libraries.
 NEAR = 1e-6
 
 

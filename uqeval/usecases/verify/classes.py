@@ -1,4 +1,6 @@
-"""Maps of class probabilities by the text book: sums over samples in float64, then float32."""
+"""Maps of class probabilities from their definitions: sums over samples in float64, then
+float32.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 class ClassMaps:
     """Maps of one item: ids and float32 maps [y, x], `probs` float32 [class, y, x].
 
-    `label` is None without ground truth; `void` are its pixels that do not count. What a store of
-    maps does not hold is None, or is not in `uncertainty`.
+    `label` is None without ground truth; `void` are its pixels that do not count. Maps that the
+    store does not have are None, or missing in `uncertainty`.
     """
 
     prediction: Array

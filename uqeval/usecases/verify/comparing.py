@@ -9,15 +9,15 @@ from typing import Any
 
 from uqeval.keys import family_of
 
-#: Relative to the larger of 1 and the value, by family: maps of classes are float32, whose last bit
-#: depends on the library's logarithm; all else is float64.
+#: Tolerances by family, relative to the larger of 1 and the value. Maps of classes are float32,
+#: whose last bit depends on the library's logarithm; other values are float64.
 TOLERANCE = {"calibration": 1e-6, "failure": 1e-5, "sparsification": 1e-5, "divergence": 1e-6}
 DEFAULT = 1e-9
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A value of a report that the plain path does not find."""
+    """A value of a report that differs from the recomputed one."""
 
     where: str
     field: str
@@ -30,7 +30,7 @@ class Difference:
 
 @dataclass
 class Tally:
-    """How many values were compared, and those that differ."""
+    """The number of compared values, and those that differ."""
 
     compared: int
     differences: list[Difference]

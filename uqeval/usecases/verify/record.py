@@ -1,4 +1,4 @@
-"""What a verification found: as sentences and as JSON."""
+"""Results of a verification, as sentences and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTED = 20
 
 @dataclass(frozen=True)
 class Checked:
-    """One thing that was held against the report: `same`, and a sentence about it."""
+    """One comparison with the report: `same`, and a sentence about it."""
 
     what: str
     same: bool
@@ -25,7 +25,7 @@ class Checked:
 
 @dataclass
 class Verification:
-    """Whether a report follows from the predictions, with all that was and was not looked at."""
+    """Whether a report follows from the predictions, with what was and was not checked."""
 
     report: str
     report_sha256: str

@@ -11,9 +11,9 @@ import numpy as np
 
 from uqeval.usecases.verify.arrays import Array
 
-#: Draws of the signs of gaps.
+#: The number of draws of the signs of gaps.
 _FLIPS = 1000
-#: Units that intervals from draws need.
+#: The smallest number of units for intervals from draws.
 _LEAST = 6
 #: Units with an event, below which no more trials count than there are units.
 _FEW = 5

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.usecases.verify.recompute import Recomputation
 
-#: Names in one sentence.
+#: The largest number of names in one sentence.
 _NAMED = 60
-#: Contents of a report that are not recomputed.
+#: Sentences on what is not recomputed.
 _ALWAYS = (
     "Curves, rows of classes and recalibration (temperature, isotonic, vector) are not recomputed.",
     "Stored files are decoded by the same code as in the run; what follows is independent.",

@@ -20,7 +20,7 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 
 @dataclass(frozen=True)
 class Warmup:
-    """What a command needed: kernels that were compiled now, and kernels from the cache.
+    """The kernels of a command: those compiled now, and those from the cache.
 
     A kernel counts once for each combination of dtypes.
     """
@@ -79,7 +79,7 @@ def warm_up(
 
     results: list[Warmup] = []
     known: set[str] = set()
-    # This process compiles all: the results tell how many.
+    # This process compiles all kernels, so that the results count them.
     with compiling_ahead((), 1), temporary() as folder:
         out = folder / "out"
         out.mkdir()
