@@ -6,8 +6,7 @@ Each population is a large run of `uqeval.evaluate` with its states; the truth i
 items are drawn from it with replacement, and scored from the states as `--ci 0.95` does. Population
 "few": images of 64 pixels, "many": of 4096; "0": perfectly calibrated, "+": over-confident, and
 images differ; "groups": images come in drives of 5, which differ, and drives are drawn. "numbers"
-are predictions with σ. "difference": the over-confident model less the calibrated one, on the same
-images. "before" has no correction of the bias, and only "is it 0?" is tested.
+are predictions with σ. "before" has no correction of the bias, and only "is it 0?" is tested.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +25,9 @@ import numpy as np
 import uqeval
 from uqeval.statistics import methods
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.flips import least_share
-from uqeval.statistics.intervals import difference, interval
-from uqeval.statistics.kinds import BIASED, kind_of
+from uqeval.statistics.flips import least_shares
+from uqeval.statistics.intervals import interval
+from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.weighting import Subset
@@ -47,7 +46,7 @@ POPULATIONS = {
     "numbers, few, 0": (8000, 8, 1.0, 0.0, 1),
     "numbers, few, +": (8000, 8, 1.3, 0.3, 1),
 }
-DIFFERENCE = "difference, few"
+Predict = Callable[[np.ndarray], np.ndarray]
 #: The scores of the table, of classes and of numbers.
 OF_CLASSES = ("ece", "mce", "ace", "adaptive_ece", "classwise_ece", "per_class.0.ece", "smooth_ece",
               "temperature.ece", "brier_decomposition.reliability",
@@ -59,13 +58,23 @@ OPTIONS = {"regression": {"ence": True}}
 OF_NUMBERS = ("auce", "auce_over", "ence", "uce", "rmse")
 
 
-def classes(name: str, items: int) -> tuple[dict[str, Any], str]:
-    """Probabilities of images whose labels are drawn from others: softmax(z) of softmax(sharp·z).
+def sharp(factor: float) -> Predict:
+    """Return a model that predicts softmax(factor·z)."""
+    return lambda z: normalised(np.exp(factor * z))
+
+
+def normalised(probs: np.ndarray) -> np.ndarray:
+    """Return probabilities that add up to 1 over the classes."""
+    return probs / probs.sum(1, keepdims=True)
+
+
+def classes(name: str, items: int, predict: Predict | None = None) -> tuple[dict[str, Any], str]:
+    """Probabilities of images whose labels are drawn from others: softmax(z) of softmax(factor·z).
 
     An image, or the images of a drive, have classes of their own, and prefer some of them more than
     the model knows.
     """
-    _, side, sharp, differ, together = POPULATIONS[name]
+    _, side, factor, differ, together = POPULATIONS[name]
     rng = np.random.default_rng(1)
     shape = (items, CLASSES, side, side)
     own = rng.normal(size=(-(-items // together), CLASSES)).repeat(together, 0)[:items, :, None]
@@ -73,21 +82,20 @@ def classes(name: str, items: int) -> tuple[dict[str, Any], str]:
     z = 1.5 * rng.normal(size=shape) + own[..., None]
     noise = -np.log(-np.log(rng.random(shape)))
     labels = (z + differ * unknown[..., None] + noise).argmax(1).astype(np.uint8)
-    probs = np.exp(sharp * z)
-    probs /= probs.sum(1, keepdims=True)
+    probs = (predict or sharp(factor))(z)
     return {"predictions": probs[:, None].astype(np.float32), "labels": labels}, "calibration"
 
 
-def numbers(name: str, items: int) -> tuple[dict[str, Any], str]:
-    """Means and σ of pixels whose errors are `sharp` times as large, more or less by image."""
-    _, side, sharp, differ, _ = POPULATIONS[name]
+def numbers(name: str, items: int, factor: float | None = None) -> tuple[dict[str, Any], str]:
+    """Means and σ of pixels whose errors are `factor` times as large, more or less by image."""
+    _, side, usual, differ, _ = POPULATIONS[name]
     rng = np.random.default_rng(1)
     shape = (items, side, side)
     sigma = np.exp(0.5 * rng.normal(size=shape))
-    scale = sharp * np.exp(differ * rng.normal(size=(items, 1, 1)))
+    scale = usual * np.exp(differ * rng.normal(size=(items, 1, 1)))
     stack = {
         "mean": 5 + 0 * sigma,
-        "std": sigma,
+        "std": sigma * usual / (factor or usual),
         "target": 5 + scale * sigma * rng.normal(size=shape),
     }
     return {"predictions": {k: v.astype(np.float32) for k, v in stack.items()}}, "regression"
@@ -95,7 +103,11 @@ def numbers(name: str, items: int) -> tuple[dict[str, Any], str]:
 
 @dataclass(frozen=True)
 class Some:
-    """The states of some items of a run, some of them several times."""
+    """The states of some items of a run, some of them several times.
+
+    The last of `places` is not sampled: so the scores of the run itself, which are those of the
+    population, are not taken for those of the set.
+    """
 
     population: Population
     places: tuple[int, ...]
@@ -120,20 +132,32 @@ class Population:
     """A run over all items of a population, its scores, and the states of its items."""
 
     def __init__(
-        self, name: str, folder: Path, items: int | None = None, only: Collection[str] = ()
+        self,
+        data: Mapping[str, Any],
+        metrics: Mapping[str, Any],
+        addresses: list[str],
+        path: Path,
+        together: int,
     ) -> None:
-        make = numbers if name.startswith("numbers") else classes
-        data, family = make(name, items or POPULATIONS[name][0])
-        path = folder / f"{family} {name}.states.zip"
-        fields = OF_NUMBERS if family == "regression" else OF_CLASSES
-        uqeval.evaluate(**data, metrics={family: OPTIONS.get(family, {})}, states=path)
+        uqeval.evaluate(**data, metrics=metrics, states=path)
         self._states = SavedStates(path)
         self.scoring = Scoring(self._states)
-        self.together = POPULATIONS[name][4]
-        self.addresses = [f"{family}.{own}" for own in fields if not only or own in only]
+        self.together = together
+        self.addresses = addresses
         everything = Subset(np.arange(self.scoring.items), self.scoring.items)
         self.truth = self.scoring.table(everything, self.addresses)[0]
         self._packed: dict[str, list[bytes]] = {}
+
+    @classmethod
+    def of(cls, name: str, folder: Path, items: int | None, only: Collection[str]) -> Population:
+        """Return a population of the table, with `only` these fields."""
+        make = numbers if name.startswith("numbers") else classes
+        data, family = make(name, items or POPULATIONS[name][0])
+        fields = OF_NUMBERS if family == "regression" else OF_CLASSES
+        addresses = [f"{family}.{own}" for own in fields if not only or own in only]
+        metrics = {family: OPTIONS.get(family, {})}
+        path = folder / f"{family} {name}.states.zip"
+        return cls(data, metrics, addresses, path, POPULATIONS[name][4])
 
     def packed(self, parameters: Mapping[str, Any], most: int) -> list[bytes]:
         key = json.dumps(parameters, sort_keys=True)
@@ -150,7 +174,7 @@ def samples_of(
     populations: list[Population], places: tuple[int, ...], seed: int, only: list[str]
 ) -> Samples:
     """The samples of one set of items in one run, or in two of the same images."""
-    runs = [Scoring(Some(own, places)) for own in populations]
+    runs = [Scoring(Some(own, (*places, 0))) for own in populations]
     together = populations[0].together
     units = tuple(f"{k // together:06d}" for k in range(len(places)))
     resampling = Resampling(units, DRAWS, seed, "item" if together == 1 else "group")
@@ -159,29 +183,25 @@ def samples_of(
 
 def before(samples: Samples, address: str, units: int) -> methods.Bounds:
     """The interval without a correction of the bias."""
-    draws = samples.scores("drawn", address)
-    own = draws[0] if len(draws) == 1 else draws[0] - draws[1]
-    bounds = methods.expanded(own[np.isfinite(own)], units, LEVEL)
+    draws = samples.scores("drawn", address)[0]
+    bounds = methods.expanded(draws[np.isfinite(draws)], units, LEVEL)
     tested = kind_of(address) == "gaps" and address.rpartition(".")[2] not in UNTESTED
-    if len(draws) == 1 and tested and least_share(samples, address, 2 * LEVEL - 1) == 0:
+    if tested and least_shares(samples, address, (2 * LEVEL - 1,)) == (0.0,):
         return methods.Bounds(0.0, bounds.high, bounds.method)
     return bounds
 
 
-def simulate(populations: list[Population], units: int, replications: int) -> dict[str, list[Any]]:
+def simulate(population: Population, units: int, replications: int) -> dict[str, list[Any]]:
     """Return of each score the shares of intervals that contain the truth, now and before, of
     intervals wholly below the truth, of none, and of values outside their own interval."""
     rng = np.random.default_rng(units)
-    truth = populations[0].truth - (populations[1].truth if len(populations) > 1 else 0)
-    addresses = populations[0].addresses
-    if len(populations) > 1:
-        addresses = [own for own in addresses if kind_of(own) in BIASED]
+    addresses = population.addresses
     rates = {address: np.zeros(5) for address in addresses}
     for seed in range(replications):
-        samples = samples_of(populations, populations[0].places(rng, units), seed, addresses)
-        for address in addresses:
-            true = truth[populations[0].addresses.index(address)]
-            low, high, value = now(samples, address)
+        samples = samples_of([population], population.places(rng, units), seed, addresses)
+        for address, true in zip(addresses, population.truth, strict=True):
+            record = interval(samples, address, LEVEL)
+            low, high, value = record["low"], record["high"], samples.value(address)
             rates[address][3] += low is None
             if low is None:
                 continue
@@ -191,22 +211,13 @@ def simulate(populations: list[Population], units: int, replications: int) -> di
     return {address: (rate / replications).tolist() for address, rate in rates.items()}
 
 
-def now(samples: Samples, address: str) -> tuple[Any, Any, float]:
-    if len(samples.runs) == 1:
-        record = interval(samples, address, LEVEL)
-        return record["low"], record["high"], samples.value(address)
-    bounds = difference(samples, address, LEVEL)
-    assert isinstance(bounds, methods.Bounds)
-    return bounds.low, bounds.high, samples.value(address) - samples.value(address, 1)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=300)
     parser.add_argument("--items", type=int, nargs="+", default=ITEMS)
     parser.add_argument("--size", type=int, help="items of a population")
     parser.add_argument("--scores", nargs="+", default=(), metavar="FIELD")
-    parser.add_argument("--only", nargs="+", default=[*POPULATIONS, DIFFERENCE], metavar="NAME",
+    parser.add_argument("--only", nargs="+", default=[*POPULATIONS], metavar="NAME",
                         help="populations")  # fmt: skip
     given = parser.parse_args()
     error = 100 * (0.95 * 0.05 / given.replications) ** 0.5
@@ -216,12 +227,9 @@ def main() -> None:
     print("|---|---|---|" + "---|" * len(given.items))
     with tempfile.TemporaryDirectory() as folder:
         for name in given.only:
-            names = ["few, +", "few, 0"] if name == DIFFERENCE else [name]
-            made = [Population(own, Path(folder), given.size, given.scores) for own in names]
+            made = Population.of(name, Path(folder), given.size, given.scores)
             found = [simulate(made, n, given.replications) for n in given.items]
-            for address in found[0]:
-                of = [own.truth[own.addresses.index(address)] for own in made]
-                true = of[0] - of[1] if len(of) > 1 else of[0]
+            for address, true in zip(made.addresses, made.truth, strict=True):
                 cells = [_cell(rates[address]) for rates in found]
                 field = address.partition(".")[2]
                 print(f"| {name} | {field} | {true:.4f} | {' | '.join(cells)} |", flush=True)

@@ -135,11 +135,21 @@ def test_intervals_and_verdicts_are_simulated() -> None:
 def test_biased_scores_are_simulated() -> None:
     printed = simulation("biased.py", "--replications", "3", "--items", "12", "--size", "200",
                          "--scores", "ece", "classwise_ece", "brier_decomposition.reliability",
-                         "--only", "few, +", "groups, 0", "difference, few")  # fmt: skip
+                         "--only", "few, +", "groups, 0")  # fmt: skip
     rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) == 9 and "value outside" not in printed
+    assert len(rows) == 6 and "value outside" not in printed
     reliability = next(row for row in rows if row[1].endswith("reliability"))
     assert reliability[3].startswith("100 (0;")
+
+
+def test_differences_of_two_models_are_simulated() -> None:
+    printed = simulation("differences.py", "--replications", "4", "--items", "12", "--size", "200",
+                         "--scores", "calibration.ece", "failure.auroc", "regression.auce",
+                         "--only", "few, equal, +", "numbers, few, one calibrated")  # fmt: skip
+    rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")][1:]
+    assert [row[1] for row in rows] == ["ece", "auroc", "auce"]
+    assert rows[0][3].startswith("100 (0; 0) ") and "before" in rows[0][3]
+    assert "before" not in rows[1][3]
 
 
 def test_rankings_of_few_items_are_simulated() -> None:

@@ -80,6 +80,31 @@ def beyond_bias(
     return (ends[0] - 2 * bias, ends[1]) if bias > 0 else (ends[0], ends[1] - 2 * bias)
 
 
+def paired_mover(
+    first: tuple[float, float, float], second: tuple[float, float, float], r: float
+) -> tuple[float, float]:
+    """Zou & Donner 2008 of errors (low, estimate, high) of two models, with the distances of the
+    ends from the estimate; the part that both have in common moves both to one side."""
+
+    def reach(
+        away: float, other: float, same_way: float, other_same_way: float, at_zero: bool
+    ) -> float:
+        """How far the difference may be off: the first model is off by `away`, and the second by
+        `other` to the other side. Both may be off to the same side by `away` and `same_way`, or by
+        `other_same_way` and `other`."""
+        common = max(0.0, away - same_way, other - other_same_way)
+        if not at_zero:
+            return math.sqrt((1 - r) * (away**2 + other**2) + r * common**2)
+        found = math.sqrt(1 - r) * other + math.sqrt((1 - r) * away**2 + r * common**2)
+        return min(found, away + other)
+
+    (low_1, mid_1, high_1), (low_2, mid_2, high_2) = first, second
+    up = reach(high_1 - mid_1, mid_2 - low_2, high_2 - mid_2, mid_1 - low_1, low_2 == 0)
+    # The low end is the high end of the second model less the first one.
+    down = reach(high_2 - mid_2, mid_1 - low_1, high_1 - mid_1, mid_2 - low_2, low_1 == 0)
+    return mid_1 - mid_2 - down, mid_1 - mid_2 + up
+
+
 def p_of_signs(gaps: Any, weights: Any, share: float, form: str) -> float:
     """The share of all 2^n signs whose score is at least the observed one: the gaps are a `share`
     of those of all units, and what is left of each unit's, with its sign."""
@@ -100,6 +125,28 @@ def p_of_signs(gaps: Any, weights: Any, share: float, form: str) -> float:
         moved = [share * total[b] + rest[b] for b in bins]
         hits += score(moved) >= score(total) * (1 - 1e-12)
     return hits / 2**units
+
+
+def share_of_signs(signs: Any, gaps: Any, weights: Any, tail: float) -> float:
+    """The smallest multiple of 1/256 whose successor the test by these signs [flip, unit] does not
+    reject: more than `tail` of the errors are as large as that of the gaps [unit, bin]. The search
+    halves the range, and the smallest one is 0."""
+    total = gaps.sum(axis=0)
+    least = (abs(total) * weights).sum() * (1 - 1e-12)
+
+    def is_rejected(share: float) -> bool:
+        hits = 1
+        for own in signs:
+            rest = own @ (gaps - share * total / len(gaps))
+            hits += float((abs(share * total + rest) * weights).sum()) >= least
+        return hits / (1 + len(signs)) <= tail
+
+    if not is_rejected(0.0):
+        return 0.0
+    found = 0
+    for step in (128, 64, 32, 16, 8, 4, 2, 1):
+        found += step if is_rejected((found + step) / 256) else 0
+    return found / 256
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -7,7 +7,7 @@ of the gaps of each unit. The test statistic is the calibration error itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,17 +32,26 @@ _ROUNDING = 1e-12
 _HALVINGS = 8
 
 
-def least_share(samples: Samples, address: str, level: float) -> float | None:
-    """Return the smallest share of a calibration error that the test at (1 − `level`)/2, the tail
-    of an interval, does not reject as the true one; None for scores that are no sum of absolute
-    gaps. Of all such scores of a variant at once."""
-    if (address, level) not in samples.shares:
+def least_shares(
+    samples: Samples, address: str, levels: tuple[float, ...], runs: Sequence[int] = (0,)
+) -> tuple[float, ...]:
+    """Return for each level the smallest share of a calibration error that the test at
+    (1 − level)/2, the tail of an interval, does not reject as the true one. At level 0 this share
+    is as often too small as too large. Several runs: of their mean error.
+
+    Of all sums of absolute gaps of a variant at once.
+    """
+    known = samples.shares.setdefault((levels, tuple(runs)), {})
+    if address not in known:
         beside = [text for text in samples.beside("drawn", address) if kind_of(text) == "gaps"]
-        addresses = dict.fromkeys([address, *beside])
-        samples.shares.update(dict.fromkeys((text, level) for text in addresses))
-        for text, flipped in _flipped(samples, addresses):
-            samples.shares[text, level] = flipped.least_share(level)
-    return samples.shares[address, level]
+        # Without the edges that were fitted, a run has no gaps of a score, and no score either.
+        scored = [t for t in beside if all(samples.runs[run].gaps(t) is not None for run in runs)]
+        addresses = list(dict.fromkeys([address, *scored]))
+        of_runs = zip(*(_flipped(samples, addresses, run) for run in runs), strict=True)
+        for text, parts in zip(addresses, of_runs, strict=True):
+            mean = _mean_of(parts)
+            known[text] = tuple(mean.least_share(level) for level in levels)
+    return known[address]
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,22 @@ class Flipped:
         return rejected
 
 
+def _mean_of(parts: Sequence[Flipped]) -> Flipped:
+    """Return the flipped gaps of the mean error of several runs, whose signs are the same."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([part.gaps.size for part in parts])[:-1]
+
+    def score(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+        of_parts = zip(parts, np.split(gaps, ends, axis=1), strict=True)
+        scores: NDArray[np.float64] = np.mean([part.score(own) for part, own in of_parts], axis=0)
+        return scores
+
+    sums = np.concatenate([part.sums for part in parts], axis=1)
+    gaps = np.concatenate([part.gaps for part in parts])
+    return Flipped(sums, parts[0].means, gaps, score)
+
+
 def signs_of(units: int, seed: int, flips: int = FLIPS) -> Iterator[NDArray[np.int8]]:
     """Yield random signs [flip, unit] in blocks."""
     rng = generator(seed)
@@ -89,10 +114,14 @@ def signs_of(units: int, seed: int, flips: int = FLIPS) -> Iterator[NDArray[np.i
         yield (rng.integers(0, 2, (min(step, flips - first), units)) * 2 - 1).astype(np.int8)
 
 
-def _flipped(samples: Samples, addresses: Iterable[str]) -> Iterator[tuple[str, Flipped]]:
-    """Yield the flipped gaps of the scores of the first run that are sums of absolute gaps."""
-    scoring, places = samples.runs[0], samples.places[0]
-    gaps_at = {text: pair for text in addresses if (pair := scoring.gaps(text)) is not None}
+def _flipped(samples: Samples, addresses: Sequence[str], run: int) -> Iterator[Flipped]:
+    """Yield the flipped gaps of each of the scores of a run, which are sums of absolute gaps."""
+    scoring, places = samples.runs[run], samples.places[run]
+    gaps_at = {}
+    for text in addresses:
+        pair = scoring.gaps(text)
+        assert pair is not None, text
+        gaps_at[text] = pair
     tallies = {key: scoring.evaluations[key].tallies() for key, _ in gaps_at.values()}
     whole = Subset(places, scoring.items)
     weights = {}
@@ -116,4 +145,4 @@ def _flipped(samples: Samples, addresses: Iterable[str]) -> Iterator[tuple[str, 
         blocks = sums.pop(text)
         flipped = np.concatenate([block[1:] for block in blocks])
         score = partial(gaps.score, weights=weights[text])
-        yield text, Flipped(flipped, np.concatenate(means), blocks[0][0], score)
+        yield Flipped(flipped, np.concatenate(means), blocks[0][0], score)

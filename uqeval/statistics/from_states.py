@@ -15,14 +15,9 @@ from uqeval.records.addresses import Address
 from uqeval.records.folder import foreign_states
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Mover, NoInterval, Units
+from uqeval.statistics.differences import defined_in_both, difference
 from uqeval.statistics.draws import DRAWS, Resampling
-from uqeval.statistics.intervals import (
-    check_level,
-    defined_in_both,
-    difference,
-    interval,
-    is_approximate,
-)
+from uqeval.statistics.intervals import check_level, interval, is_approximate
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import NoBounds
 from uqeval.statistics.samples import Samples

@@ -8,21 +8,18 @@ ones, those cut at a rank and calibration errors expanded percentiles of draws; 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqeval.errors import UsageError
 from uqeval.metrics import Metric
 from uqeval.records.addresses import Address
-from uqeval.records.intervals import plural
 from uqeval.settings import options_of
 from uqeval.statistics import methods
 from uqeval.statistics.blocks import one_blas_thread
-from uqeval.statistics.flips import least_share
+from uqeval.statistics.flips import least_shares
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.no_interval import (
@@ -36,7 +33,7 @@ from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
 #: There is no interval where more of the draws than this have no value.
-_UNDEFINED = 0.05
+UNDEFINED = 0.05
 
 
 def check_level(level: float, option: str = "--ci") -> float:
@@ -87,13 +84,21 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     if isinstance(bounds, NoBounds):
         record |= {"low": None, "high": None, "method": None, "reason": bounds.reason}
     else:
-        record |= dataclasses.asdict(case.inside(bounds))
+        record |= dataclasses.asdict(inside(bounds, case.metric))
     record["units"] = case.units
     record["approximate"] = rough
     if samples.resampling.effective is not None:
         record["lag1"] = samples.resampling.lag1
         record["effective"] = samples.resampling.effective
     return record
+
+
+def inside(bounds: Bounds, metric: Metric) -> Bounds:
+    """Return the bounds inside the range of a metric."""
+    least, most = metric.range
+    low = bounds.low if least is None else max(bounds.low, least)
+    high = bounds.high if most is None else min(bounds.high, most)
+    return dataclasses.replace(bounds, low=low, high=high)
 
 
 def debiased(samples: Samples, text: str) -> float | None:
@@ -161,13 +166,6 @@ class _Case:
             return self._share()
         return self._jackknife(logit=kind == "logit")
 
-    def inside(self, bounds: Bounds) -> Bounds:
-        """Return the bounds inside the range of the metric."""
-        least, most = self.metric.range
-        low = bounds.low if least is None else max(bounds.low, least)
-        high = bounds.high if most is None else min(bounds.high, most)
-        return dataclasses.replace(bounds, low=low, high=high)
-
     def _share(self) -> Bounds | NoBounds:
         alone_scores = self.samples.scores("alone", self.text)[0]
         rare = alone_scores > 0 if self.value <= 0.5 else alone_scores < 1
@@ -197,7 +195,7 @@ class _Case:
             )
         draws = self.samples.scores("drawn", self.text)[0]
         defined = draws[np.isfinite(draws)]
-        if defined.size < (1 - _UNDEFINED) * draws.size:
+        if defined.size < (1 - UNDEFINED) * draws.size:
             return NoBounds(f"it is undefined in {1 - defined.size / draws.size:.0%} of the draws")
         if (defined == defined[0]).all():
             return NoBounds("it is the same in all draws")
@@ -207,10 +205,8 @@ class _Case:
         if self.metric.interval in BIASED:
             bounds = methods.beyond_bias(bounds, defined, self.value, self.least)
         if self.metric.interval == "gaps":
-            share = least_share(self.samples, self.text, self.level)
-            if share is not None:
-                low = 0.0 if share == 0 else min(bounds.low, share * self.value)
-                bounds = dataclasses.replace(bounds, low=low)
+            (share,) = least_shares(self.samples, self.text, (self.level,))
+            bounds = methods.down_to(bounds, share, self.value)
         return bounds
 
     def _variance(self) -> float:
@@ -232,93 +228,3 @@ class _Case:
             self.samples.value(counted_address.within) for counted_address in counted_addresses
         )
         return total if np.isfinite(total) and total > 0 else float(self.defined)
-
-
-def difference(
-    samples: Samples,
-    text: str,
-    level: float,
-    relative: bool = False,
-    runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,)),
-) -> Bounds | NoBounds:
-    """Return the interval of the score of some runs minus that of others, over the same items.
-
-    Several runs are trainings of one model: their scores are averaged. `relative`: as a fraction of
-    the absolute score of the others. Method: jackknife with Student's t on the difference; expanded
-    percentiles for kinds that need draws; exact bounds for two shares without events.
-    """
-    metric = metric_at(text)
-    resampling = samples.resampling
-    if resampling.problem:
-        return NoBounds(resampling.problem)
-    if metric is None or resampling.units < 2:
-        return NoBounds(
-            f"there is {resampling.units} {plural(resampling.unit, resampling.units)}; 2 are needed"
-        )
-    a, b = (float(samples.scores("whole", text)[list(rows), 0].mean()) for rows in runs)
-    defined = defined_in_both(samples, text, runs)
-    if defined < 2:
-        return NoBounds(f"{having(metric, resampling.unit, defined)} in both; 2 are needed")
-    if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
-        return _exact_difference(a, b, defined, level, relative)
-    if reason := too_few_for_quantile(metric, resampling.unit, defined, level):
-        return NoBounds(reason)
-    if metric.interval in DRAWN and resampling.unit != "batch":
-        if defined < methods.LEAST_DRAWN:
-            return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
-        draws = _changes(samples.scores("drawn", text), runs, relative)
-        finite = draws[np.isfinite(draws)]
-        if finite.size < (1 - _UNDEFINED) * draws.size:
-            return NoBounds(f"it is undefined in {1 - finite.size / draws.size:.0%} of the draws")
-        least = resampling.least(samples.defined(text, [*runs[0], *runs[1]]))
-        drawn = methods.expanded(finite, least, level)
-        if metric.interval in BIASED:
-            value = float(_changes(samples.scores("whole", text), runs, relative)[0])
-            drawn = methods.beyond_bias(drawn, finite, value, least)
-        if not is_approximate(samples.runs[0], text):
-            return drawn
-        exact = [samples.exact(text, run) for run in range(len(samples.runs))]
-        if None in exact:
-            return drawn
-        of_values = np.array(exact, np.float64)[:, None]
-        values = (samples.scores("whole", text), of_values)
-        return unless_coarse(
-            drawn, *(float(_changes(scores, runs, relative)[0]) for scores in values)
-        )
-    value = float(_changes(samples.scores("whole", text), runs, relative)[0])
-    without = _changes(samples.scores("without", text), runs, relative)
-    spread = methods.Spread.of(value, without, resampling.members, defined)
-    bounds = methods.jackknife_t(value, spread, defined, level, logit=False)
-    if isinstance(bounds, Bounds) and resampling.unit == "batch":
-        return dataclasses.replace(bounds, method="batch-means")
-    return bounds
-
-
-def defined_in_both(
-    samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,))
-) -> int:
-    """Return the number of units in which a score is defined in all of these runs."""
-    return int(samples.defined(text, [*runs[0], *runs[1]]).sum())
-
-
-def _changes(
-    scores: NDArray[np.float64], runs: tuple[Sequence[int], Sequence[int]], relative: bool
-) -> NDArray[np.float64]:
-    """Return differences [set] of the mean scores [run, set] of two groups of runs."""
-    first, second = (scores[list(rows)].mean(axis=0) for rows in runs)
-    differences: NDArray[np.float64] = first - second
-    if relative:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            differences = differences / np.abs(second)
-    return differences
-
-
-def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
-    """Return the bounds of the difference of two shares of 0 or 1, from the exact bounds of each.
-
-    Their coverage is at least `level`, because no unit has an event in only one of the models.
-    """
-    (low, high), (least, most) = (methods.clopper_pearson(count, units, level) for count in (a, b))
-    if relative:
-        return Bounds(low / most - 1, high / least - 1 if least else np.inf, "clopper-pearson")
-    return Bounds(low - most, high - least, "clopper-pearson")

@@ -12,9 +12,10 @@ import numpy as np
 from uqeval.errors import UsageError
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Units
+from uqeval.statistics.differences import defined_in_both, difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import resampling_of, scoring_of, units_of
-from uqeval.statistics.intervals import defined_in_both, difference, is_approximate
+from uqeval.statistics.intervals import is_approximate
 from uqeval.statistics.methods import NoBounds, student
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring

@@ -159,7 +159,8 @@ class RankedItems:
                 np.cumsum(dense, axis=-1, out=dense)
             most = float(dense.sum(axis=0, dtype=np.float64).max(initial=0))
             flat = summable(dense.reshape(self.items, -1), most)
-            if sum(v.nbytes for v in self._dense.values()) + flat.nbytes > _KEPT:
+            # A copy: other threads add tiles.
+            if sum(v.nbytes for v in list(self._dense.values())) + flat.nbytes > _KEPT:
                 return flat
             self._dense[key] = flat
         return self._dense[key]

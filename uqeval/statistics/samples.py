@@ -42,8 +42,10 @@ class Samples:
     _draws: list[ItemSets] = field(default_factory=list)
     _known: dict[Sets, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
-    #: By address and level, the smallest share of a score that may be the true one (`flips`).
-    shares: dict[tuple[str, float], float | None] = field(default_factory=dict)
+    #: By levels and runs, then address: the shares of a score that may be the true one (`flips`).
+    shares: dict[tuple[tuple[float, ...], tuple[int, ...]], dict[str, tuple[float, ...]]] = field(
+        default_factory=dict
+    )
     _joining: Lock = field(default_factory=Lock)
 
     @classmethod

@@ -1,0 +1,177 @@
+"""Intervals of the difference of two models on the same items.
+
+Most kinds of scores have the interval of the difference itself: the jackknife with Student's t, or
+expanded percentiles of its draws. Sums of absolute gaps have one from the interval of each model,
+because noise shifts the errors of two models by different amounts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.metrics import Metric
+from uqeval.records.intervals import plural
+from uqeval.statistics import methods
+from uqeval.statistics.flips import least_shares
+from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate
+from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
+from uqeval.statistics.methods import Bounds, Limits, NoBounds
+from uqeval.statistics.no_interval import having, too_few_for_quantile, unless_coarse
+from uqeval.statistics.samples import Samples, Sets
+
+Array = NDArray[np.float64]
+#: A correlation that differs from 1 by less is that of the same scores.
+_ROUNDING = 1e-12
+#: The runs of a model, and those of the other: several are trainings, whose scores are averaged.
+TwoModels = tuple[Sequence[int], Sequence[int]]
+
+
+def difference(
+    samples: Samples,
+    text: str,
+    level: float,
+    relative: bool = False,
+    runs: TwoModels = ((0,), (1,)),
+) -> Bounds | NoBounds:
+    """Return the interval of the score of some runs minus that of others, over the same items.
+
+    `relative`: as a fraction of the absolute score of the others. Method: jackknife with Student's
+    t on the difference; expanded percentiles for kinds that need draws; paired MOVER for sums of
+    absolute gaps; exact bounds for two shares without events.
+    """
+    metric = metric_at(text)
+    resampling = samples.resampling
+    if resampling.problem:
+        return NoBounds(resampling.problem)
+    if metric is None or resampling.units < 2:
+        return NoBounds(
+            f"there is {resampling.units} {plural(resampling.unit, resampling.units)}; 2 are needed"
+        )
+    defined = defined_in_both(samples, text, runs)
+    if defined < 2:
+        return NoBounds(f"{having(metric, resampling.unit, defined)} in both; 2 are needed")
+    pair = _Pair(samples, text, metric, level, relative, runs)
+    a, b = (float(score[0]) for score in pair.scores("whole"))
+    if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
+        return _exact_difference(a, b, defined, level, relative)
+    if reason := too_few_for_quantile(metric, resampling.unit, defined, level):
+        return NoBounds(reason)
+    if metric.interval in DRAWN and resampling.unit != "batch":
+        if defined < methods.LEAST_DRAWN:
+            return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
+        return pair.of_draws()
+    spread = methods.Spread.of(pair.value, pair.changes("without"), resampling.members, defined)
+    bounds = methods.jackknife_t(pair.value, spread, defined, level, logit=False)
+    if isinstance(bounds, Bounds) and resampling.unit == "batch":
+        return dataclasses.replace(bounds, method="batch-means")
+    return bounds
+
+
+def defined_in_both(samples: Samples, text: str, runs: TwoModels = ((0,), (1,))) -> int:
+    """Return the number of units in which a score is defined in all of these runs."""
+    return int(samples.defined(text, [*runs[0], *runs[1]]).sum())
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A score of two models, with the data for the interval of its difference."""
+
+    samples: Samples
+    text: str
+    metric: Metric
+    level: float
+    relative: bool
+    runs: TwoModels
+
+    def scores(self, sets: Sets) -> tuple[Array, Array]:
+        """Return the score [set] of each of the two models."""
+        return _means(self.samples.scores(sets, self.text), self.runs)
+
+    def changes(self, sets: Sets) -> Array:
+        """Return the difference [set]."""
+        return _changes(*self.scores(sets), self.relative)
+
+    @property
+    def value(self) -> float:
+        return float(self.changes("whole")[0])
+
+    def of_draws(self) -> Bounds | NoBounds:
+        """Return the interval of a score whose intervals need draws."""
+        draws = self.changes("drawn")
+        is_finite = np.isfinite(draws)
+        if is_finite.sum() < (1 - UNDEFINED) * draws.size:
+            share = 1 - is_finite.sum() / draws.size
+            return NoBounds(f"it is undefined in {share:.0%} of the draws")
+        both = [*self.runs[0], *self.runs[1]]
+        least = self.samples.resampling.least(self.samples.defined(self.text, both))
+        if self.metric.interval == "gaps":
+            bounds = self._of_gaps(is_finite, least)
+        else:
+            bounds = methods.expanded(draws[is_finite], least, self.level)
+            if self.metric.interval in BIASED:
+                bounds = methods.beyond_bias(bounds, draws[is_finite], self.value, least)
+        if not is_approximate(self.samples.runs[0], self.text):
+            return bounds
+        exact = [self.samples.exact(self.text, run) for run in range(len(self.samples.runs))]
+        if None in exact:
+            return bounds
+        of_values = _means(np.array(exact, np.float64)[:, None], self.runs)
+        return unless_coarse(bounds, self.value, float(_changes(*of_values, self.relative)[0]))
+
+    def _of_gaps(self, is_finite: NDArray[np.bool_], units: int) -> Bounds:
+        """Return the interval from those of both models, at least up to the observed difference."""
+        a, b = (draws[is_finite] for draws in self.scores("drawn"))
+        first, second = self._limits(a, 0, units), self._limits(b, 1, units)
+        formula = methods.paired_mover_relative if self.relative else methods.paired_mover
+        low, high = formula(first, second, _correlation(a, b))
+        error = float(_changes(a, b, self.relative).std())
+        return Bounds(min(low, self.value), max(high, self.value), "mover", error)
+
+    def _limits(self, draws: Array, model: int, units: int) -> Limits:
+        """Return the interval of one model, and the share of its error that is as often too small
+        as too large."""
+        value = float(self.scores("whole")[model][0])
+        levels = (self.level, 0.0)
+        least, middle = least_shares(self.samples, self.text, levels, self.runs[model])
+        bounds = methods.expanded(draws, units, self.level)
+        bounds = methods.beyond_bias(bounds, draws, value, units)
+        bounds = inside(methods.down_to(bounds, least, value), self.metric)
+        return Limits.of(bounds, middle * value)
+
+
+def _means(scores: Array, runs: TwoModels) -> tuple[Array, Array]:
+    """Return the mean scores [set] of two groups of runs, from scores [run, set]."""
+    return scores[list(runs[0])].mean(axis=0), scores[list(runs[1])].mean(axis=0)
+
+
+def _changes(first: Array, second: Array, relative: bool) -> Array:
+    """Return differences [set] of scores."""
+    differences: Array = first - second
+    if relative:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            differences = differences / np.abs(second)
+    return differences
+
+
+def _correlation(first: Array, second: Array) -> float:
+    """Return the correlation of two scores over draws; 0 if it is negative, or one is constant."""
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return 0.0
+    r = max(float(np.corrcoef(first, second)[0, 1]), 0.0)
+    return 1.0 if r > 1 - _ROUNDING else r
+
+
+def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
+    """Return the bounds of the difference of two shares of 0 or 1, from the exact bounds of each.
+
+    Their coverage is at least `level`, because no unit has an event in only one of the models.
+    """
+    (low, high), (least, most) = (methods.clopper_pearson(count, units, level) for count in (a, b))
+    if relative:
+        return Bounds(low / most - 1, high / least - 1 if least else np.inf, "clopper-pearson")
+    return Bounds(low - most, high - least, "clopper-pearson")
