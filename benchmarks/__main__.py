@@ -47,7 +47,7 @@ _WIDTH = 62
 
 
 def machine() -> dict[str, Any]:
-    """What the times depend on."""
+    """Return the properties of the machine that times depend on."""
     model = platform.processor()
     if (info := Path("/proc/cpuinfo")).exists():
         lines = info.read_text().splitlines()

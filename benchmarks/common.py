@@ -1,4 +1,4 @@
-"""What the benchmarks share: cases, their time and peak memory, and data with structure."""
+"""Shared by all benchmarks: cases, their time and peak memory, and synthetic data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Setup:
-    """Where benchmarks keep their data, and how much of it they make."""
+    """The folder and the size of the data of benchmarks."""
 
     folder: Path
     workers: int = 2
@@ -205,10 +205,10 @@ def labels_for(stack: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def read_anew(path: Path) -> None:
-    """Have a file that was just written lie in the page cache as if it had been read from disk.
+    """Put a new file into the page cache as if it had been read from disk.
 
-    What was written lies there in single pages, what is read in larger pieces, which are several
-    times as quick to map.
+    Written data are cached in single pages, read data in larger ones, which are several times as
+    fast to map.
     """
     with path.open("rb") as file:
         os.fsync(file.fileno())

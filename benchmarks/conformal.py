@@ -1,4 +1,4 @@
-"""How often conformal risk control keeps its promise, by the number of calibration images.
+"""How often conformal risk control keeps its guarantee, by the number of calibration images.
 
 `python -m benchmarks.conformal` draws calibration images and new images from a population whose
 images differ in difficulty and size, and large images are easier. It prints the mean loss of new

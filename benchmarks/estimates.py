@@ -61,7 +61,7 @@ def absolute(gaps: Array) -> Array:
 
 
 def spread_of(value: float, without_unit: Array, units: int) -> methods.Spread:
-    """What the jackknife says of a score, given its values without each unit."""
+    """Return the spread of a score by the jackknife, from its values without each unit."""
     return methods.Spread.of(value, without_unit, [np.arange(len(without_unit))], units)
 
 

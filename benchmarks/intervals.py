@@ -1,4 +1,4 @@
-"""What the intervals hold: how often they cover the truth, and how often a gate passes falsely.
+"""Quality of intervals: how often they contain the truth, and how often a gate passes falsely.
 
     python benchmarks/intervals.py [--replications 400] [--only intervals|verdicts] [--scores …]
 

@@ -1,4 +1,4 @@
-"""What the bias of mIoU is worth in its interval: how often it contains the true value.
+"""The effect of the bias correction on intervals of mIoU: how often they contain the true value.
 
     python benchmarks/miou_bias.py [--replications 1000]
 

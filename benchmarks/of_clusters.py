@@ -1,4 +1,4 @@
-"""A Dask cluster on this machine beside threads: what handing out items costs."""
+"""A Dask cluster on this machine compared with threads: the overhead of distributing items."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _make_stack(folder: Path, height: int, width: int) -> None:
 
 
 def _numpy(path: str) -> None:
-    """What a script does: float64 means and entropies of the whole stack at once."""
+    """As a simple script does it: float64 means and entropies of the whole stack at once."""
     p = loaded(path).astype(np.float64)
     mean = p.mean(axis=0)
     mean.argmax(axis=0), mean.max(axis=0)
@@ -48,7 +48,7 @@ def _numpy(path: str) -> None:
 
 
 def _numpy_float32(path: str) -> None:
-    """The same in float32, one sample at a time: what a careful script does."""
+    """As a careful script does it: float32, one sample at a time."""
     stack = loaded(path)
     mean = np.zeros(stack.shape[1:], np.float32)
     expected = np.zeros(stack.shape[2:], np.float32)

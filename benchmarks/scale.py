@@ -1,4 +1,4 @@
-"""What a cluster costs, and how far it goes: `python -m benchmarks.scale`.
+"""Overhead and limits of a cluster: `python -m benchmarks.scale`.
 
 Four measurements, for the table of docs/scale.md:
 

@@ -110,7 +110,7 @@ def of_pairs() -> Data:
 
 @dataclass(frozen=True)
 class Power:
-    """How often as many units as were said decide, now and by the formula before."""
+    """How often the stated number of units decides, now and with the former formula."""
 
     now: Share
     before: Share
@@ -118,8 +118,10 @@ class Power:
 
 
 def power(data: Data, units: int, distance: float, tries: int, first_seed: int = 0) -> Power:
-    """Let limits lie so many standard errors of `units` units from what is observed, and take as
-    many units as an inconclusive verdict says: do they decide, the limit as far from the truth?"""
+    """Set limits at a number of standard errors of `units` units from the observed value. Then draw
+    as many units as the inconclusive verdict states, with the same distance of the limit from the
+    truth, and count how often they decide.
+    """
     rng = np.random.default_rng(units + first_seed)
     values = [data.draw(rng, units, 0)[0] for _ in range(200)]
     gap = distance * float(np.std(values)) * (-1 if data.higher else 1)
@@ -225,7 +227,9 @@ def equal_models() -> Scoring:
 
 
 def models_on(rng: np.random.Generator, items: int) -> list[list[int]]:
-    """Where some items of each model stand. Which model is which changes from item to item."""
+    """Return the rows of some items of each model. The order of models changes from item to
+    item.
+    """
     scenes = rng.choice(SCENES, items, replace=False)
     of_model = rng.permuted(np.tile(np.arange(RIVALS + 1), (items, 1)), axis=1)
     return [list(own) for own in (of_model * SCENES + scenes[:, None]).T.tolist()]

@@ -1,4 +1,4 @@
-"""A headless Chromium, to open pages as a person would."""
+"""Open pages in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CHROMIUM = next(
      if (found := shutil.which(name))), None,
 )  # fmt: skip
 
-#: `.ci/run` installs Chromium where it can.
+#: The path of Chromium, which `.ci/run` installs if it can.
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)"
 )
 
 
-#: The script of axe-core, which finds what keeps people from using a page; not in the repository.
+#: The script of axe-core, which finds accessibility problems of a page; not in the repository.
 AXE = os.environ.get("AXE_CORE")
 needs_axe = pytest.mark.skipif(
     AXE is None, reason="AXE_CORE names no axe.min.js (npm install axe-core)"
@@ -54,9 +54,9 @@ def violations(page: Path, width: int, dark: bool, first: str = "") -> list[list
 
 
 def browse(page: Path, *options: str, at: str = "") -> tuple[str, str]:
-    """What Chromium says with these options: stdout, and what the page wrote to the console.
+    """Return the output of Chromium with these options: stdout, and the console of the page.
 
-    `at`: what follows the page's address, as "#items".
+    `at`: the part after the page's address, such as "#items".
     """
     assert CHROMIUM is not None
     done = subprocess.run(
@@ -72,7 +72,7 @@ def browse(page: Path, *options: str, at: str = "") -> tuple[str, str]:
 
 
 def screenshot(page: Path, dark: bool, at: str = "") -> Path:
-    """A picture of the top of a page, as one sees it who prefers dark or light colours."""
+    """Return a picture of the top of a page, in dark or light colours."""
     path = page.with_name(f"{page.stem}-{'dark' if dark else 'light'}.png")
     browse(
         page, "--window-size=1000,1400", f"--screenshot={path}",
@@ -82,7 +82,9 @@ def screenshot(page: Path, dark: bool, at: str = "") -> Path:
 
 
 def measured(page: Path, script: str, width: int, at: str = "") -> Any:
-    """What a script finds on a page in a window of this width: its policy is taken out for it."""
+    """Return the result of a script on a page in a window of this width, without the page's
+    security policy.
+    """
     text = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"), count=1)
     text = text.replace(' loading="lazy"', "")
     probe = "<script>addEventListener('load', () => { document.title = JSON.stringify("

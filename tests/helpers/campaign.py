@@ -1,9 +1,10 @@
 """Run commands on mutants, each in a fork of a process that has loaded everything.
 
-A mutant is sound where the command ends within 10 s of work, with status 2 and a message, or with a
-result; without a traceback; and within its memory. `python campaign.py FOLDER COUNT SEED [KIND …]`
-prints a JSON line for each kind of files, with the mutants that are not sound. KIND:NUMBER is one
-mutant alone. `python campaign.py FOLDER EVERY TURNS leaves` runs `leaf_campaign`.
+A mutant passes if the command ends within 10 s of CPU time, within its memory and without a
+traceback: with status 2 and a message, or with a result. `python campaign.py FOLDER COUNT SEED
+[KIND …]` prints a JSON line for each kind of files, with the mutants that are not sound.
+KIND:NUMBER is one mutant alone. `python campaign.py FOLDER EVERY TURNS leaves` runs
+`leaf_campaign`.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ import mutants
 
 from uqeval.metrics import METRICS
 
-#: The ranges of all scores, which no mutant has changed.
+#: The ranges of all scores, from unchanged reports.
 RANGES = {metric.id: metric.range for metric in METRICS}
 
-#: Of the processor, and by the clock, for the machine may be busy.
+#: Limits of CPU seconds, and of wall seconds, because the machine may be busy.
 SECONDS, PATIENCE = 10.0, 240.0
-#: Of intervals: what is measured is not the resampling.
+#: Few draws, because the test is not about resampling.
 DRAWS = 100
-#: --memory, and what the process and its libraries may take beside it.
+#: `--memory`, and the additional memory of the process and its libraries.
 MOST_BYTES = 64 * 10**6 + 400 * 10**6
-#: More of one character or of one word than this is what a mutant said, not we.
+#: A message that repeats a character or a word more often than this was copied from the mutant.
 _REPEATED = re.compile(r"A{201}|(?:a b ){51}|(?:\\\[){201}|\x1b\[31m|\x07")
 
 
@@ -54,7 +55,7 @@ class Ended:
     stderr: str
 
     def problem(self, command: str) -> str | None:
-        """Return what is not sound of it, in a few words."""
+        """Return the problem in a few words; empty if there is none."""
         if self.seconds >= SECONDS:
             return f"runs for more than {SECONDS:.0f} s"
         if "Traceback" in self.stderr or self.status == 3:
@@ -76,7 +77,9 @@ class Ended:
 
 
 def _unsound(text: str) -> str | None:
-    """Return what cannot be in a report: a score outside of its range; None for a sound one."""
+    """Return an impossible value of a report, such as a score outside its range; None if there is
+    none.
+    """
     try:
         report = json.loads(text, parse_constant=lambda name: 1 / 0)
     except (ValueError, ZeroDivisionError, RecursionError):
@@ -96,7 +99,7 @@ def _unsound(text: str) -> str | None:
 
 @dataclass
 class Tally:
-    """What became of the mutants of one kind."""
+    """The outcomes of the mutants of one kind."""
 
     kind: str
     mutants: int = 0
@@ -128,7 +131,7 @@ def load() -> None:
 
 
 def run(command: str, folder: Path) -> Ended:
-    """Run a command in a fork; it is killed where it takes too long."""
+    """Run a command in a fork, and kill it if it takes too long."""
     streams = [tempfile.TemporaryFile(dir=folder.parent) for _ in range(2)]  # noqa: SIM115
     began = time.monotonic()
     pid = os.fork()

@@ -1,4 +1,4 @@
-"""Claims of absurd sizes, written into the metadata of small stores, and runs of these stores."""
+"""Write absurd sizes into the metadata of small stores, and evaluate these stores."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 import uqeval
 from uqeval.errors import UqevalError
 
-#: Bytes of address space that a run over damaged stores may take; the libraries take most of it.
+#: The limit of address space of a run over damaged stores; libraries take most of it.
 SPACE = 8 << 30
 CLAIMS: list[Any] = [
     10**6, 10**9, 10**12, 2**63 - 1, 2**63, 0, -1, 1.5, True, "7", None,
 ]  # fmt: skip
 
-#: Each kind of array that a store may hold, by the family that reads it.
+#: The kinds of arrays of a store, by the family that reads them.
 CLASSES = {
     "probs": ((3, 2, 2, 4, 4), "f4"), "labels": ((3, 4, 4), "u1"), "names": ((3,), "<U2"),
 }  # fmt: skip
@@ -86,7 +86,7 @@ def run(folder: Path, family: str, **options: Any) -> None:
 
 
 def evaluate(folder: Path, family: str, what: str, **options: Any) -> None:
-    """Evaluate a store, or see that it is refused with a short message."""
+    """Evaluate a store, or assert that it is refused with a short message."""
     try:
         run(folder, family, **options)
     except UqevalError as error:
@@ -104,7 +104,7 @@ def all_claims(folder: Path) -> int:
             write(store, arrays, form, shards)
             run(store, family)
             for k, what in enumerate(cases(store)):
-                if k % 7 != number:  # a fixed seventh of them: all take a minute
+                if k % 7 != number:  # every seventh of them, because all take a minute
                     continue
                 # Every other one with holes allowed: nothing on disk bounds the shape then.
                 fill = "fill" if k % 2 else "error"

@@ -1,4 +1,4 @@
-"""A command in a process of its own: its status, its two streams, what it left behind."""
+"""Run a command in its own process; return its status, streams and files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from uqeval.errors import UqevalError
 
 EXECUTABLE = Path(sys.executable).parent / "uqeval"
 
-#: A run that hangs is a failure, not a day of waiting.
+#: The timeout of a run in seconds.
 TIMEOUT = 100
 
-#: Where a file stands for each command that the executable has run; `conftest.py` says where.
+#: The folder with a file for each command that the executable has run; set by `conftest.py`.
 begun: Path | None = None
 
 
@@ -35,8 +35,9 @@ class Outcome:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The tests' environment without what would change the look of the output, or would have each
-    process compile all modules again."""
+    """Return the tests' environment without variables that change the format of the output, or make
+    each process compile all modules again.
+    """
     dropped = (
         "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "CLICOLOR_FORCE",
         "PYTHONDONTWRITEBYTECODE",
@@ -95,7 +96,7 @@ def run_script(script: str, cwd: Path) -> Outcome:
 
 
 def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
-    """Run `uqeval ARGUMENTS` with a stream that is of no use; see `forked.Parent.run`."""
+    """Run `uqeval ARGUMENTS` with an unusable stream; see `forked.Parent.run`."""
     given = [*map(str, arguments)]
     return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader))
 
@@ -107,7 +108,7 @@ def run_watched(watch: Callable[[int], None], *arguments: str | Path) -> Outcome
 
 
 def run_well(*arguments: str | Path, **options: Any) -> Outcome:
-    """Run a command that has to end well."""
+    """Run a command, and assert that it succeeds."""
     outcome = run_uqeval(*arguments, **options)
     assert outcome.status == 0, outcome.stderr
     assert "Traceback" not in outcome.stderr
@@ -147,7 +148,7 @@ def pavpu_refused(folder: Path, *arguments: str | Path, says: Sequence[str] = ()
     """Assert that `uqeval pavpu ARGUMENTS` is refused and writes nothing, neither its outputs nor
     temporary files; both would be in `folder`.
 
-    Returns the message, in which all words of `says` stand.
+    Returns the message, which has all words of `says`.
     """
     out, temporary = folder / "out", folder / "temporary"
     out.mkdir()

@@ -41,7 +41,7 @@ def with_states(folder: Path) -> Path:
 
 @functools.cache
 def of_numbers(folder: Path, family: str) -> Report:
-    """Two items of numbers between 1 and 60, with σ that knows something."""
+    """Two items of numbers between 1 and 60, with a σ that correlates with the error."""
     rng = np.random.default_rng(3)
     target = rng.uniform(1, 60, (2, 20, 30)).astype("f4")
     sigma = rng.uniform(0.5, 3, target.shape).astype("f4")

@@ -1,4 +1,4 @@
-"""Hostile texts, and states files changed by somebody who knows the format: checksums fit again."""
+"""Hostile texts, and forged states files with correct checksums."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import PLAIN, block_of, pack_text, seal, unpack_text
 from uqeval.tallies import Tally
 
-#: Words and marks in no order: no word repeats, and none is long.
+#: Words and marks without order: no word repeats, and none is long.
 VARIED = "".join(
     f"{hashlib.sha256(bytes([n])).hexdigest()[: 3 + n % 7]}{'.,;:()[]{}'[n % 10]} "
     for n in range(250)

@@ -1,4 +1,4 @@
-"""Commands from a process that has loaded everything before: a fork of it is ready at once.
+"""Run commands in forks of a process that has loaded all modules, so that they start at once.
 
 The fork runs `uqeval.cli.main`, which is all that the executable does, with streams, a folder, an
 environment and an end of its own. What depends on how a process begins, such as the encoding of
@@ -25,19 +25,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-#: What commands load sooner or later.
+#: Modules that commands load.
 LIBRARIES = (
     "cv2", "jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
     "matplotlib.figure", "numcodecs", "numpy", "PIL.Image", "PIL.PngImagePlugin", "rich.progress",
     "rich.table", "typer._adapters", "typer.rich_utils", "zarr",
 )  # fmt: skip
 
-#: Characters of a number on the socket, which keeps no bounds between two of them.
+#: The fixed length of a number on the socket, which has no message boundaries.
 _WIDTH = 16
 
 
 class Parent:
-    """The process that forks, for one process of tests; it ends with that."""
+    """The process that forks, one for each process of tests; it ends with it."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._lock = threading.Lock()
@@ -128,7 +128,7 @@ def _load() -> None:
 
 
 def _serve(requests: socket.socket) -> Any:
-    """Fork for each request; returns one in each fork, and None in the parent at the end."""
+    """Fork for each request; return the request in each fork, and None in the parent at the end."""
     while True:
         head, fds, _, _ = socket.recv_fds(requests, 8, 2)
         if not head:
@@ -185,7 +185,7 @@ def _run(asked: dict[str, Any]) -> None:
     stream, _, reader = asked["reader"].partition(" ")
     if reader:
         _lose({"stdout": 1, "stderr": 2}[stream], reader)
-    # What a text stream knows of its file, it learns when it is opened.
+    # A text stream reads the properties of its file when it is opened, so open it again.
     closed = stream if reader == "none" else ""
     sys.stdout = None if closed == "stdout" else open(1, "w")  # type: ignore[assignment] # noqa: SIM115
     sys.stderr = (  # type: ignore[assignment]

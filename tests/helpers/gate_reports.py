@@ -1,4 +1,4 @@
-"""Reports with known values, made for rules to be judged by."""
+"""Reports with known values, to test rules."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rules(folder: Path, text: str) -> list[Rule]:
 
 
 class Known:
-    """A resampler that answers what it was told."""
+    """A resampler with fixed answers."""
 
     def __init__(self, interval: Interval, change: Interval | None = None) -> None:
         self.given, self.given_change = interval, change

@@ -1,4 +1,6 @@
-"""Plain loops for what the gate says of units: movers, standard error, how many more decide."""
+"""Plain loops for the units of the gate: movers, standard error, and the number of further
+units.
+"""
 
 from __future__ import annotations
 

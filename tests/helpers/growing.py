@@ -1,4 +1,4 @@
-"""A store that grows or is changed on disk, and what a report says of it."""
+"""A store that grows or changes on disk, and the values of its report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arrays(kind: str, count: int) -> dict[str, np.ndarray]:
 
 
 def store(path: Path, kind: str = "classes", count: int = ITEMS, **options: Any) -> Path:
-    """Chunks as they are, without a checksum: nothing but its times tells of a change."""
+    """Uncompressed chunks without a checksum: only the times of a file show a change."""
     raw = {"compressors": None, **options}
     return save(path, arrays(kind, count), {"names": names(count)}, **raw)
 
@@ -46,7 +46,7 @@ def grow(path: Path, kind: str = "classes", count: int = MORE) -> None:
 
 
 def change(path: Path) -> None:
-    """Turn a file around and put its time back, as a careful copy would."""
+    """Reverse the bytes of a file and restore its time, as `cp -p` does."""
     time.sleep(0.03)
     stat = path.stat()
     path.write_bytes(path.read_bytes()[::-1])

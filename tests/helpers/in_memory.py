@@ -1,4 +1,4 @@
-"""Evaluations run over maps in memory: what the scheduler does, without stores."""
+"""Run evaluations over maps in memory, as the scheduler does, without stores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def counted(tally: Tally, items: Sequence[dict[str, Any]]) -> TallyResult:
 
 
 def _made(maps: dict[str, Any]) -> dict[str, Any]:
-    """Return what a source makes beside these maps, unless they have it."""
+    """Return the maps that a source derives from these maps, unless they exist."""
     keys = {"error:rank": np.float32(maps["error"])} if "error" in maps else {}
     return {"target_counts": np.zeros(3, np.int64)} | keys
 

@@ -1,4 +1,4 @@
-"""Faults put into commands, and what has to hold after each of them.
+"""Inject faults into commands, and check the result of each.
 
 A command runs with `shim.c` loaded and armed: its k-th write, open, rename, fsync or unlink fails,
 or kills it. Then it runs again at the same place without a fault.
@@ -219,7 +219,7 @@ def make_inputs(folder: Path, parent: forked.Parent, of_evidence: bool) -> None:
 
 @dataclass
 class Injection:
-    """One fault in one run of a command, and what came of it."""
+    """One fault in one run of a command, and its outcome."""
 
     case: Case
     operation: str
@@ -251,7 +251,7 @@ class Bench:
         return dict(zip(OPERATIONS, self._reference(case, old)[1], strict=False))
 
     def run(self, injection: Injection) -> Injection:
-        """Inject one fault and check all that has to hold; `outcome` and `defects` are set."""
+        """Inject one fault and check the result; set `outcome` and `defects`."""
         case, place = injection.case, self._place(injection.case, injection.old)
         reference = self._reference(case, injection.old)[0]
         at = f"{injection.operation} {injection.k} {injection.kind}"
@@ -297,7 +297,7 @@ class Bench:
             if failed_check or (case.name == "demo" and status != 0):
                 continue
             if case.name == "writer" and status != 0 and is_complete(found) is False:
-                continue  # it says so, and the next run goes on with it
+                continue  # the message says it, and the next run continues
             wrong = [_difference(found, one) for one in good]
             if None not in wrong and not (case.name == "observe" and status != 0):
                 defects.append(f"{name}: {wrong[0]}")
@@ -320,7 +320,7 @@ class Bench:
         wanted = {own.relative_to(reference) for own in (reference / "out").rglob("*")}
         left = {own.relative_to(place) for own in (place / "out").rglob("*")} - wanted
         left = {own for own in left if own.parts[1] not in ("maps", "flow")}
-        # Python itself tries whether the temporary folder can be written, with a file of any name.
+        # Python itself tests the temporary folder with a file of a random name.
         left |= {own.relative_to(place) for own in (place / "tmp").glob("uqeval-*")}
         if left:
             defects.append(f"left after the next run: {sorted(map(str, left))[:4]}")
@@ -329,7 +329,7 @@ class Bench:
         return self.root / f"older {case.name}"
 
     def _reference(self, case: Case, old: bool) -> tuple[Path, list[int]]:
-        """A run without faults: where it is, and its calls."""
+        """Return the folder of a run without faults, and its calls."""
         if (case.name, old) not in self._references:
             place = self._place(case, old)
             status, _, told, counts = self._execute(case, place, "")
@@ -377,7 +377,7 @@ def _names(place: Path) -> list[str]:
 
 
 def _age(path: Path) -> None:
-    """Make an output another one that is as good."""
+    """Replace an output by another valid one."""
     if path.is_dir() and (path / "zarr.json").exists():
         (path / "older").touch()
     elif path.is_dir():
@@ -388,7 +388,7 @@ def _age(path: Path) -> None:
 
 
 def _difference(found: Path, wanted: Path, after: bool = False) -> str | None:
-    """What is wrong with an output; None if it is as another is."""
+    """Return the difference of an output from another one; None if they are equal."""
     if found.is_dir():
         if (wanted / "zarr.json").exists():
             there = _contents(found)
@@ -446,9 +446,10 @@ def _timeless(value: Any, new_inputs: bool = False) -> Any:
 
 
 def _mixed(folder: Path, killed: bool) -> list[str]:
-    """Return what is wrong with states that are not of the report beside them.
+    """Return the problem if states do not belong to the report beside them.
 
-    Only a killed run may leave such, and only with the report's own states kept and named.
+    Only a killed run may leave such states, and only if the report's own states still exist under
+    their other name.
     """
     found = []
     for report in folder.rglob("*.json"):

@@ -1,7 +1,7 @@
-"""What every tally must obey, as functions over one tally; and each tally's slow oracle.
+"""The laws that every tally must obey, as functions of one tally, and each tally's slow oracle.
 
-`EXAMPLES` is the table that the laws run over. `expected` says what a state means, in terms of
-`naive` and plain loops: the laws prove that a tally merges, the oracle that it counts right.
+`EXAMPLES` is the table of tallies. `expected` computes a state by `naive` and plain loops. The laws
+test that a tally merges, the oracle that it counts correctly.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ SHAPES = [(7, 9), (1, 12), (12, 1), (1, 1), (8, 8)]
 def classes_of(tally: Any) -> int:
     """How many classes a tally is for."""
     owner = getattr(tally, "patches", tally)
-    return int(getattr(owner, "classes", 4))  # any number will do where none is said
+    return int(getattr(owner, "classes", 4))  # any number, if the tally has none
 
 
 def items_for(tally: Tally) -> list[Maps]:
@@ -172,7 +172,7 @@ def fold(tally: Tally, items: Sequence[Maps]) -> State:
 
 @cache
 def other_bytes(tally: Tally, of_items: bool) -> bytes:
-    """Saved states of a tally, which are strange to another one."""
+    """Saved states of another tally."""
     return tally.pack(fold(tally, items_for(tally)[:2]) if of_items else tally.empty())
 
 
@@ -249,7 +249,7 @@ def saved_states_come_back(tally: Tally) -> None:
 
 
 def states_pass_their_own_check(tally: Tally) -> None:
-    """What was counted is sound: of no items, of one and of several; and tells its pixels."""
+    """Counted states pass the check, for no items, one and several, and give their pixels."""
     if isinstance(tally, TrackCounts):  # its maps here are any numbers
         return
     for maps, state in zip(items_for(tally), states_for(tally), strict=True):
@@ -303,7 +303,7 @@ def states_loaded_together_are_the_states(tally: Tally) -> None:
 
 
 def cleared_states_are_empty(tally: Tally) -> None:
-    """`clear` undoes `update`, and leaves what `thin` gave as it was; or does nothing."""
+    """`clear` undoes `update` without changing the result of `thin`; or it does nothing."""
     for before in states_for(tally):
         state = copied(before)
         thin = tally.thin(state)
@@ -384,7 +384,7 @@ def strange_bytes_are_refused(tally: Tally) -> None:
 def void_items_count_nothing(tally: Tally) -> None:
     """An item of void labels is the empty state, but for the count of void pixels itself."""
     if "label" not in tally.inputs:
-        return  # it knows of no labels
+        return  # it does not read labels
     maps, state = items_for(tally)[3], states_for(tally)[3]
     expected_ = tally.empty()
     if isinstance(tally, ClassCounts):
@@ -415,7 +415,7 @@ def parameters_name_the_tally(tally: Tally) -> None:
 
 
 def it_counts_what_the_oracle_counts(tally: Tally) -> None:
-    """Every field of the fold equals the oracle's."""
+    """Each field of the fold equals that of the oracle."""
     items = items_for(tally)
     found = folded(tally)
     for name, values in ORACLES[type(tally)](tally, items).items():

@@ -1,4 +1,4 @@
-"""Calibration's tallies for the table of `laws`: examples, and what each state means."""
+"""Examples and slow oracles of the tallies of calibration."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ EXAMPLES: tuple[Tally, ...] = (
 
 
 def pair_maps(seed: int, height: int, width: int, classes: int) -> Maps:
-    """Maps of one pair, with all that can go wrong: void, outside, unknown flow."""
+    """Maps of one pair with all special cases: void, outside, unknown flow."""
     rng = np.random.default_rng(seed)
     void = 255 if classes <= 255 else 65535
     dtype = "u1" if classes <= 255 else "u2"

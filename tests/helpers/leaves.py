@@ -1,6 +1,6 @@
-"""Every entry of reports, verdicts and saved states, each replaced by hostile values.
+"""Replace every entry of reports, verdicts and saved states by hostile values.
 
-The checksums fit again: what is tried is what a reader does with the value.
+The checksums are correct, so the test is about how a reader handles the value.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from uqeval.stores.states.entries import MOST, block_of
 
 Address = tuple[Any, ...]
 
-#: What a value of a document is replaced by.
+#: Replacements of a value of a document.
 VALUES: tuple[Any, ...] = (-1, 10**300, float("nan"), {"a": 1}, "A" * 10**5, None, [[]], True)
-#: What a number of a packed state is replaced by, integers and floats.
+#: Replacements of a number of a packed state, integers and floats.
 COUNTS = (
     *(struct.pack("<q", n) for n in (-1, -(10**9), 2**53, 2**62)),
     *(struct.pack("<d", x) for x in (float("nan"), float("inf"), -1.0)),
@@ -164,7 +164,7 @@ def _of_counts(base: Path, name: str) -> _Found:
 
 
 def spread(count: int) -> Sequence[int]:
-    """At most 12 of so many numbers, the first and the last among them."""
+    """Return at most 12 of the numbers, including the first and the last."""
     return sorted({round(i * (count - 1) / 11) for i in range(12)}) if count > 0 else []
 
 

@@ -1,6 +1,7 @@
-"""Files that somebody has changed at random or on purpose: seeded mutants of everything read.
+"""Seeded mutants of all kinds of input files, changed at random or on purpose.
 
-`TARGETS` says which file of a folder of small inputs is changed how, and which commands read it.
+`TARGETS` lists the files of a folder of small inputs, how each is changed, and the commands that
+read it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from uqeval.stores.states.entries import pack_text
 
 Mutate = Callable[[bytes, random.Random], bytes]
 
-#: What a value of a document is replaced by.
+#: Replacements of a value of a document.
 NASTY: tuple[Any, ...] = (
     None, True, -1, 0, 1, 3, 10**6, 10**12, 2**63, -(10**9), 10**300, 1.5, 1e308, -1e308,
     float("nan"), float("inf"), "", "x", "\x1b[31mred\x07", "A" * 5000, "a b " * 2000,
@@ -93,7 +94,7 @@ def of_json(data: bytes, rng: random.Random) -> bytes:
         places = list(_places(document))
         if not places:
             break
-        # Places near the top are few, and as telling as the many below.
+        # Choose the depth first, because few entries are near the top and they matter as much.
         depth = rng.choice(sorted({len(place) for place in places}))
         place = rng.choice([own for own in places if len(own) == depth])
         holder = document
@@ -189,7 +190,7 @@ def _over(store: str, *more: str) -> tuple[str, ...]:
     return (*own, f"divergence {store} {store} -o - {_M}", f"convert {store} out/c.zarr", *more)
 
 
-#: With few draws: it is not the resampling that is tried.
+#: Few draws, because the test is not about resampling.
 _CI = "--ci 0.9 --draws 100"
 _GATES = "gate r.json gate.yaml"
 _SAVED = (

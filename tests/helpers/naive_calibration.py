@@ -129,7 +129,7 @@ def smooth_error(conf: Any, hit: Any, sigma: float, points: int = 8001) -> float
 
 
 def smooth_ece(conf: Any, hit: Any) -> float:
-    """The bandwidth that is its own error, by bisection."""
+    """The bandwidth σ with smECE_σ = σ, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(30):  # to 1e-9
         sigma = (low + high) / 2

@@ -74,8 +74,9 @@ def expanded(drawn: Sequence[float], units: int, level: float) -> tuple[float, f
 def beyond_bias(
     ends: tuple[float, float], drawn: Sequence[float], value: float, units: int
 ) -> tuple[float, float]:
-    """The ends with that on the side of the truth moved by twice the bias, which draws of n units
-    show n−1 n-ths of."""
+    """The ends of an interval, with the one on the side of the truth moved by twice the bias. Draws
+    of n units show (n − 1)/n of the bias.
+    """
     bias = (math.fsum(drawn) / len(drawn) - value) * units / (units - 1)
     return (ends[0] - 2 * bias, ends[1]) if bias > 0 else (ends[0], ends[1] - 2 * bias)
 
@@ -106,8 +107,9 @@ def paired_mover(
 
 
 def p_of_signs(gaps: Any, weights: Any, share: float, form: str) -> float:
-    """The share of all 2^n signs whose score is at least the observed one: the gaps are a `share`
-    of those of all units, and what is left of each unit's, with its sign."""
+    """The share of all 2^n signs whose score is at least the observed one: the true gaps are a
+    `share` of those of all units, and the rest of each unit's gap has a random sign.
+    """
     units, bins = len(gaps), range(len(weights))
     total = [math.fsum(gaps[i][b] for i in range(units)) for b in bins]
 

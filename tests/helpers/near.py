@@ -1,4 +1,4 @@
-"""Equal but for rounding: what an oracle and a formula have to be."""
+"""Compare an oracle with a formula: equal except for rounding."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """A server on loopback that speaks enough of S3 and of Google's XML API to read and write objects,
-and fails as it is told."""
+and fails on request.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 BUCKET = "bucket"
-#: What a test must not find anywhere.
+#: A secret that no test may find in an output.
 SECRET = "5ecret-5ecret"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with one answer: its status, seconds before it, or bytes that it leaves out."""
+    """The fault of one answer: its status, a delay in seconds, or bytes that it omits."""
 
     status: int = 200
     delay: float = 0.0
     lost: int = 0
-    #: Whether the client hears of no end: no more bytes, and no closed connection, for `delay`.
+    #: Whether the connection stays open without further bytes for `delay`.
     hangs: bool = False
 
 
@@ -84,7 +85,7 @@ class ObjectServer(ThreadingHTTPServer):
         return {"GOOGLE_SERVICE_ACCOUNT": path, "GOOGLE_ALLOW_HTTP": "true"}
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that went away."""
+        """Print nothing if a client closes the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -93,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def do_HEAD(self) -> None:
         """Answer without the object."""

@@ -1,4 +1,4 @@
-"""Reports of many cases on small data, every number of which is pinned.
+"""Pin all numbers of reports of many cases on small data.
 
 `python tests/helpers/pinned.py` writes `pins.json.xz`; do that only when a definition was changed
 on purpose. The data come from integers and divisions alone: they have the same bits everywhere.

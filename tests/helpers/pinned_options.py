@@ -1,7 +1,7 @@
 """Every option of every command: names, default and choices, as the command line has them.
 
-`python tests/helpers/pinned_options.py` writes `options.json`; do that when an option was added.
-None may go: scripts of users hold them.
+`python tests/helpers/pinned_options.py` writes `options.json`; do that when an option was added. No
+option may be removed, because scripts of users have them.
 """
 
 from __future__ import annotations

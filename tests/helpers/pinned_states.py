@@ -1,4 +1,4 @@
-"""States of every tally, and maps of a small stack: what raises a version when it changes.
+"""States of every tally, and maps of a small stack. If one changes, its version must be raised.
 
 `python tests/helpers/pinned_states.py` writes `states.json`; do that when a version was raised, or
 a tally was added.

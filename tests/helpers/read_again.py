@@ -1,4 +1,4 @@
-"""Scores read off a states file again, as `uqeval.statistics` does it, fold by fold."""
+"""Compute scores from a states file, as `uqeval.statistics` does, fold by fold."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reread:
         self._packed: dict[Any, list[bytes]] = {}
 
     def states(self, key: str, items: Sequence[int] | None = None) -> dict[Any, Any]:
-        """What the scores of a variant take, of some items or of all."""
+        """Return the states for the scores of a variant, of some items or of all."""
         chosen = range(len(self.saved.index["items"])) if items is None else items
         found = {}
         for tally in self.evaluations[key].tallies():

@@ -18,7 +18,7 @@ CLASS_NAMES = ["road", "traffic.light", '<b a="1">x/y</b>', "a@b=c,d"]
 
 
 def stack(items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities [item, sample, class, y, x] that know something of the labels [item, y, x]."""
+    """Probabilities [item, sample, class, y, x] that correlate with the labels [item, y, x]."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, C, (items, H // 4, W // 4)).repeat(4, 1).repeat(4, 2)
     z = rng.normal(size=(items, 3, C, H, W)) * rng.uniform(0.5, 2, (items, 1, 1, 1, 1))

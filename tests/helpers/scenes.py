@@ -154,7 +154,7 @@ def zarr_group(path: Path, arrays: dict[str, Any], **attributes: Any) -> Path:
 
 
 def opened(predictions: Any, truth: Any = None, **options: Any) -> Any:
-    """The source of maps of what a user gives."""
+    """The source of maps for the inputs of a user."""
     from uqeval.inputs import InputOptions, open_inputs
 
     return open_inputs(predictions, truth, InputOptions(**options)).source
@@ -180,7 +180,7 @@ def all_same(found: list[Maps], expected: list[Maps]) -> None:
 
 
 class Chunked(StoredArray):
-    """An array in memory that says it has chunks, and counts how often each is read."""
+    """An array in memory with chunks, which counts how often each is read."""
 
     def __init__(self, data: Any, chunks: Any = None, axes: Any = None, scale: Any = None) -> None:
         self.where = "chunked array"

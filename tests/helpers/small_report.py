@@ -1,4 +1,4 @@
-"""A report with a few values, as the writers see it."""
+"""A report with a few values, for tests of writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths of a command line as it takes them apart."""
+"""Split the paths of a command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the writer write, and how they read it back."""
+"""Data of the tests of the writer, and a function that reads them back."""
 
 from __future__ import annotations
 
