@@ -1,4 +1,4 @@
-"""What a command's status says: interrupts, closed pipes, bugs, help."""
+"""The exit status of commands: interrupts, closed pipes, bugs, help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`uqeval observe`, the real executable: what is there, what still comes, what never does."""
+"""`uqeval observe`, the real executable: existing frames, later frames, missing frames."""
 
 from __future__ import annotations
 

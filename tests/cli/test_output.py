@@ -1,4 +1,4 @@
-"""What is printed, and where: data on stdout, messages on stderr, colour and bars on terminals."""
+"""Output of commands: data on stdout, messages on stderr, colour and progress bars on terminals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def strict(text: str) -> dict[str, Any]:
 
 
 def without_time(report: dict[str, Any]) -> dict[str, Any]:
-    """What two runs of the same command have in common."""
+    """Return the parts of a report that are equal in two runs of the same command."""
     return {k: v for k, v in report.items() if k not in ("timing", "states", "states_digest")}
 
 

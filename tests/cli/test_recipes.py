@@ -1,4 +1,4 @@
-"""The recipes of the docs: what follows a dump runs on files of exactly its layout.
+"""The recipes of the docs: the commands after a dump run on files of its layout.
 
 Parts that need a large package are run by hand; here their files are written as they write them.
 """

@@ -50,7 +50,7 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
 
 
 def stop(arguments: list[str], out: Path, size: int, number: int) -> tuple[int, str]:
-    """Stop a run once its states are larger than `size`; its status and what it said."""
+    """Stop a run when its states are larger than `size`; return its status and messages."""
     process = start(arguments)
     until = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""What a command loads before it knows that there is something to compute."""
+"""The modules that a command imports before it computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`uqeval tc`, the real executable: known answers by saved flow, what it tells, what it refuses."""
+"""`uqeval tc`, the real executable: known answers by saved flow, messages, refused inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`uqeval.yaml`: what it may hold, where its paths lie, and what is said of mistakes."""
+"""`uqeval.yaml`: valid content, paths, and messages about mistakes."""
 
 from __future__ import annotations
 

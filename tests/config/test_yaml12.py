@@ -1,4 +1,4 @@
-"""YAML 1.2, and what is refused of it."""
+"""YAML 1.2, and its parts that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What killed processes have left goes; what belongs to anybody stays."""
+"""Files of killed processes are removed; files of living processes stay."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from uqeval.stores.zarr import writer as zw
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What is synced and renamed and removed, in order, by the name of the file or folder."""
+    """Return the calls of sync, rename and remove, in order, by the name of the file or folder."""
     made: list[tuple[str, str]] = []
     replace, rename = Path.replace, Path.rename
     fsync, exchange, remove = os.fsync, p._exchange, p.shutil.rmtree

@@ -1,4 +1,4 @@
-"""Waivers: until when they hold, for which values, and what is no waiver."""
+"""Waivers: their last day, the values that they cover, and invalid waivers."""
 
 from __future__ import annotations
 

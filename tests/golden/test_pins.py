@@ -1,4 +1,5 @@
-"""What is pinned holds: every number of every report to the bit, every option of every command.
+"""Pinned values are unchanged: every number of every report to the bit, every option of every
+command.
 
 Ends of intervals may differ by 1e-12: draws may be summed in another order.
 New keys and new options are allowed, words are not pinned. On another processor or with other

@@ -36,7 +36,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(store: Path, key: str, change: Any) -> Any:
-    """What opening a store raises whose document at `key` was changed."""
+    """Return the error of opening a store with a changed document at `key`."""
     path = store / key
     before = path.read_bytes()
     try:

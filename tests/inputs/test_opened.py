@@ -1,4 +1,4 @@
-"""What `evaluate` takes for predictions, labels, memory and workers, and what it refuses."""
+"""Valid and refused predictions, labels, memory and workers of `evaluate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROBS, LABEL = scenes.softmax(0, 2, 3, 4, 8, 12), scenes.labels(0, 2, 8, 12, cla
 
 
 class Tensor:
-    """What PyTorch's tensors have and `np.ndarray` lacks, over an array."""
+    """An array with the attributes of PyTorch tensors that `np.ndarray` lacks."""
 
     def __init__(self, values: Any) -> None:
         self.values = values

@@ -1,4 +1,4 @@
-"""The list of kernels that evaluations need is what their runs call."""
+"""The list of kernels of evaluations equals the kernels that their runs call."""
 
 from __future__ import annotations
 

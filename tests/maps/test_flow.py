@@ -1,4 +1,4 @@
-"""Optical flow: what it means, that it is always the same, its names, and what it refuses."""
+"""Optical flow: direction, determinism, names, and refused inputs."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from uqeval.maps.item_order import ItemOrder
 
 
 class CalledOff(Exception):
-    """What `check` raises once the run is given up."""
+    """The error that `check` raises after the run has ended."""
 
 
 def nothing() -> None:

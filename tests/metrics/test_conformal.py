@@ -1,4 +1,4 @@
-"""Conformal sets and intervals against plain oracles and MAPIE, and what they refuse."""
+"""Conformal sets and intervals against plain oracles and MAPIE, and refused inputs."""
 
 from __future__ import annotations
 

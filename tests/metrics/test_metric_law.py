@@ -377,7 +377,7 @@ class Found:
 
 
 def found(folder: Path, kind: str) -> Found:
-    """What a run over the data of a kind finds."""
+    """Return the results of a run over the data of a kind."""
     states = folder / f"{kind}.states.zip"
     results = evaluated(folder, kind, "", states=states)
     scoring = Scoring(SavedStates(states))
@@ -412,7 +412,9 @@ def flat(value: Any) -> list[float]:
 
 
 def wrong_value(metric: Metric, found: Found) -> str | None:
-    """Return what is wrong with the value of a metric, in a run and from its states."""
+    """Return the error in the value of a metric, in a run and from its states; empty if there is
+    none.
+    """
     values = flat(value_of(found.results, metric)[0])
     expected = flat(naive_metrics.ORACLES[metric.id](DATA[kind_of(metric)]()))
     tolerance = TOLERANCE.get(metric.id, 1e-9)

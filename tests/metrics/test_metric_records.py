@@ -1,4 +1,4 @@
-"""A metric is one record: whoever reads a report finds in it what the number means."""
+"""A metric is one record, and the report contains the meaning of each number."""
 
 from __future__ import annotations
 

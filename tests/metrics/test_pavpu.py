@@ -22,7 +22,7 @@ NAMES = ["a", "b", "c"]
 
 
 class Scene:
-    """A maps store, and what it holds."""
+    """A maps store, and its arrays."""
 
     def __init__(self, folder: Path) -> None:
         items = [item_maps(seed, 14, 17, CLASSES, 0.1) for seed in range(3)]

@@ -128,7 +128,7 @@ def test_samples_are_averaged_before_their_ids_are_taken(tmp_path: Path) -> None
 
 @pytest.fixture
 def film(tmp_path: Path) -> tuple[Path, Video]:
-    """An .avi and what OpenCV decodes of it."""
+    """An .avi, and the frames that OpenCV decodes."""
     own = video(numbered(12, "", 1), seed=7, size=(48, 64))
     path = tmp_path / "film.avi"
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 10, (64, 48))

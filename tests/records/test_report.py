@@ -1,4 +1,4 @@
-"""The report file: what is written is read back, and nothing else is read."""
+"""The report file: reports are read back as written, and other files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences about a report claim what its intervals support, and no more."""
+"""The sentences about a report claim no more than its intervals support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page in a browser: it works, asks nobody for anything, and is light or dark."""
+"""The page in a browser: it works, makes no requests, and is light or dark."""
 
 from __future__ import annotations
 

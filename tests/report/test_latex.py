@@ -1,4 +1,4 @@
-"""Comparisons as LaTeX: what a name may not do to a paper."""
+"""Comparisons as LaTeX, with names that contain LaTeX commands."""
 
 from __future__ import annotations
 

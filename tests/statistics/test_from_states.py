@@ -1,4 +1,4 @@
-"""What a gate is told of the states beside reports."""
+"""The states that a gate reads beside reports."""
 
 from __future__ import annotations
 

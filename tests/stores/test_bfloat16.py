@@ -1,4 +1,4 @@
-"""bfloat16: its probabilities pass or fail by what they are, not by luck; one warning says so."""
+"""bfloat16: its probabilities pass or fail by their values, and there is one warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening stores: what each form of store is taken for, and what is said of one that is none."""
+"""Opening stores: the kind of each form of store, and messages about other files."""
 
 from __future__ import annotations
 

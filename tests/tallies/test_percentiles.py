@@ -19,7 +19,7 @@ PERCENTILES = (0.01, 1.0, 37.5, 50.0, 95.0, 100.0)
 
 
 def counted(maps: dict[str, Any]) -> tuple[list[RequiredPercentiles], ErrorRanks]:
-    """What the first pass says of λ and ε, and the second's tally."""
+    """Return the first pass's counts of λ and ε, and the second pass's tally."""
     coarse = ErrorRanks().state_of(maps)["coarse"]
     wanted = [RequiredPercentiles(own, PERCENTILES, "linear") for own in coarse]
     bins = tuple((k, b) for k, own in enumerate(wanted) for b in own.bins)

@@ -64,7 +64,7 @@ def store(path: Path, p: Any, chunks: Any) -> Path:
 
 
 def conclusions(report: Any) -> dict[str, Any]:
-    """What may not depend on how it was computed."""
+    """The results that must not depend on the way of computing."""
     record = report.model_dump()
     return {
         k: v for k, v in record.items() if k not in ("timing", "inputs", "states", "states_digest")
@@ -359,7 +359,7 @@ def test_progress_of_a_run(scene: Any) -> None:
     told: list[Any] = []
 
     class Teller:
-        """Writes down what it is told."""
+        """Records its calls."""
 
         def begin(self, what: str, items: int) -> None:
             told.append((what, items))

@@ -42,7 +42,7 @@ def evaluated(folder: Path, states: str, settings: dict[str, Any], **options: An
 
 
 def told(report: Report) -> dict[str, Any]:
-    """What is said at a threshold, without what is not known at another."""
+    """Return the results at a threshold, without those that states do not contain for others."""
     record: dict[str, Any] = json.loads(report.to_json())
     results = [record["results"], *(own["results"] for own in record["slices"].values())]
     for own in results:

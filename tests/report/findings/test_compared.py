@@ -1,4 +1,4 @@
-"""The sentences of a comparison claim what the verdicts say, and no more."""
+"""The sentences of a comparison claim no more than the verdicts."""
 
 from __future__ import annotations
 

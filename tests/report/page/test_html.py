@@ -1,4 +1,4 @@
-"""The page as text: what stands on it, and that nothing of the data becomes HTML."""
+"""The page as text: its content, and that no text from the data becomes HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is format_number: rounding that never lies, tables on a terminal."""
+"""Numbers as people read them: correct rounding, and tables on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of videos: images in a folder, stored arrays, and what is neither."""
+"""Frames of videos: images in a folder, stored arrays, and other files."""
 
 from __future__ import annotations
 

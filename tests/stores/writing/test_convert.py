@@ -1,4 +1,4 @@
-"""Everything that converts reads back as it was; what is not what it is said to be is refused."""
+"""Converted stores are read back unchanged; sources that are not as declared are refused."""
 
 from __future__ import annotations
 

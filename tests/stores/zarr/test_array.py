@@ -1,4 +1,4 @@
-"""Zarr arrays: what was written is read, and has a fingerprint."""
+"""Zarr arrays are read as written, and have a fingerprint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is missing or damaged in a Zarr array is said by name, and never made up."""
+"""Missing or damaged chunks of a Zarr array are reported by name, and never replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zarr metadata that are wrong, lie, or ask for what is not read."""
+"""Zarr metadata that are invalid, false or unsupported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores at a server that speaks S3, and what goes wrong there."""
+"""Stores at an S3 server, and its faults."""
 
 from __future__ import annotations
 

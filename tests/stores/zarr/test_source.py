@@ -1,4 +1,4 @@
-"""Zarr groups, and the folders, zip files and URLs that they lie in."""
+"""Zarr groups in folders, zip files and at URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written is read back, by our readers and by zarr, and what cannot be is said."""
+"""Written stores are read back, by uqeval and by zarr, and write errors are reported."""
 
 from __future__ import annotations
 
