@@ -14,7 +14,7 @@ import uqeval
 from uqeval.statistics import flips
 from uqeval.statistics.differences import difference
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.methods import Bounds
+from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.weighting import Each, Subset
@@ -89,14 +89,29 @@ def test_a_difference_of_calibration_errors_is_of_both_intervals(
     assert isinstance(found, Bounds) and found.method == "mover"
     assert (found.low, found.high) == pytest.approx((min(low, value), max(high, value)), rel=1e-9)
     fraction = difference(samples, text, 0.95, relative=True, runs=([0], baseline))
-    assert isinstance(fraction, Bounds)
+    assert (models[1][0] == 0) == isinstance(fraction, NoBounds)
+    if isinstance(fraction, NoBounds):
+        assert fraction.reason.endswith("whose interval begins at 0")
+        return
     # The fraction at each end is where an end of the difference is 0.
     for end, which in ((fraction.low, 0), (fraction.high, 1)):
-        scaled = tuple((1 + end) * limit for limit in models[1])
-        if np.isfinite(end):
-            assert naive.paired_mover(models[0], scaled, max(r, 0.0))[which] == pytest.approx(
-                0, abs=1e-9
-            )
+        low, middle, high = ((1 + end) * limit for limit in models[1])
+        found_end = naive.paired_mover(models[0], (low, middle, high), max(r, 0.0))[which]
+        assert found_end == pytest.approx(0, abs=1e-9)
+
+
+def test_a_fraction_of_a_share_that_may_be_0_has_no_interval(tmp_path: Path) -> None:
+    """No pixel is right in either model."""
+    probs = np.zeros((8, 1, 2, 4, 4), np.float32)
+    probs[:, :, 0] = 1
+    path = tmp_path / "report.states.zip"
+    uqeval.evaluate(probs, np.ones((8, 4, 4), np.uint8), "segmentation", states=path)
+    wrong = Scoring(SavedStates(path))
+    samples = Samples([wrong] * 2, [range(8)] * 2, Resampling(wrong.names, 100))
+    text = "segmentation.pixel_accuracy"
+    assert isinstance(difference(samples, text, 0.95), Bounds)
+    fraction = difference(samples, text, 0.95, relative=True)
+    assert isinstance(fraction, NoBounds) and "begins at 0" in fraction.reason
 
 
 def test_the_same_model_twice(runs: list[Scoring]) -> None:

@@ -58,7 +58,7 @@ def difference(
     pair = _Pair(samples, text, metric, level, relative, runs)
     a, b = (float(score[0]) for score in pair.scores("whole"))
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
-        return _exact_difference(a, b, defined, level, relative)
+        return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     if reason := too_few_for_quantile(metric, resampling.unit, defined, level):
         return NoBounds(reason)
     if metric.interval in DRAWN and resampling.unit != "batch":
@@ -111,6 +111,8 @@ class _Pair:
         least = self.samples.resampling.least(self.samples.defined(self.text, both))
         if self.metric.interval == "gaps":
             bounds = self._of_gaps(is_finite, least)
+            if isinstance(finite := _unless_infinite(bounds), NoBounds):
+                return finite
         else:
             bounds = methods.expanded(draws[is_finite], least, self.level)
             if self.metric.interval in BIASED:
@@ -164,6 +166,13 @@ def _correlation(first: Array, second: Array) -> float:
         return 0.0
     r = max(float(np.corrcoef(first, second)[0, 1]), 0.0)
     return 1.0 if r > 1 - _ROUNDING else r
+
+
+def _unless_infinite(bounds: Bounds) -> Bounds | NoBounds:
+    """Return the bounds of a change, unless it is a fraction of a value that may be 0."""
+    if np.isfinite(bounds.high):
+        return bounds
+    return NoBounds("it is a fraction of the baseline's value, whose interval begins at 0")
 
 
 def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
