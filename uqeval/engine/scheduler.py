@@ -218,15 +218,13 @@ class Scheduler:
 
         progress = self.options.progress
         states = self.states
-        saved = {t for t in tallies if states is not None and self._is_saved(t)}
-        cached = {t: self._known_items(t) for t in tallies if t in saved}
-        cached_totals = {
-            t: self._known_total(t) for t in tallies if states is not None and t not in saved
-        }
+        keys = {tally: tally_key(tally.parameters()) for tally in tallies if states is not None}
+        saved = {t for t in keys if self._is_saved(t)}
+        cached = {t: self._known_items(t, keys[t]) for t in keys if t in saved}
+        cached_totals = {t: self._known_total(t, key) for t, key in keys.items() if t not in saved}
         totals = {t: state for t, state in cached_totals.items() if state is not None}
         missing = [t for t in tallies if t not in totals]
         items = {tally: ItemStates(tally.most_bytes) for tally in tallies}
-        keys = {tally: tally_key(tally.parameters()) for tally in tallies if states is not None}
 
         def keep(first: int, tally: Tally, packed: PackedItems) -> None:
             if tally.keeps_items:
@@ -258,20 +256,20 @@ class Scheduler:
         """Return whether the states of a tally are saved by item."""
         return tally.saved or (self._saves_all and not tally.adds_exactly)
 
-    def _known_items(self, tally: Tally) -> KnownStates:
-        """Return states of a tally by item from an earlier run."""
+    def _known_items(self, tally: Tally, key: str) -> KnownStates:
+        """Return states of a tally by item from an earlier run; `key` is its `tally_key`."""
         assert self.states is not None
         if tally.carries_on and not self.states.unchanged:
             return KnownStates((), 0)  # an item's state depends on the items before it
-        return self.states.known(tally_key(tally.parameters()), tally.most_bytes)
+        return self.states.known(key, tally.most_bytes)
 
-    def _known_total(self, tally: Tally) -> State | None:
+    def _known_total(self, tally: Tally, key: str) -> State | None:
         """Return the total of a tally that is not saved by item, if an earlier run of the same
         unchanged items has counted it.
         """
         assert self.states is not None
         try:
-            data = self.states.total(tally_key(tally.parameters()), tally.most_bytes)
+            data = self.states.total(key, tally.most_bytes)
             return None if data is None else tally.load(data)
         except ValueError:  # a damaged state is counted again
             return None
