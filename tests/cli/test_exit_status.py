@@ -59,9 +59,9 @@ def test_interrupted(
         try:
             until = time.monotonic() + TIMEOUT
             while process.poll() is None and time.monotonic() < until:
-                # Items are being counted: their states are kept, and their maps for the next pass.
+                # States of the first tally are written, and maps are kept for the next pass.
                 states = (path.read_bytes() for path in out.glob(left))
-                if any(temporary.glob("*/*")) and any(b"tallies/0.json" in data for data in states):
+                if any(temporary.glob("*/*")) and any(b"tallies/1.json" in data for data in states):
                     break
                 time.sleep(0.01)
             assert process.poll() is None, "ended before it could be interrupted"
