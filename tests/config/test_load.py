@@ -186,10 +186,23 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("stors: {}", "uqeval.yaml:1: stors: unknown key; did you mean 'stores'?"),
-        ("regions: [x]", "regions: unknown key; it is one of a store: stores: {NAME: {region: "),
+        ("regions: [x]", "regions: unknown key; it belongs to another place: `stores: {NAME: {reg"),
+        (
+            "stores: {a: {predictions: x, ci: 0.9}}",
+            "stores.a.ci: unknown key; it belongs to another place: `ci: …` at the top level.",
+        ),
+        (
+            "stores: {a: {predictions: x, window: 4}}",
+            "another place: `evaluate: {STORE: {pavpu: {window: …}}}`.",
+        ),
+        (
+            "stores: {a: {predictions: x}}\nevaluate: {a: {pavpu: {region: [x]}}}",
+            "region: unknown key; it belongs to another place: `stores: {NAME: {region: …}}`.",
+        ),
+        ("calibration: {}", "another place: `evaluate: {STORE: {calibration: {}}}`."),
         (
             "stores: {a: {predictions: x}}\nevaluate: {pavpu: {}}",
-            ":2: evaluate.pavpu: is a metric, not a store of this file; write it below its store",
+            ":2: evaluate.pavpu: is not a store of this file; it belongs to another place: `eva",
         ),
         ("workers: 1\nstores: {a: {predictons: x}}", ":2: stores.a.predictons: unknown key"),
         ("stores: {a: {predictions: 3}}", "stores.a.predictions: 3; expected a text"),

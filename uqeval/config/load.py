@@ -9,12 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from uqeval.config.model import STORE_PATHS, Config, Slices, Store, options_model
+from uqeval.config.messages import hint, usage_error
+from uqeval.config.model import STORE_PATHS, Config, options_model
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.paths import anchored
 from uqeval.config.yaml12 import Document, Location, read_yaml
 from uqeval.errors import UsageError, cut, number_flaw, quoted
-from uqeval.gate import Address, Limits, Rule, Waiver
+from uqeval.gate import Address, Limits, Rule
 from uqeval.inputs.options import regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
 
@@ -54,7 +55,7 @@ def load_rules(path: str | Path) -> list[Rule]:
         try:
             limits = TypeAdapter(dict[str, Limits]).validate_python(document.data)
         except ValidationError as error:
-            raise _usage_error(document, error) from None
+            raise usage_error(document, error) from None
     if not limits:
         problem = f"{path}: has no rules" + (" under gate:" if is_config else "")
         raise UsageError(f"{problem}; give at least one, such as pavpu.pavpu: {{min: 0.8}}.")
@@ -117,7 +118,7 @@ def _config(document: Document) -> Config:
     try:
         config = Config.model_validate(document.data)
     except ValidationError as error:
-        raise _usage_error(document, error) from None
+        raise usage_error(document, error) from None
     config._at, config._notes = document.locate, notes
     list(_rules(document, config.gate, ("gate",)))  # no address has two rules
     _check_stores(document, config)
@@ -177,16 +178,10 @@ def _check_stores(document: Document, config: Config) -> None:
                 f"them."
             )
     for name in config.evaluate:
-        if name not in config.stores and name in commands():
-            raise UsageError(
-                f"{document.locate(('evaluate', name))}: is a metric, not a store of this file; "
-                f"write it below its store, such as evaluate: {{{next(iter(config.stores))}: "
-                f"{{{name}: {{}}}}}}."
-            )
         if name not in config.stores:
             raise UsageError(
                 f"{document.locate(('evaluate', name))}: is not a store of this file"
-                + _nearest(name, list(config.stores))
+                + hint(name, list(config.stores))
             )
         for command, options in (config.metrics_of(name) or {}).items():
             _check_options(document, ("evaluate", name, command), options)
@@ -196,8 +191,8 @@ def _check_options(document: Document, place: Location, options: dict[str, Any])
     """Check names, types and values of a command's options, and convert them in place."""
     command = str(place[-1])
     if command not in commands():
-        similar = _nearest(command, list(commands()))
-        raise UsageError(f"{document.locate(place)}: unknown command{similar}")
+        meant = hint(command, list(commands()))
+        raise UsageError(f"{document.locate(place)}: unknown command{meant}")
     try:
         checked = options_model(command).model_validate(options)
         given_options = checked.model_dump(exclude_none=True)  # null means: not given
@@ -205,7 +200,7 @@ def _check_options(document: Document, place: Location, options: dict[str, Any])
         options.update(given_options)
         check_values(command, options)
     except ValidationError as error:
-        raise _usage_error(document, error, place) from None
+        raise usage_error(document, error, place) from None
     except UsageError as error:
         raise UsageError(f"{document.locate(place)}: {error}") from None
 
@@ -253,102 +248,3 @@ def _anchored(document: Document, config: Config) -> Config:
     if bad:
         raise UsageError(" ".join(bad))
     return config
-
-
-def _usage_error(document: Document, error: ValidationError, above: Location = ()) -> UsageError:
-    """Return the first of pydantic's errors as one line: file, line, key, error, similar names."""
-    errors: list[dict[str, Any]] = [
-        {**detail, "loc": (*above, *detail["loc"])} for detail in error.errors()
-    ]
-    # For a value of several possible types, each type reports an error below the same key.
-    first = errors[0]
-    if first["type"] == "missing":  # an unknown key next to it is probably this key, misspelt
-        around = first["loc"][:-1]
-        strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == around)
-        first = next(strange, first)
-    place: Location = first["loc"]
-    inner_place = _in_document(document.data, place)
-    if first["type"] == "extra_forbidden":
-        valid_keys = _known_keys(place)
-        key = str(place[-1])
-        of_store = difflib.get_close_matches(key, Store.model_fields, 1, 0.8)
-        hint = _nearest(key, valid_keys)
-        if len(place) == 1 and of_store:
-            hint = f"; it is one of a store: stores: {{NAME: {{{of_store[0]}: …}}}}."
-        return UsageError(f"{document.locate(inner_place)}: unknown key{hint}")
-    if first["type"] == "missing":
-        return UsageError(
-            f"{document.locate(inner_place)}: lacks the key {quoted(str(place[-1]))}; give it."
-        )
-    errors_at_place = [e for e in errors if _in_document(document.data, e["loc"]) == inner_place]
-    value = first.get("input")
-    quoted_value = (
-        f" {quoted(value)};" if isinstance(value, str | int | float | bool | None) else ""
-    )
-    quoted_value = quoted_value if len(quoted_value) <= 100 else ""
-    expectation = " or ".join(dict.fromkeys(map(_expected, errors_at_place or [first])))
-    return UsageError(f"{document.locate(inner_place)}:{quoted_value} {expectation}.")
-
-
-#: Expected values by type of pydantic's error.
-_NOUNS = {
-    "bool_type": "true or false", "dict_type": "keys with values", "float_type": "a number",
-    "int_type": "a whole number", "list_type": "a list", "model_type": "keys with values",
-    "string_type": "a text", "finite_number": "a finite number", "string_too_short": "some text",
-    "string_pattern_mismatch": "a name without / and \\", "too_short": "at least one of them",
-}  # fmt: skip
-_BOUNDS = {
-    "greater_than": "above {gt:g}", "greater_than_equal": "of at least {ge:g}",
-    "less_than": "below {lt:g}", "less_than_equal": "up to {le:g}",
-    "literal_error": "one of {expected}",
-}  # fmt: skip
-
-
-def _expected(error: dict[str, Any]) -> str:
-    """Return in words what was expected; messages of uqeval stay unchanged."""
-    kind, context = error["type"], error.get("ctx") or {}
-    if kind == "literal_error":
-        return "expected " + _BOUNDS[kind].format(**context).replace("'", "")
-    if kind in _BOUNDS:
-        return "expected a number " + _BOUNDS[kind].format(**context)
-    if kind in _NOUNS:
-        return f"expected {_NOUNS[kind]}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
-
-
-def _in_document(data: Any, place: Location) -> Location:
-    """Return the part of pydantic's place that the file contains, without names of types."""
-    path_in_document: list[str | int] = []
-    for step in place:
-        if isinstance(data, dict) and step in data:
-            data = data[str(step)]
-        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
-            data = data[step]
-        else:
-            continue
-        path_in_document.append(step)
-    return tuple(path_in_document)
-
-
-def _known_keys(place: Location) -> list[str]:
-    """Return the valid keys at the place of an unknown key."""
-    match place[:-1]:
-        case ():
-            return list(Config.model_fields)
-        case ("stores", _):
-            return list(Store.model_fields)
-        case ("evaluate", _, command, *_):
-            return list(commands().get(str(command), {}))
-        case ("slices", *_):
-            return list(Slices.model_fields)
-        case (*_, "waive"):
-            return list(Waiver.model_fields)
-        case _:
-            return list(Limits.model_fields)
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    if similar := difflib.get_close_matches(name, names, 1, 0.5):
-        return f"; did you mean {quoted(similar[0])}?"
-    return f"; expected one of {', '.join(names)}." if names else "; there is none."

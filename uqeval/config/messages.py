@@ -1,0 +1,139 @@
+"""Messages about errors in a settings file: what was expected, and what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import ValidationError
+
+from uqeval.config.model import Config, Slices, Store
+from uqeval.config.options import commands
+from uqeval.config.yaml12 import Document, Location
+from uqeval.errors import UsageError, quoted
+from uqeval.gate import Limits, Waiver
+
+#: The least similarity (difflib) of a name that was probably meant.
+_SIMILAR = 0.8
+
+
+def usage_error(document: Document, error: ValidationError, above: Location = ()) -> UsageError:
+    """Return the first of pydantic's errors as one line: file, line, key, error, similar names."""
+    errors: list[dict[str, Any]] = [
+        {**detail, "loc": (*above, *detail["loc"])} for detail in error.errors()
+    ]
+    # For a value of several possible types, each type reports an error below the same key.
+    first = errors[0]
+    if first["type"] == "missing":  # an unknown key next to it is probably this key, misspelt
+        around = first["loc"][:-1]
+        strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == around)
+        first = next(strange, first)
+    place: Location = first["loc"]
+    inner_place = _in_document(document.data, place)
+    if first["type"] == "extra_forbidden":
+        valid_keys = _known_keys(place)
+        meant = hint(str(place[-1]), valid_keys)
+        return UsageError(f"{document.locate(inner_place)}: unknown key{meant}")
+    if first["type"] == "missing":
+        return UsageError(
+            f"{document.locate(inner_place)}: lacks the key {quoted(str(place[-1]))}; give it."
+        )
+    errors_at_place = [e for e in errors if _in_document(document.data, e["loc"]) == inner_place]
+    value = first.get("input")
+    quoted_value = (
+        f" {quoted(value)};" if isinstance(value, str | int | float | bool | None) else ""
+    )
+    quoted_value = quoted_value if len(quoted_value) <= 100 else ""
+    expectation = " or ".join(dict.fromkeys(map(_expected, errors_at_place or [first])))
+    return UsageError(f"{document.locate(inner_place)}:{quoted_value} {expectation}.")
+
+
+#: Expected values by type of pydantic's error.
+_NOUNS = {
+    "bool_type": "true or false", "dict_type": "keys with values", "float_type": "a number",
+    "int_type": "a whole number", "list_type": "a list", "model_type": "keys with values",
+    "string_type": "a text", "finite_number": "a finite number", "string_too_short": "some text",
+    "string_pattern_mismatch": "a name without / and \\", "too_short": "at least one of them",
+}  # fmt: skip
+_BOUNDS = {
+    "greater_than": "above {gt:g}", "greater_than_equal": "of at least {ge:g}",
+    "less_than": "below {lt:g}", "less_than_equal": "up to {le:g}",
+    "literal_error": "one of {expected}",
+}  # fmt: skip
+
+
+def _expected(error: dict[str, Any]) -> str:
+    """Return in words what was expected; messages of uqeval stay unchanged."""
+    kind, context = error["type"], error.get("ctx") or {}
+    if kind == "literal_error":
+        return "expected " + _BOUNDS[kind].format(**context).replace("'", "")
+    if kind in _BOUNDS:
+        return "expected a number " + _BOUNDS[kind].format(**context)
+    if kind in _NOUNS:
+        return f"expected {_NOUNS[kind]}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _in_document(data: Any, place: Location) -> Location:
+    """Return the part of pydantic's place that the file contains, without names of types."""
+    path_in_document: list[str | int] = []
+    for step in place:
+        if isinstance(data, dict) and step in data:
+            data = data[str(step)]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            continue
+        path_in_document.append(step)
+    return tuple(path_in_document)
+
+
+def _known_keys(place: Location) -> list[str]:
+    """Return the valid keys at the place of an unknown key."""
+    match place[:-1]:
+        case ():
+            return list(Config.model_fields)
+        case ("stores", _):
+            return list(Store.model_fields)
+        case ("evaluate", _, command, *_):
+            return list(commands().get(str(command), {}))
+        case ("slices", *_):
+            return list(Slices.model_fields)
+        case (*_, "waive"):
+            return list(Waiver.model_fields)
+        case _:
+            return list(Limits.model_fields)
+
+
+def hint(name: str, names: list[str]) -> str:
+    """Return what was probably meant by an unknown name: one of `names`, the same key elsewhere in
+    the file, or a name that is less similar."""
+    if not difflib.get_close_matches(name, names, 1, _SIMILAR) and (place := _elsewhere(name)):
+        return f"; it belongs to another place: {place}."
+    return _nearest(name, names)
+
+
+def _elsewhere(name: str) -> str:
+    """Return where the file may have a key that is called almost like this; empty for nowhere."""
+
+    def similar(names: Iterable[str]) -> str:
+        return next(iter(difflib.get_close_matches(name, names, 1, _SIMILAR)), "")
+
+    if key := similar(Config.model_fields):
+        return f"`{key}: …` at the top level"
+    if key := similar(Store.model_fields):
+        return f"`stores: {{NAME: {{{key}: …}}}}`"
+    if command := similar(commands()):
+        return f"`evaluate: {{STORE: {{{command}: {{}}}}}}`"
+    options = {option: command for command, keys in commands().items() for option in keys}
+    if key := similar(options):
+        return f"`evaluate: {{STORE: {{{options[key]}: {{{key}: …}}}}}}`"
+    return ""
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    if similar := difflib.get_close_matches(name, names, 1, 0.5):
+        return f"; did you mean {quoted(similar[0])}?"
+    return f"; expected one of {', '.join(names)}." if names else "; there is none."
