@@ -38,7 +38,7 @@ def count_ranked(
     """Count pixels [y, x] and their errors (or squared ones) by rank key, into [row, bin].
 
     A pixel's row is `slot` [group, `column` [high bits of its key]], its group the label where
-    `by_class`, else 0; column 0 and row -1 are not counted. Its bin: the next bits of its key,
+    `by_class`, else 0; row -1 is not counted. Its bin: the next bits of its key,
     `key >> rest_shift & mask`.
     """
     height, width = label.shape
@@ -48,24 +48,23 @@ def count_ranked(
             if c == void:
                 continue
             key = rank_key(score[y, x])
-            j = column[key >> prefix_shift]
-            if j == 0:
-                continue
-            s = slot[np.int64(c) if by_class else np.int64(0), j]
-            if s < 0:
+            row = slot[np.int64(c) if by_class else np.int64(0), column[key >> prefix_shift]]
+            if row < 0:
                 continue
             e = np.float64(error[y, x])
             b = (key >> rest_shift) & mask
-            pixels[s, b] += 1
-            errors[s, b] += e * e if squared else e
+            pixels[row, b] += 1
+            errors[row, b] += e * e if squared else e
 
 
 @kernel
 def place_ranked(
     score, error, label, void, by_class, column, slot, prefix_shift, rest_shift, bits, keys
 ):
-    """Write twice the place in the flat [row, bin] of each pixel that `count_ranked` counts, plus 1
-    for an error, into `keys` [i]; return how many. A row has 2^`bits` bins.
+    """Write a key into `keys` [i] for each pixel that `count_ranked` counts; return their number.
+
+    A key is twice the pixel's place in the flat [row, bin], plus 1 for an error. A row has 2^`bits`
+    bins.
     """
     height, width = label.shape
     mask = (1 << bits) - 1
@@ -76,13 +75,10 @@ def place_ranked(
             if c == void:
                 continue
             key = rank_key(score[y, x])
-            j = column[key >> prefix_shift]
-            if j == 0:
+            row = slot[np.int64(c) if by_class else np.int64(0), column[key >> prefix_shift]]
+            if row < 0:
                 continue
-            s = np.int64(slot[np.int64(c) if by_class else np.int64(0), j])
-            if s < 0:
-                continue
-            place = s << bits | (key >> rest_shift) & mask
+            place = np.int64(row) << bits | (key >> rest_shift) & mask
             keys[n] = place << 1 | (1 if error[y, x] != 0 else 0)
             n += 1
     return n

@@ -40,6 +40,37 @@ def count_labelled(prediction, label, void, counts):
                 counts[2, c] += 1
 
 
+@kernel_part
+def _is_hidden(u, v, moved, backward, x0, y0, x1, y1, fx, fy):
+    """Return whether the flow (u, v) of squared length `moved` and the `backward` flow disagree.
+
+    `backward` is bilinear: between the columns x0 and x1 at `fx`, the rows y0 and y1 at `fy`.
+    """
+    p = (1.0 - fx) * backward[y0, x0, 0] + fx * backward[y0, x1, 0]
+    q = (1.0 - fx) * backward[y1, x0, 0] + fx * backward[y1, x1, 0]
+    bu = (1.0 - fy) * p + fy * q
+    p = (1.0 - fx) * backward[y0, x0, 1] + fx * backward[y0, x1, 1]
+    q = (1.0 - fx) * backward[y1, x0, 1] + fx * backward[y1, x1, 1]
+    bv = (1.0 - fy) * p + fy * q
+    mismatch = (u + bu) * (u + bu) + (v + bv) * (v + bv)
+    back_moved = bu * bu + bv * bv
+    is_consistent = mismatch <= 0.01 * (moved + back_moved) + 0.5
+    return not (is_consistent and back_moved <= _FARTHEST)
+
+
+@kernel_part
+def _change_to(grey, grey_before, x0, y0, x1, y1, fx, fy):
+    """Return by how much `grey_before` is brighter than a pixel of brightness `grey`.
+
+    `grey_before` is bilinear: between the columns x0 and x1 at `fx`, the rows y0 and y1 at `fy`.
+    """
+    # Differences to the pixel are integers, which are exact.
+    top, low = np.int64(grey_before[y0, x0]), np.int64(grey_before[y1, x0])
+    change = (top - grey) + fx * (np.int64(grey_before[y0, x1]) - top)
+    below = (low - grey) + fx * (np.int64(grey_before[y1, x1]) - low)
+    return change + fy * (below - change)
+
+
 @kernel
 def count_pair(
     current, before, grey, grey_before, flow, backward, occlusion, clamp, void, begin, end,
@@ -105,29 +136,15 @@ def count_pair(
             x0, y0 = np.uint64(np.int64(qx)), np.uint64(np.int64(qy))
             fx, fy = qx - np.int64(x0), qy - np.int64(y0)
             x1, y1 = x0 + np.uint64(fx > 0.0), y0 + np.uint64(fy > 0.0)
-            # Differences to the pixel are integers, which are exact.
             g = np.int64(grey[y, x])
-            top, low = np.int64(grey_before[y0, x0]), np.int64(grey_before[y1, x0])
-            error = (top - g) + fx * (np.int64(grey_before[y0, x1]) - top)
-            below = (low - g) + fx * (np.int64(grey_before[y1, x1]) - low)
-            error += fy * (below - error)
+            error = _change_to(g, grey_before, x0, y0, x1, y1, fx, fy)
             warped += error * error
             change = g - np.int64(grey_before[y, x])
             identity += change * change
             o = 0
-            if occlusion:
-                p = (1.0 - fx) * backward[y0, x0, 0] + fx * backward[y0, x1, 0]
-                q = (1.0 - fx) * backward[y1, x0, 0] + fx * backward[y1, x1, 0]
-                bu = (1.0 - fy) * p + fy * q
-                p = (1.0 - fx) * backward[y0, x0, 1] + fx * backward[y0, x1, 1]
-                q = (1.0 - fx) * backward[y1, x0, 1] + fx * backward[y1, x1, 1]
-                bv = (1.0 - fy) * p + fy * q
-                mismatch = (u + bu) * (u + bu) + (v + bv) * (v + bv)
-                back_moved = bu * bu + bv * bv
-                is_consistent = mismatch <= 0.01 * (moved + back_moved) + 0.5
-                if not (is_consistent and back_moved <= _FARTHEST):
-                    o = 1
-                    hidden += 1
+            if occlusion and _is_hidden(u, v, moved, backward, x0, y0, x1, y1, fx, fy):
+                o = 1
+                hidden += 1
             counts[o, 0, c] += 1
             counts[o, 1, s] += 1
             if c == s:

@@ -46,6 +46,60 @@ def _slide(total, width, window, stride, prefix, suffix, out):
             out[column] = last if x % window == 0 else suffix[x] + last
 
 
+@kernel_part
+def _read_row(
+    y, uncertainty, label, right, void, void_counts, padding_counts, left, padded_width, real, count
+):
+    """Write the pixels of row `y` and their padding: uncertainty into `real` [x], and into `count`
+    [3, x] valid and right, labelled and class, class². A row outside the image is padding.
+    """
+    height, width = label.shape
+    for x in range(padded_width):
+        real[x] = 0.0
+        for q in range(3):
+            count[q, x] = 0
+    is_inside = 0 <= y < height
+    if padding_counts:
+        for x in range(padded_width):
+            if not is_inside or x < left or x >= left + width:
+                count[0, x] = 1
+    if is_inside:
+        for i in range(width):
+            x = left + i
+            if label[y, i] != void:
+                c = np.int64(label[y, i])
+                real[x] = uncertainty[y, i]
+                count[0, x] = 1 + _RIGHT * np.int64(right[y, i])
+                count[1, x] = c + _KNOWN
+                count[2, x] = c * c
+            elif void_counts:
+                real[x] = uncertainty[y, i]
+                count[0, x] = 1
+
+
+@kernel_part
+def _write_patches(sum_real, sum_count, void, mean, hits, valid, category):
+    """Write the results [column] of one row of patches from their sums, as `patch_table` says."""
+    for column in range(mean.shape[0]):
+        n = sum_count[0, column] % _RIGHT
+        valid[column] = n
+        hits[column] = sum_count[0, column] // _RIGHT
+        mean[column] = sum_real[column] / n if n else 0.0
+        labelled = sum_count[1, column] // _KNOWN
+        sum_of_classes = sum_count[1, column] % _KNOWN
+        shared = sum_of_classes // labelled if labelled else 0
+        if n == 0:
+            category[column] = -1
+        elif (
+            labelled
+            and shared * labelled == sum_of_classes
+            and shared * shared * labelled == sum_count[2, column]
+        ):
+            category[column] = shared
+        else:
+            category[column] = void
+
+
 @kernel
 def patch_table(
     uncertainty, label, right, void, void_counts, padding_counts, top, left, padded, window, stride,
@@ -65,7 +119,6 @@ def patch_table(
     suffix sums; `sum_*` [columns] one row of patches. If the stride is a multiple of the window,
     no window crosses a block: `rows_*` have one row, and `suffix_*` are None.
     """
-    height, width = label.shape
     planes = counts.shape[0]  # 3; loops over them are compiled once, not written out three times
     for v in range(padded[0]):
         j = v % window
@@ -84,28 +137,10 @@ def patch_table(
         # The row itself: kept while windows slide, else written over by the next one. Suffix j + 1
         # of the last block is the highest that is still needed, so row j may be replaced.
         k = 0 if suffix_real is None else j
-        for x in range(padded[1]):
-            rows_real[k, x] = 0.0
-            for q in range(3):
-                rows_count[q, k, x] = 0
-        y = v - top
-        is_inside = 0 <= y < height
-        if padding_counts:
-            for x in range(padded[1]):
-                if not is_inside or x < left or x >= left + width:
-                    rows_count[0, k, x] = 1
-        if is_inside:
-            for i in range(width):
-                x = left + i
-                if label[y, i] != void:
-                    c = np.int64(label[y, i])
-                    rows_real[k, x] = uncertainty[y, i]
-                    rows_count[0, k, x] = 1 + _RIGHT * np.int64(right[y, i])
-                    rows_count[1, k, x] = c + _KNOWN
-                    rows_count[2, k, x] = c * c
-                elif void_counts:
-                    rows_real[k, x] = uncertainty[y, i]
-                    rows_count[0, k, x] = 1
+        _read_row(
+            v - top, uncertainty, label, right, void, void_counts, padding_counts, left, padded[1],
+            rows_real[k], rows_count[:, k],
+        )  # fmt: skip
         for x in range(padded[1]):
             reals[x] += rows_real[k, x]
         for q in range(3):
@@ -129,21 +164,4 @@ def patch_table(
                 for x in range(padded[1]):
                     sums[x] = counts[q, x] if aligned else rows_count[q, j + 1, x] + counts[q, x]
                 _slide(sums, padded[1], window, stride, line_count[1], suffix_count, sum_count[q])
-        for column in range(mean.shape[1]):
-            n = sum_count[0, column] % _RIGHT
-            valid[row, column] = n
-            hits[row, column] = sum_count[0, column] // _RIGHT
-            mean[row, column] = sum_real[column] / n if n else 0.0
-            labelled = sum_count[1, column] // _KNOWN
-            sum_of_classes = sum_count[1, column] % _KNOWN
-            shared = sum_of_classes // labelled if labelled else 0
-            if n == 0:
-                category[row, column] = -1
-            elif (
-                labelled
-                and shared * labelled == sum_of_classes
-                and shared * shared * labelled == sum_count[2, column]
-            ):
-                category[row, column] = shared
-            else:
-                category[row, column] = void
+        _write_patches(sum_real, sum_count, void, mean[row], hits[row], valid[row], category[row])
