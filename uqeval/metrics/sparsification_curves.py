@@ -6,7 +6,8 @@ against the oracle that removes the largest errors first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,15 +50,17 @@ class CutSums:
 
 @dataclass(frozen=True)
 class Curves:
-    """Mean errors of the kept pixels and of the oracle [set, step], and the areas under both [set].
+    """Mean errors of the kept pixels, `model`, and of the oracle, both [set, step].
 
-    `by` [set]: what both were divided by. `bound` [set]: how far the difference of the areas may be
-    off. `flaw` [set]: why a set has no curve, an index of `REASONS`; 0: it has one.
+    All others are [set]. `area`, `oracle_area`: the areas under both curves; `span`: the length of
+    their axis. `by`: what both were divided by. `bound`: how far the difference of the areas may be
+    off. `flaw`: why a set has no curve, an index of `REASONS`; 0: it has one.
     """
 
     model: NDArray[Any]
     oracle: NDArray[Any]
-    areas: tuple[NDArray[Any], NDArray[Any]]
+    area: NDArray[Any]
+    oracle_area: NDArray[Any]
     span: NDArray[Any]
     by: NDArray[Any]
     bound: NDArray[Any]
@@ -66,12 +69,12 @@ class Curves:
     @property
     def ause(self) -> NDArray[Any]:
         """Return area between the curve and the oracle; NaN without a curve."""
-        return self._defined(self.areas[0] - self.areas[1])
+        return self._defined(self.area - self.oracle_area)
 
     @property
     def aurg(self) -> NDArray[Any]:
         """Return area between the curve of a random order, which is constant, and the curve."""
-        return self._defined(self.model[:, 0] * self.span - self.areas[0])
+        return self._defined(self.model[:, 0] * self.span - self.area)
 
     @property
     def reasons(self) -> list[str]:
@@ -105,30 +108,20 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
         model, oracle = model / by[:, None], oracle / by[:, None]
         n, steps = sums.kept[:, 0], model.shape[1]
         if sums.every_rank is not None:
-            areas = [area / n / by for area in sums.every_rank]
+            area, oracle_area = (area / n / by for area in sums.every_rank)
             span = (n - 1) / n
         else:
-            areas = [_trapezoid(values, steps, zero_at_1) for values in (model, oracle)]
+            area, oracle_area = (_trapezoid(v, steps, zero_at_1) for v in (model, oracle))
             span = np.full(len(n), 1.0 if zero_at_1 else (steps - 1) / steps)
-        return Curves(model, oracle, (areas[0], areas[1]), span, by, sums.bound / n / by, flaw)
+        return Curves(model, oracle, area, oracle_area, span, by, sums.bound / n / by, flaw)
 
 
 def joined(parts: Sequence[Curves]) -> Curves:
-    """Return the curves of all sets from those of some sets in a row."""
+    """Return the curves of all sets from those of consecutive sets."""
     import numpy as np
 
-    def together(values: Callable[[Curves], NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([values(part) for part in parts])
-
-    return Curves(
-        together(lambda part: part.model),
-        together(lambda part: part.oracle),
-        (together(lambda part: part.areas[0]), together(lambda part: part.areas[1])),
-        together(lambda part: part.span),
-        together(lambda part: part.by),
-        together(lambda part: part.bound),
-        together(lambda part: part.flaw),
-    )
+    names = [field.name for field in dataclasses.fields(Curves)]
+    return Curves(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def mean_over_items(items: Curves) -> Curves:
@@ -146,13 +139,13 @@ def mean_over_items(items: Curves) -> Curves:
             means: NDArray[Any] = exact_sums(values[good].T[None]) / np.float64(good.size)
         return means
 
-    model, areas = mean(items.model), (mean(items.areas[0]), mean(items.areas[1]))
+    model, area = mean(items.model), mean(items.area)
     # With this span, AURG is the mean of the items' AURG.
-    span = over(mean(items.aurg) + areas[0], model[:, 0])
+    span = over(mean(items.aurg) + area, model[:, 0])
     flaw = [0] if good.size else flaws[:1] if flaws.size else [REASONS.index(VOID)]
     return Curves(
-        model, mean(items.oracle), areas, np.where(model[:, 0] == 0, 0.0, span), mean(items.by),
-        np.zeros(1), np.array(flaw),
+        model, mean(items.oracle), area, mean(items.oracle_area),
+        np.where(model[:, 0] == 0, 0.0, span), mean(items.by), np.zeros(1), np.array(flaw),
     )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Locks of a store's parts between writing processes, as files in the store's folder.
 
 The lock of a part is a file that only one process can create. It contains the writer's id, and one
-more byte after the part is written. In addition, each writer holds a system lock on a file of its
-own. The system releases it when the process dies, so dead and living writers can be told apart.
+more byte after the part is written. In addition, each writer has a file and holds a system
+lock on it. The system releases this lock when the process dies. So other writers see whether the
+writer is still running.
 """
 
 from __future__ import annotations
