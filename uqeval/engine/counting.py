@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from uqeval.maps.views import View
     from uqeval.stores.states.blocks import KnownStates
     from uqeval.tallies import Tally
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._fields import State, Thin
 
 #: The smallest number of items to count in one call: fewer cost more in compilation.
@@ -135,9 +136,12 @@ class Counting:
             ):
                 total.update(maps)
         results: list[CountedItems | None] = []
+        known: dict[View, KnownItems] = {view: {} for view in self._views}
         for tally, plain in zip(self.apart, self._plain, strict=True):
             strip = strips[tally.view]
-            results.append(None if strip is None else plain.count_items(strip, strip.first))
+            results.append(
+                None if strip is None else _counted_items(plain, strip, known[tally.view])
+            )
         by_item = [i for i, result in enumerate(results) if result is None]
         if by_item:
             thin = [
@@ -206,6 +210,17 @@ def _counted(tally: Tally, maps: Maps, known: dict[Tally, Thin], empty: dict[Tal
     if tally.clear(state, thin):
         empty[tally] = state
     return thin
+
+
+def _counted_items(tally: Tally, strip: Strip, known: KnownItems) -> CountedItems | None:
+    """Return the states of the items of a strip, if one call counts them; `known` as in
+    `Tally.count_items`."""
+    if tally in known:
+        return known[tally]
+    counted = tally.count_items(strip, strip.first, known)
+    if counted is not None:
+        known[tally] = counted
+    return counted
 
 
 class Strip(dict[str, "NDArray[Any]"]):

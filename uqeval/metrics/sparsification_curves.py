@@ -164,8 +164,8 @@ def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArr
 
     if not rank_bins.total:
         return np.zeros((1, cuts.steps), np.int64), np.zeros((1, cuts.steps))
-    retained, sums = cuts.sums(rank_bins.upto, rank_bins.errors_upto.astype(float))
-    return retained[None], sums[None]
+    ends = np.array([0, rank_bins.pixels.size])
+    return cuts.sums(rank_bins.pixels, rank_bins.errors_upto.astype(float), ends)
 
 
 def bins_to_split(rank_bins: RankBins, cuts: Cuts) -> list[int]:

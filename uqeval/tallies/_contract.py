@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from uqeval.tallies._loading import LoadedItems
     from uqeval.tallies._packing import Packing
 
+    #: States of several items by tally.
+    KnownItems = dict["Tally", CountedItems]
+
 
 @dataclass(frozen=True)
 class Tally(ABC):
@@ -229,12 +232,14 @@ class Tally(ABC):
         """
         return None
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
         """Return the states of small items, counted in one call; None if not possible.
 
         `maps` [1, pixel] contain the pixels of all items, one item after another. Item i has the
         columns `first[i]` up to `first[i + 1]` (excluded). The states have the same bits as those
-        of `update`.
+        of `update`. `known` as in `thin_of`.
         """
         import numpy as np
 

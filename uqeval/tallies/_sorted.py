@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from uqeval.tallies._contract import Tally
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Thin
 
     #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
     Rungs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
-#: Low bits of a key that `RankedErrors` ignores by default.
+#: Low bits of a key that `RankedErrors` ignores by default, and the bins of the others.
 REST = 13
+BINS = 1 << (32 - REST)
 
 
 def ties(
@@ -38,7 +38,7 @@ def ties(
 
     from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
 
-    is_wanted = np.zeros((1 << (32 - REST)) + 1, np.uint8)
+    is_wanted = np.zeros(BINS + 1, np.uint8)
     is_wanted[slice(-1) if bins is None else bins] = 1
     keys = np.empty(pixels, np.uint64)
     n = pack_keys(
@@ -52,34 +52,6 @@ def ties(
     count, sums = buffer.view(np.int64), np.empty(n, np.float64)
     n = sum_ties(keys, squared, count, sums)
     return keys[:n].astype(np.int64), count[:n], sums[:n]
-
-
-def bins_with_ties(
-    coarse: Thin,
-    to_split: Callable[[NDArray[Any]], NDArray[Any]],
-    split_bins: Callable[..., Rungs | None],
-) -> Rungs:
-    """Return the bins of a sparse state of `RankedErrors`, with ties in place of those in
-    `to_split`.
-
-    `to_split` receives the pixels up to the end of each bin. `split(pixels, bins)` returns the
-    ties.
-    """
-    import numpy as np
-
-    (bins, pixels), (bins_with_errors, sums) = coarse
-    assert bins is not None and bins_with_errors is not None
-    errors = np.zeros(bins.size)
-    errors[np.searchsorted(bins, bins_with_errors)] = sums
-    split_up = np.zeros(bins.size, bool)
-    split_up[to_split(np.cumsum(pixels))] = True
-    split_up &= pixels > 1
-    finer = split_bins(int(pixels[split_up].sum()), bins[split_up])
-    assert finer is not None
-    retained = (v[~split_up] for v in (bins << REST, pixels, errors))
-    key, pixels, errors = (np.concatenate(arrays) for arrays in zip(retained, finer, strict=True))
-    order = np.argsort(key, kind="stable")
-    return key[order], pixels[order], errors[order]
 
 
 def rank_counts(
@@ -100,7 +72,6 @@ def rank_counts(
     import numpy as np
 
     from uqeval.kernels.items import count_ranks_of_items
-    from uqeval.tallies._counted import CountedItems, FieldOfItems
 
     bins = 1 << (32 - rest)
     n = int(np.minimum(np.diff(first), bins).sum())
@@ -110,6 +81,24 @@ def rank_counts(
         first, score.reshape(-1), error.reshape(-1), label.reshape(-1), void, squared, rest,
         *_empty_bins(bins), ends, places, pixels, errors,
     )  # fmt: skip
+    return of_entries(tally, ends, places, pixels, errors)
+
+
+def of_entries(
+    tally: Tally,
+    ends: NDArray[Any],
+    places: NDArray[Any],
+    pixels: NDArray[Any],
+    errors: NDArray[Any],
+) -> CountedItems:
+    """Return states of a tally of pixels, and possibly of errors, by place.
+
+    Item i has the entries `ends[i]` up to `ends[i + 1]` of the arrays.
+    """
+    import numpy as np
+
+    from uqeval.tallies._counted import CountedItems, FieldOfItems
+
     fields, used = [], int(ends[-1])
     for field, values in zip(tally.fields.values(), (pixels, errors), strict=False):
         entries = np.flatnonzero(values[:used])
@@ -120,7 +109,7 @@ def rank_counts(
                 np.searchsorted(entries, ends),
             )
         )
-    return CountedItems(first.size - 1, tuple(fields))
+    return CountedItems(ends.size - 1, tuple(fields))
 
 
 _of_thread = threading.local()

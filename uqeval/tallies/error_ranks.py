@@ -12,6 +12,7 @@ from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State
 
@@ -71,7 +72,9 @@ class ErrorRanks(OfErrors, CountsByRank):
             return
         count_ratios_finely(error, sigma, label, VOID, *self._rows_of_bins, state["fine"])
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
         import numpy as np
 
         from uqeval.kernels.members import set_ratios

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State
 
@@ -135,8 +136,10 @@ class ErrorSums(Tally):
             _add_means(item_state)
         self.merge(state, item_state)
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
-        return None if self.intervals else super().count_items(maps, first)
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
+        return None if self.intervals else super().count_items(maps, first, known)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         """Add all pixels of each item as one group to an empty state."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
+from uqeval.tallies._counted import CountedItems
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Field
-from uqeval.tallies._sorted import bins_with_ties, ties
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._fields import Counts, Maps, State, Thin
 
 
@@ -51,24 +52,43 @@ class Cuts:
             return n - -(-k * (n - 1) // self.steps)
         return n - k * n // self.steps
 
-    def sums(
-        self, cumulative: NDArray[Any], errors: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return pixels kept and their error sums at each step, from both up to the end of each
-        tie.
+    def places_in(
+        self, pixels: NDArray[Any], ends: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return how many pixels sets keep, the bin that each cut is in, and the pixels up to the
+        end of this bin: [set, step] all.
+
+        `pixels` [bin] of one set after another. Set i has the bins `ends[i]` up to `ends[i + 1]`
+        (excluded), at least one.
         """
         import numpy as np
 
-        retained = self.kept_of(np.array([cumulative[-1]], np.int64))[0]
+        upto, first = np.cumsum(pixels), ends[:-1]
+        earlier = (upto[first] - pixels[first])[:, None]
+        retained = self.kept_of(upto[ends[1:] - 1] - earlier[:, 0])
+        places = np.searchsorted(upto, retained + earlier)
+        places = np.maximum(places, first[:, None])  # the cut of a set that keeps no pixel
+        return retained, places, upto[places] - earlier
+
+    def sums(
+        self, pixels: NDArray[Any], errors: NDArray[Any], ends: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return pixels kept and their error sums at each step: [set, step] both.
+
+        `pixels` of ties and `ends` as in `places_in`; `errors`: sums up to the end of each tie.
+        """
+        import numpy as np
+
+        retained, places, upto = self.places_in(pixels, ends)
         if self.ties == "together":
-            retained = cumulative[np.searchsorted(cumulative, retained)]
-        last = np.searchsorted(cumulative, retained)
-        pixels, total = np.append(0, cumulative), np.append(0.0, errors)
-        share = (retained - pixels[last]) / (cumulative[last] - pixels[last])
+            retained = upto
+        below = upto - pixels[places]
+        total = np.where(places == ends[:-1, None], 0.0, errors[places - 1])
+        share = (retained - below) / pixels[places]
         with np.errstate(invalid="ignore"):  # errors may be infinite
-            interpolated = total[last] + share * (errors[last] - total[last])
+            interpolated = total + share * (errors[places] - total)
         # At the end of a tie the sum as it was added up, so that equal sets have equal sums.
-        return retained, np.where(retained == cumulative[last], errors[last], interpolated)
+        return retained, np.where(retained == upto, errors[places], interpolated)
 
 
 @dataclass(frozen=True)
@@ -114,43 +134,97 @@ class ItemCurves(Tally):
         import numpy as np
 
         known = {} if known is None else known
-        state, error = self.empty(), self.error.values(maps)
-        ways: tuple[Uncertainty | Error, ...] = (self.score, self.error.ranking)
-        for i, ranking in enumerate(ways):
-            ranked = RankedErrors(ranking, self.error, self.classes)
-            coarse = known[ranked] if ranked in known else ranked.thin_of(maps)
-            assert coarse is not None
-            known[ranked] = coarse
-            if not coarse[0][1].size:
-                break
-            split_bins = partial(
-                ties,
-                error if ranking == self.error else ranking.values(maps),
-                error,
-                maps["label"],
-                void_of(self.classes),
-                squared=self.error.squared,
-            )
-            _, pixels, errors = bins_with_ties(coarse, self._bins_to_sort, split_bins)
-            cumulative, sums = np.cumsum(pixels), np.cumsum(errors)
-            retained, cumulative_errors = self.cuts.sums(cumulative, sums)
-            state[("kept", "kept_by_oracle")[i]] += retained
-            state[("errors", "oracle")[i]] += cumulative_errors
-            if self.every_rank:
-                state["areas"][i] += _area(cumulative, sums)
-        return self.thin(state)
+        counted: KnownItems = {}
+        for _, ranked in self._rankings:
+            if (thin := known.get(ranked) or ranked.thin_of(maps)) is not None:
+                known[ranked], counted[ranked] = thin, CountedItems.of([thin])
+        return self.count_items(maps, np.array([0, maps["label"].size]), counted).thin(0)
 
-    def _bins_to_sort(self, cumulative: NDArray[Any]) -> NDArray[Any]:
-        """Return the bins in which the order of pixels matters; `cumulative`: pixels up to the end
-        of each bin."""
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems:
         import numpy as np
 
-        if self.every_rank:
-            return np.arange(cumulative.size)
-        retained = np.array(self.cuts.kept(int(cumulative[-1])), np.int64)
-        bins = np.searchsorted(cumulative, retained)
-        inner_bins: NDArray[Any] = bins[cumulative[bins] != retained]
-        return inner_bins
+        known, fields = {} if known is None else known, self.packing.fields
+        state = {n: np.zeros((first.size - 1, *f.shape), f.dtype) for n, f in fields.items()}
+        for i, (ranking, ranked) in enumerate(self._rankings):
+            if ranked not in known and (counted := ranked.count_items(maps, first)) is not None:
+                known[ranked] = counted
+            bins = known[ranked].fields[0].first
+            assert bins is not None
+            items = np.flatnonzero(np.diff(bins))  # those with pixels
+            if not items.size:
+                break
+            pixels, errors, ends = self._ties(maps, first, ranking, known[ranked])
+            ends = np.append(ends[items], ends[-1])
+            retained, sums = self.cuts.sums(pixels, errors, ends)
+            state[("kept", "kept_by_oracle")[i]][items] = retained
+            state[("errors", "oracle")[i]][items] = sums
+            if self.every_rank:
+                state["areas"][items, i] = [
+                    _area(np.cumsum(pixels[a:b]), errors[a:b]) for a, b in pairwise(ends)
+                ]
+        return CountedItems.of_arrays(fields, state)
+
+    @property
+    def _rankings(self) -> list[tuple[Uncertainty | Error, RankedErrors]]:
+        """Return what ranks the pixels, and what counts them by high bits of their rank."""
+        ways: tuple[Uncertainty | Error, ...] = (self.score, self.error.ranking)
+        return [(ranking, RankedErrors(ranking, self.error, self.classes)) for ranking in ways]
+
+    def _ties(
+        self, maps: Maps, first: NDArray[Any], ranking: Uncertainty | Error, counted: CountedItems
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return the pixels of bins and the errors up to their ends, of one item after another, and
+        where the bins of each item begin. Bins in which the order of pixels matters are ties.
+
+        `counted`: pixels and errors by high bits of their rank.
+        """
+        import numpy as np
+
+        from uqeval.kernels.tie_items import split_bins_of_items
+        from uqeval.tallies._sorted import BINS, REST
+
+        bins, bin_first, pixels, errors = _joined_fields(counted)
+        split = pixels > 1
+        if not self.every_rank:
+            items = np.flatnonzero(np.diff(bin_first))
+            retained, places, upto = self.cuts.places_in(
+                pixels, np.append(bin_first[items], bin_first[-1])
+            )
+            has_cut = np.zeros(split.size, bool)
+            has_cut[places[upto != retained]] = True
+            split &= has_cut
+        error = self.error.values(maps)
+        score = error if ranking == self.error else ranking.values(maps)
+        most = int(np.where(split, pixels, 1).sum())
+        ends, counts, sums = np.zeros_like(first), np.empty(most, np.int64), np.empty(most)
+        split_bins_of_items(
+            first, score.reshape(-1), error.reshape(-1), maps["label"].reshape(-1),
+            void_of(self.classes), self.error.squared, REST, bin_first, bins, pixels, errors, split,
+            np.zeros(BINS + 1, np.uint8), ends, counts, sums,
+        )  # fmt: skip
+        return counts[: ends[-1]], sums[: ends[-1]], ends
+
+
+def _joined_fields(
+    counted: CountedItems,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the bins of items, where those of each item begin, their pixels, and their errors."""
+    import numpy as np
+
+    from uqeval.tallies._sorted import BINS
+
+    places = []
+    for field in counted.fields:
+        assert field.places is not None and field.first is not None
+        item = np.repeat(np.arange(counted.items), np.diff(field.first))
+        places.append(item * BINS + field.places)
+    pixels, errors = counted.fields
+    sums = np.zeros(pixels.values.size)
+    sums[np.searchsorted(*places)] = errors.values
+    assert pixels.places is not None and pixels.first is not None
+    return pixels.places, pixels.first, pixels.values, sums
 
 
 def _area(cumulative: NDArray[Any], errors: NDArray[Any]) -> float:

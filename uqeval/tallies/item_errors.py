@@ -11,6 +11,7 @@ from uqeval.tallies._ratios import OfErrors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State
 
@@ -116,12 +117,14 @@ class ItemErrors(OfErrors):
         state["sums"][: len(retained)] += [of.sum(dtype=np.float64) for of in retained]
         state["most"][...] = max(state["most"][0], item.most, retained[0].max())
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
         import numpy as np
 
         if np.diff(first).max() > _MOST_PIXELS:
             return None
-        return super().count_items(maps, first)
+        return super().count_items(maps, first, known)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np

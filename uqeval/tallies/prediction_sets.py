@@ -14,6 +14,7 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State
 
@@ -96,7 +97,9 @@ class Nonconformity(Tally):
             places, times = np.unique(bins, return_counts=True)
             counts[places] += times
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
         import numpy as np
 
         from uqeval.tallies._counted import CountedItems, FieldOfItems

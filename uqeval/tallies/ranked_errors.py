@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Field, is_large
+from uqeval.tallies._sorted import REST, of_entries, rank_counts, ties
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State, Thin
 
@@ -78,6 +80,11 @@ class RankedErrors(Tally):
         """Return how many low bits of a key are ignored."""
         return KEY_BITS - self.skip - self.bits
 
+    @property
+    def _has_ties(self) -> bool:
+        """Return whether its bins are the ties in bins of the default."""
+        return (self.skip, self.bits) == (KEY_BITS - REST, REST)
+
     def flaw(self, state: State) -> str | None:
         pixels, errors = state["pixels"], state["errors"]
         if self.error.dtype == "int64":
@@ -113,14 +120,12 @@ class RankedErrors(Tally):
         """
         import numpy as np
 
-        from uqeval.tallies._sorted import REST, ties
-
         if not (self.skip or self.by_class):
             counted = self.count_items(maps, np.array([0, maps["label"].size]))
             return counted.thin(0) if counted is not None else None
         if self.any_order:
             return self._sorted_counts(maps)
-        if self.by_class or (self.skip, self.bits) != (KEY_BITS - REST, REST):
+        if self.by_class or not self._has_ties:
             return None
         label, prefixes = maps["label"], np.array([prefix for _, prefix in self.bins])
         void, capacity = void_of(self.classes), max(label.size // _SORTED, 1)
@@ -196,13 +201,34 @@ class RankedErrors(Tally):
             slot[group, column[prefix]] = row
         return column, slot
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
-        from uqeval.tallies._sorted import rank_counts
-
-        if self.skip or self.by_class:
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
+        if self.by_class or self.any_order or not is_large(self.packing.fields["pixels"]):
             return None
         score, error = self._values(maps)
-        return rank_counts(
-            self, first, score, error, maps["label"], void_of(self.classes), self.error.squared,
-            self.rest,
+        flat = (score.reshape(-1), error.reshape(-1), maps["label"].reshape(-1))
+        if self.skip:
+            return self._count_finely(first, *flat)
+        return rank_counts(self, first, *flat, void_of(self.classes), self.error.squared, self.rest)
+
+    def _count_finely(
+        self,
+        first: NDArray[Any],
+        score: NDArray[Any],
+        error: NDArray[Any],
+        label: NDArray[Any],
+    ) -> CountedItems:
+        """Return the states of several items by the bits of their keys below the high ones."""
+        import numpy as np
+
+        from uqeval.kernels.tie_items import count_finely_of_items
+
+        ends, places = np.zeros(first.size, np.int64), np.empty(label.size, np.int64)
+        pixels, errors = np.empty(label.size, np.int64), np.empty(label.size)
+        count_finely_of_items(
+            first, score, error, label, void_of(self.classes), self.error.squared,
+            KEY_BITS - self.skip, self.rest, self.bits, *self._rows_of_prefixes,
+            _SORTED if self._has_ties else 0, ends, places, pixels, errors,
         )  # fmt: skip
+        return of_entries(self, ends, places, pixels, errors)

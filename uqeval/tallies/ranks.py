@@ -21,6 +21,7 @@ from uqeval.tallies.patches import Patches
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Maps, State, Thin
 
@@ -134,7 +135,9 @@ class Ranks(CountsByRank):
         counted = self.count_items(maps, np.array([0, maps["label"].size]))
         return counted.thin(0) if counted is not None else None
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
         from uqeval.tallies._sorted import rank_counts
 
         if self.by_category or self.bins or not self.pixelwise:

@@ -20,6 +20,7 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
@@ -74,8 +75,10 @@ class TemperatureSlopes(Tally):
         state["slope"] += slope
         state["curvature"] += curvature
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
-        return None if _are_sampled(first, self.sample) else super().count_items(maps, first)
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
+        return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import add_slopes_of_items
@@ -174,8 +177,10 @@ class Likelihoods(Tally):
             sum_scores(probability, confidence, sampled_label, void, self.clip, counts, sums)
             state["nll"][j] += sums[0]
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
-        return None if _are_sampled(first, self.sample) else super().count_items(maps, first)
+    def count_items(
+        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+    ) -> CountedItems | None:
+        return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
