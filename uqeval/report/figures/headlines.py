@@ -12,6 +12,7 @@ from uqeval.report.figures.contract import Figure, Line, of_whole_images
 from uqeval.report.figures.curves import format_number
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 _COLUMNS = 3
@@ -73,24 +74,37 @@ def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], row
             continue
         panel = canvas.add_subplot(cells[divmod(n, _COLUMNS)])
         lines, field = plotted_panel
-        for i, line in enumerate(lines):
-            value, ends = line.record.get(field), line.interval(field)
-            if value is None:
-                continue
-            if ends:
-                panel.plot(ends, [i, i], color=style.colour(i), linewidth=1.6)
-            (mark,) = panel.plot([value], [i], "o", color=style.colour(i), markersize=6)
-            text = f"{_label(lines, field)}, {line.label}: {format_number(value)}"
-            if ends:
-                text += f", interval {format_number(ends[0])} to {format_number(ends[1])}"
-            style.titled(mark, text)
+        _points(panel, lines, field)
         about = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(about.get("direction") or "", "")
         panel.set_title(f"{_label(lines, field)}{arrow}")
-        names = [style.short(line.label, 18) for line in lines] if n % _COLUMNS == 0 else []
-        panel.set_yticks(range(len(lines)), names or [""] * len(lines))
+        # Ticks take most of the time to draw: only the first panel of a row names the lines.
+        if n % _COLUMNS == 0:
+            panel.set_yticks(range(len(lines)), [style.short(line.label, 18) for line in lines])
+        else:
+            panel.set_yticks([])
+            across = panel.get_yaxis_transform()
+            panel.hlines(range(len(lines)), 0, 1, style.GRID, lw=0.6, zorder=0.5, transform=across)
         panel.set_ylim(len(lines) - 0.5, -0.5)
         panel.tick_params(axis="y", length=0)
         panel.margins(x=0.15)
         panel.locator_params(axis="x", nbins=4)
         panel.ticklabel_format(axis="x", useOffset=False)
+
+
+def _points(panel: Axes, lines: Sequence[Line], field: str) -> None:
+    """Draw the score of each line with its interval, from top to bottom."""
+    rows = [i for i, line in enumerate(lines) if line.record.get(field) is not None]
+    colours = [style.colour(i) for i in rows]
+    values = [lines[i].record[field] for i in rows]
+    ends = [
+        lines[i].interval(field) or (value, value) for i, value in zip(rows, values, strict=True)
+    ]
+    lows, highs = zip(*ends, strict=True)
+    panel.hlines(rows, lows, highs, colours, linewidth=1.6)
+    panel.scatter(values, rows, 36, colours, zorder=2.5)
+    for i, value in zip(rows, values, strict=True):
+        text = f"{_label(lines, field)}, {lines[i].label}: {format_number(value)}"
+        if interval := lines[i].interval(field):
+            text += f", interval {' to '.join(map(format_number, interval))}"
+        style.hovered(panel, value, i, text)
