@@ -19,6 +19,7 @@ import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch, WatchedText, file_state, one_look, read_whole
 from uqeval.stores.writing.convert import convert
 from uqeval.usecases.gallery import open_gallery
@@ -112,6 +113,29 @@ CHANGES = [
     (case, when) for case in CASES for when in ("between", "within", "at the end")
     if when != "between" or case not in OF_A_VIDEO
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "zarr", "one pixel", "h5"])
+def test_items_with_equal_files_have_equal_states(tmp_path: Path, form: str) -> None:
+    values = {"probs": probs(), "labels": labels()}
+    path = tmp_path / f"p.{form}"
+    if form in ("npy", "one pixel"):
+        path = tmp_path / "p.npy"
+        np.save(path, values["probs"][:, 0, :, 0, 0] if form == "one pixel" else values["probs"])
+    elif form == "npz":
+        np.savez(path, **values)
+    elif form == "h5":
+        h5py = pytest.importorskip("h5py", reason="HDF5 is an extra")
+        with h5py.File(path, "w") as file:
+            for name, array in values.items():
+                file[name] = array
+    else:
+        save(path, values)
+    parts = open_store(path, role="predictions").arrays["probs"]
+    shares_file = [parts[0].files == part.files for part in parts]
+    assert shares_file == ([True] * len(parts) if form != "zarr" else [True, False, False])
+    assert shares_file == [parts[0].states() == part.states() for part in parts]
+    assert parts[0].states()
 
 
 @pytest.mark.parametrize(("case", "when"), CHANGES)

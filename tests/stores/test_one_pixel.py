@@ -11,7 +11,7 @@ import zarr
 from split import split
 
 import uqeval
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.stores.store import open_store
 
 N, T, C = 60, 3, 4
@@ -79,6 +79,15 @@ def test_logits_and_axes_are_declared(tmp_path: Path) -> None:
         uqeval.evaluate({"probs": MEAN, "labels": LABELS}, kind="logits")
     with pytest.raises(UsageError, match="has no predictions with 4 axes"):
         uqeval.evaluate({"probs": MEAN, "labels": LABELS}, axes="NCHW")
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr"])
+def test_a_label_that_is_no_class_is_named_with_its_item(tmp_path: Path, form: str) -> None:
+    predictions, _ = saved(tmp_path, form)
+    wrong = LABELS.copy()
+    wrong[37] = 9
+    with pytest.raises(DataError, match=r"item 37: 1 of 1 pixels have labels outside.*: 9 "):
+        uqeval.evaluate(predictions, wrong, metrics=("failure",))
 
 
 def test_what_needs_neighbours_is_refused() -> None:

@@ -32,6 +32,26 @@ def test_each_chunk_is_read_once(chunks: Any) -> None:
     assert array.every_chunk_once()
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 9])
+@pytest.mark.parametrize("items", [range(7), range(2, 6), range(4, 5)], ids=str)
+def test_planes_read_together_are_the_planes(step: int, items: range) -> None:
+    array = Chunked(DATA.transpose(1, 0, 2), (4, step, 5), ("y", "item", "x"))
+    planes = planes_of(array)
+    np.testing.assert_array_equal(planes.read_together(items), DATA[items])
+    assert len(planes.read_together(items)) == len(items)
+
+
+def test_planes_of_several_arrays_or_in_another_order_are_read_together() -> None:
+    first, second = (Chunked(DATA + k, axes=("item", "y", "x")) for k in (0, 1000))
+    places = [(first, 3), (first, 2), (second, 3), (second, 4)]
+    planes = Planes([ItemArray(array, index) for array, index in places])
+    expected = np.stack([DATA[3], DATA[2], DATA[3] + 1000, DATA[4] + 1000])
+    for items in (range(4), range(2), range(1, 3), range(2, 4)):
+        np.testing.assert_array_equal(planes.read_together(items), expected[items])
+    alone = Planes([ItemArray(Chunked(plane, axes=("y", "x")), None) for plane in DATA[:3]])
+    np.testing.assert_array_equal(alone.read_together(range(1, 3)), DATA[1:3])
+
+
 @pytest.mark.parametrize("axes", [("y", "x", "item"), ("x", "item", "y"), ("item", "x", "y")])
 def test_any_order_of_axes(axes: tuple[str, ...]) -> None:
     data = DATA.transpose([("item", "y", "x").index(a) for a in axes])

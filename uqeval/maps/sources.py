@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map, labels_of_annotators
 from uqeval.maps.names import (
@@ -31,6 +32,9 @@ from uqeval.maps.stack_maps import StackMaps
 from uqeval.maps.stored_maps import StoredMaps, missing_map_message
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
+
+#: The largest number of labels of small items that are read together.
+_MOST_LABELS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -228,10 +232,7 @@ class Source(StackMaps):
         values that cannot be evaluated, naming item and store.
         """
         of_annotators = [self._annotations(item) for item in batch]
-        labels = [
-            self._label(item) if own is None else own[0]
-            for item, own in zip(batch, of_annotators, strict=True)
-        ]
+        labels = self._labels_of(batch, of_annotators)
         if self.stack:
             maps = self._reduce(batch, labels, heartbeat)
         else:
@@ -271,6 +272,33 @@ class Source(StackMaps):
             planes.read(item), self.classes, self.labels.ignore_index,
             f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
+
+    def _labels_of(
+        self, batch: range, of_annotators: Sequence[tuple[NDArray[Any], NDArray[Any]] | None]
+    ) -> list[NDArray[Any] | None]:
+        """Return the labels [y, x] of a batch, the majority of annotators; None without labels.
+
+        Those of small items of one size are read in one call.
+        """
+        labels, size = self.labels, self.size(batch[0])
+        if (
+            labels is None or labels.annotators or not self._wants_labels or len(batch) == 1
+            or len(batch) * math.prod(size) > _MOST_LABELS
+            or any(labels.planes.size(item) != size for item in batch)
+        ):  # fmt: skip
+            return [
+                self._label(item) if own is None else own[0]
+                for item, own in zip(batch, of_annotators, strict=True)
+            ]
+        planes = labels.planes.read_together(batch)
+        try:
+            rows = planes.reshape(-1, size[1])
+            ids = label_map(rows, self.classes, labels.ignore_index, "", rows.shape)
+        except (DataError, StoreError):
+            for item in batch:  # one raises it again, with its name
+                self._label(item)
+            raise
+        return list(ids.reshape(planes.shape))
 
     def _label(self, item: int) -> NDArray[Any] | None:
         if self.labels is None or not self._wants_labels:

@@ -73,10 +73,7 @@ class ClassSubsets(Source):
         stack, form = self.stack, self._form()
         assert stack is not None
         of_annotators = [self._annotations(item) for item in batch]
-        labels = [
-            self._label(item) if own is None else own[0]
-            for item, own in zip(batch, of_annotators, strict=True)
-        ]
+        labels = self._labels_of(batch, of_annotators)
         forms = []
         for subset in self.subsets:
             names_without_samples = OF_SEVERAL_SAMPLES if len(subset) == 1 else frozenset()

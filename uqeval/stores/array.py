@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,8 @@ class StoredArray(ABC):
     #: Set by a reader that accepts unaligned numbers: members of an .npz may be unaligned, and then
     #: need no copy.
     anywhere: bool = False
+    #: Whether `states` depends on the item: not if all items are in one file.
+    has_files_of_items: bool = True
 
     @abstractmethod
     def read(self, region: Region) -> NDArray[Any]:
@@ -156,6 +158,12 @@ class ItemArray:
         return self.array.states(self.index)
 
     @property
+    def files(self) -> Hashable:
+        """A key of its files (see `Watched`)."""
+        array = self.array
+        return (id(array), self.index) if array.has_files_of_items else id(array)
+
+    @property
     def arrays(self) -> tuple[StoredArray]:
         """The array."""
         return (self.array,)
@@ -198,6 +206,7 @@ class OnePixel(StoredArray):
     def __init__(self, array: StoredArray, axes: tuple[str, ...]) -> None:
         array.axes = axes
         array.suit(axes)
+        self.has_files_of_items = array.has_files_of_items
         self._array = array
         self.where = array.where
         if len(axes) > 2:  # probably an image without its item axis

@@ -99,6 +99,29 @@ class Planes:
             axes = tuple(a for a in axes if a != "item")
         return values.transpose([axes.index(a) for a in self._order])
 
+    def read_together(self, items: range) -> NDArray[Any]:
+        """Return the planes [item, y, x] of items of one size; those of a run of items of one array
+        are read in one call."""
+        parts = self.parts[items.start : items.stop]
+        array, start = parts[0].array, parts[0].index
+        if start is None or any(
+            part.array is not array or part.index != start + k for k, part in enumerate(parts)
+        ):
+            return np.stack([self.read(item) for item in items])
+        along, stop = array.axes.index("item"), start + len(parts)
+        step = max(array.chunks[along], 1)
+        before = (slice(None),) * along
+        values = np.concatenate(
+            [
+                self._chunk(array, along, k, step)[
+                    (*before, slice(max(start - k * step, 0), stop - k * step))
+                ]
+                for k in range(start // step, (stop - 1) // step + 1)
+            ],
+            axis=along,
+        )
+        return values.transpose([array.axes.index(a) for a in ("item", *self._order)])
+
     def _chunk(self, array: StoredArray, along: int, number: int, step: int) -> NDArray[Any]:
         region = [slice(0, n) for n in array.shape]
         region[along] = slice(number * step, min((number + 1) * step, array.shape[along]))

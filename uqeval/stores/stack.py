@@ -158,8 +158,9 @@ class Stack:
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
                         f"{stores[0].path} has {sizes[0]}; members of one ensemble agree."
                     )
-        #: Tilings by the arrays of an item, and by their layouts.
+        #: Tilings by the arrays of an item, and by their layouts; heights and widths by array.
         self._tilings: dict[Hashable, Tiling] = {}
+        self._sizes: dict[int, tuple[int, int]] = {}
         self.classes = self._common("class", "classes", stores)
         self.samples = self._common_samples(stores)
         arrays = {id(p.source.array): p.source.array for m in self.members for p in m}
@@ -193,9 +194,12 @@ class Stack:
         return counts[0]
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
+        """Return height and width of an item; items of one array share them."""
         part = self.members[0][item]
-        return part.size("y"), part.size("x")
+        key = id(part.source.array)
+        if key not in self._sizes:
+            self._sizes[key] = part.size("y"), part.size("x")
+        return self._sizes[key]
 
     def scale(self, array: StoredArray) -> float:
         """Return the probability of one unit of an integer array.

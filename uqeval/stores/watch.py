@@ -13,7 +13,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -142,6 +142,10 @@ class Watched(Protocol):
         """Return the current states of its files, by path; none for an array in memory."""
 
     @property
+    def files(self) -> Hashable:
+        """A key of its files: sources with equal keys have equal states."""
+
+    @property
     def arrays(self) -> Sequence[StoredArray]:
         """The stored arrays with its data."""
 
@@ -150,6 +154,7 @@ class WatchedText:
     """Text that an item depends on, such as the name of an array."""
 
     arrays: Sequence[StoredArray] = ()
+    files: Hashable = None
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -177,9 +182,8 @@ class Watch:
         self._names = names
         self.parts = parts
         with one_look():
-            states = (tuple(map(hash, self._states(item))) for item in range(len(parts)))
             known: dict[tuple[int, ...], tuple[int, ...]] = {}  # items in one file share a state
-            self._before = [known.setdefault(own, own) for own in states]
+            self._before = [known.setdefault(own, own) for own in self._hashes(range(len(parts)))]
         self._files: dict[str, str] = {}
 
     def add(self, file: str) -> None:
@@ -213,11 +217,10 @@ class Watch:
 
     def check(self, items: Iterable[int]) -> None:
         """Raise `ChangedError` if the files of some items have changed."""
+        watched = [item for item in items if item < len(self.parts)]
         with one_look():
-            for item in items:
-                if item < len(self.parts) and self._before[item] != tuple(
-                    map(hash, self._states(item))
-                ):
+            for item, hashes in zip(watched, self._hashes(watched), strict=True):
+                if self._before[item] != hashes:
                     self._refuse(item)
 
     def check_all(self) -> None:
@@ -247,6 +250,19 @@ class Watch:
             self.check(items)
             raise
         self.check(items)
+
+    def _hashes(self, items: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        """Yield the hashed states of each item; items of the same files are looked at once.
+
+        Call it inside `one_look`.
+        """
+        files: list[Hashable] | None = None
+        hashes: tuple[int, ...] = ()
+        for item in items:
+            files_of_item = [part.files for part in self.parts[item]]
+            if files_of_item != files:
+                files, hashes = files_of_item, tuple(map(hash, self._states(item)))
+            yield hashes
 
     def _states(self, item: int) -> Iterator[tuple[str, str]]:
         for part in self.parts[item]:

@@ -37,6 +37,8 @@ class Hdf5Array(StoredArray):
     With `fill_missing`, missing chunks read as the fill value.
     """
 
+    has_files_of_items = False
+
     def __init__(self, path: str, dataset: Any) -> None:
         self.where = f"{cut(path)}::{cut(dataset.name)}"
         self.shape = tuple(dataset.shape)

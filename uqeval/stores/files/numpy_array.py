@@ -44,6 +44,8 @@ class NumpyArray(StoredArray):
     rows of one item with all its samples and classes, of about 8 MB.
     """
 
+    has_files_of_items = False
+
     def __init__(
         self,
         where: str,

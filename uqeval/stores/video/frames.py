@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -80,6 +80,11 @@ class Frame:
     def states(self) -> dict[str, str]:
         """Return the states of its files now, by path."""
         return self.frames.states(self.number)
+
+    @property
+    def files(self) -> Hashable:
+        """A key of its files (see `Watched`)."""
+        return id(self.frames), self.number
 
     @property
     def arrays(self) -> Sequence[StoredArray]:
