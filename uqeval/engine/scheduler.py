@@ -148,10 +148,12 @@ class Scheduler:
         """
         need = 2 * sum(map(_state_bytes, tallies))
         if need > max(self.options.memory, 2 * _STATES):
+            source = self.inputs.source
+            over = f" over {source.classes:,} classes" if source.kind == "classes" else ""
             raise UsageError(
                 f"--memory {shown_size(self.options.memory)} does not hold the counts of "
-                f"{', '.join(keys)} over {self.inputs.source.classes:,} classes, which take "
-                f"{shown_size(need)}. Give --memory {shown_size(need)}, or evaluate other metrics."
+                f"{', '.join(keys)}{over}, which take {shown_size(need)}. "
+                f"Give --memory {shown_size(need)}, or evaluate other metrics."
             )
         self._states = need // 2
 

@@ -50,9 +50,9 @@ def open_regression(
     extra = _extra_maps(stores)
     truth = _target(stores[0], target, opened.names, options)
     _refuse_without_effect(options, kinds, truth, where)
-    rows = slice(item_range.start, item_range.stop)
+    rows, names = slice(item_range.start, item_range.stop), opened.shown_names(count)
     source = RegressionSource(
-        opened.shown_names(count)[rows],
+        names[rows],
         stacks,
         target=Planes(truth.target[rows]) if truth.target else None,
         valid=[Planes(parts[rows]) for parts in truth.valid],
@@ -78,6 +78,7 @@ def open_regression(
         partial=len(item_range) < count, watch=watch,
         invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
         groups=own_stores[0].groups,
+        all_names=names if "part" in evaluated else None,
     )  # fmt: skip
 
 
