@@ -186,8 +186,9 @@ class Evaluation(ABC, Generic[Settings]):
         return self
 
     def unfitted(self) -> Evaluation[Settings]:
-        """Return the same evaluation before `fit`."""
-        return type(self)(self.settings, self.info)
+        """Return the same evaluation, of the same region, before `fit`."""
+        evaluation = type(self)(self.settings, self.info)
+        return evaluation.of_region(self.region) if self.region else evaluation
 
     @property
     def flat(self) -> bool:

@@ -426,3 +426,13 @@ def test_fits_on_items_of_other_shards(
     in_rounds(tmp_path / "shards", metrics, given)
     whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
     assert told(uqeval.merge(tmp_path / "shards")) == told(whole)
+
+
+def test_regions_of_numbers(tmp_path: Path) -> None:
+    """A region may be empty, and has no warnings of its own, also after a merge."""
+    given = numbers(tmp_path) | {"region": ["box:0:0.5,0:1", "depth:1000-inf"]}
+    metrics = {"regression": {"sigma_scale": True}, "nmerci": {}, "sparsification": {}}
+    (tmp_path / "shards").mkdir()
+    in_rounds(tmp_path / "shards", metrics, given)
+    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
+    assert told(uqeval.merge(tmp_path / "shards")) == told(whole)
