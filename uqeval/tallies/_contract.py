@@ -45,12 +45,15 @@ class Tally(ABC):
     keeps_items: ClassVar[bool] = True
     #: Whether the maps of an item depend on earlier items, so that no item can be skipped.
     carries_on: ClassVar[bool] = False
-    #: Whether `pixels` includes void pixels.
-    counts_void: ClassVar[bool] = False
     #: Whether scores read only the occupied columns (of the last axis) of large fields.
     by_column: ClassVar[bool] = False
     #: Whether `flaw`, `pixels` and `evaluated` accept large fields with occupied columns only.
     checks_columns: ClassVar[bool] = False
+
+    @property
+    def counts_void(self) -> bool:
+        """Return whether `pixels` includes void pixels, so that it is the size of an item."""
+        return False
 
     @property
     def saved(self) -> bool:

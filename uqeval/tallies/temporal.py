@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.maps import video_names as names
 from uqeval.maps.names import INSIDE
+from uqeval.maps.views import WHOLE
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
@@ -36,7 +37,6 @@ class PairCounts(Tally):
     """
 
     id: ClassVar[str] = "temporal"
-    counts_void: ClassVar[bool] = True
     flow: str
     model: int
     classes: int
@@ -45,6 +45,10 @@ class PairCounts(Tally):
     clamp: bool = False
     mirror: bool = False
     lengths: bool = True
+
+    @property
+    def counts_void(self) -> bool:
+        return self.view == WHOLE  # in a region, only its pixels are counted
 
     @property
     def inputs(self) -> tuple[str, ...]:

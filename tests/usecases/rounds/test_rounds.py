@@ -436,3 +436,13 @@ def test_regions_of_numbers(tmp_path: Path) -> None:
     in_rounds(tmp_path / "shards", metrics, given)
     whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
     assert told(uqeval.merge(tmp_path / "shards")) == told(whole)
+
+
+def test_intervals_of_regions_of_a_video(tmp_path: Path) -> None:
+    """The states of a region count its pixels alone."""
+    given = video(tmp_path) | {"region": "box:0:0.5,0:1"}
+    (tmp_path / "shards").mkdir()
+    in_rounds(tmp_path / "shards", "tc", given)
+    whole = uqeval.evaluate(metrics="tc", workers=1, ci=0.9, draws=100, **given)
+    assert any("box" in address for address in whole.intervals)
+    assert told(uqeval.merge(tmp_path / "shards", ci=0.9, draws=100)) == told(whole)
