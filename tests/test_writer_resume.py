@@ -124,7 +124,7 @@ def test_killed_before_the_replacement_was_put_in_place(
 def test_unfinished_and_of_no_writer_is_no_endless_loop(tmp_path: Path) -> None:
     zw.create_group(tmp_path / "p.zarr", zw.group_attributes("predictions"))
     for resume in (True, False):
-        with pytest.raises(OutputError, match="not of this kind of writer"):
+        with pytest.raises(OutputError, match="of another kind of writer"):
             PredictionWriter(tmp_path / "p.zarr", **ABOUT, resume=resume)
 
 

@@ -99,7 +99,8 @@ def definition_of(definitions: Mapping[str, Any]) -> Any:
     """Return the field of settings that chooses among published definitions."""
     return option(
         "paper",
-        "Use the definition of this paper or code: sets the other options. Repeat for variants.",
+        "Use the definition of this paper or code, which sets the other options. Repeat for "
+        "variants.",
         choices=tuple(definitions),
         common=True,
     )

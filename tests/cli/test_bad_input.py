@@ -174,7 +174,7 @@ def test_wrong_order_of_axes(tmp_path: Path) -> None:
         folder.mkdir()
         pavpu_refused(
             folder, store, "--window", window,
-            says=["bad.zarr/labels", "labels are 24×32", "predictions are 32×5", "class axis last",
+            says=["bad.zarr/labels", "labels are 24×32", "predictions are 32×5", "class axis of",
                   "dimension_names"],
         )  # fmt: skip
 

@@ -74,7 +74,7 @@ def test_what_the_parser_refuses(tmp_path: Path, complete: Path, options: str, s
 
 def test_a_memory_that_is_too_small_says_which_would_do(tmp_path: Path, complete: Path) -> None:
     message = pavpu_refused(
-        tmp_path, complete, "--memory", "1500B", says=["--memory 1500B does not hold"]
+        tmp_path, complete, "--memory", "1500B", says=["--memory 1500B is too small for"]
     )
     assert "one decoded chunk of" in message and "complete.zarr" in message
     needed = re.search(r"Give --memory (\w+)", message)
@@ -118,7 +118,7 @@ def test_files_that_are_no_report(tmp_path: Path, complete: Path, report: dict[s
     broken["results"]["pavpu"]["uncertainty_threshold"] = "high"
     cases: dict[str, tuple[str | None, list[str]]] = {
         "none": (None, ["none.json: No such file", "expected a report"]),
-        "cut": (json.dumps(report)[:900], ["cut.json: is no JSON report"]),
+        "cut": (json.dumps(report)[:900], ["cut.json: is not a uqeval report (not JSON)"]),
         "newer": (
             json.dumps(report | {"schema": "uqeval.report/2"}),
             ["newer.json: schema 'uqeval.report/2'; this uqeval reads 'uqeval.report/1'"],
@@ -197,7 +197,7 @@ def test_an_output_in_an_input_store(complete: Path, tmp_path: Path, name: str) 
     store = tmp_path / "s.zarr"
     shutil.copytree(complete, store)
     before = sorted((p, p.read_bytes()) for p in store.rglob("*") if p.is_file())
-    refused(run_uqeval("pavpu", store, "-o", store / name), f"{name} lies in the input")
+    refused(run_uqeval("pavpu", store, "-o", store / name), f"{name} is inside the input")
     assert sorted((p, p.read_bytes()) for p in store.rglob("*") if p.is_file()) == before
 
 

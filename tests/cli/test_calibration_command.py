@@ -124,4 +124,4 @@ def test_the_samples_are_scaled(complete: Path, tmp_path: Path) -> None:
     message = refused(
         run_uqeval("calibration", maps, "--temperature-of", "samples"), "--temperature-of samples"
     )
-    assert "maps.zarr is a maps store, whose samples are gone" in message
+    assert "maps.zarr is a maps store, which has no samples" in message

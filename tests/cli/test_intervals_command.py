@@ -131,4 +131,4 @@ def test_a_gate_without_states(made: Path, tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text((made / "new.json").read_text())
     (tmp_path / "gate.yaml").write_text("pavpu.pavpu: {min: 0.1, confidence: 0.5}")
     done = run_uqeval("gate", "new.json", "gate.yaml", cwd=tmp_path)
-    refused(done, "new.states.zip", "are gone")
+    refused(done, "new.states.zip", "does not exist")

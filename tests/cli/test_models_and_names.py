@@ -42,7 +42,7 @@ def test_an_alarm_is_learnt_from_one_model(folder: Path) -> None:
     for model, found in scores(folder).items():
         done = run_well(*learn, "--alarm-model", model, "--alarm-quantile", "0.5", cwd=folder)
         assert f"alarms below {np.quantile(found, 0.5):.4f}" in done.stderr
-    several = "several models by this flow: one, two; choose one with --alarm-model NAME."
+    several = "several models with this flow: one, two; choose one with --alarm-model NAME."
     refused(run_uqeval(*learn, cwd=folder), several)
     strange = run_uqeval(*learn, "--alarm-model", "three", cwd=folder)
     refused(strange, "--alarm-model three", "it has one, two.")
@@ -58,7 +58,10 @@ def test_a_page_shows_one_model(folder: Path) -> None:
     assert (folder / "page.html").read_text().count("data:image") > pictures > 0
     lacks = run_uqeval(*page, "--predictions", "two", cwd=folder)
     refused(lacks, "the models 'one', 'two'", "not of one.", "choose one with --model: one, two.")
-    refused(run_uqeval(*page, "--model", "x", cwd=folder), "--model x: the report is of one, two.")
+    refused(
+        run_uqeval(*page, "--model", "x", cwd=folder),
+        "--model x: expected a model of the report: one, two.",
+    )
     refused(run_uqeval("report", "both.json", "--model", "one", cwd=folder), "for --gallery N")
 
 
@@ -178,7 +181,9 @@ def test_names_that_nobody_knows(
 def test_what_can_be_converted(tmp_path: Path) -> None:
     (tmp_path / "scan.h5").write_bytes(b"\x89HDF")
     np.save(tmp_path / "mean.npy", np.ones((2, 4, 4), np.float32))
-    kinds = "a .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a Zarr"
+    kinds = (
+        "a .npy or .npz file, a folder of them (one per item), a folder of label PNGs, or a Zarr"
+    )
     refused(
         run_uqeval("convert", "scan.h5", "s.zarr", cwd=tmp_path),
         "scan.h5: cannot be converted",

@@ -164,6 +164,6 @@ def test_verdicts_stand_on_top(kept: Path, tmp_path: Path) -> None:
     assert "why it matters: to see it fail" in done.stdout
     (tmp_path / "other.json").write_bytes((kept / "report.json").read_bytes())
     done = run_uqeval("report", tmp_path / "other.json", "--verdicts", kept / "v.json")
-    assert done.status == 2 and "are of report, not of other" in done.stderr
+    assert done.status == 2 and "has verdicts on report, but not on other" in done.stderr
     done = run_uqeval("report", kept / "report.json", "--verdicts", kept / "report.json")
     assert done.status == 2 and "uqeval.verdicts/1" in done.stderr

@@ -197,10 +197,10 @@ def test_a_baseline_is_not_written_over(folder: Path) -> None:
         ("pavpu.pavpu: {max_drop: 0.1}", "max_drop needs a baseline; give --baseline REPORT"),
         ("pavpu.pavpu: {max_rise_relative: 0.1}", "max_rise_relative needs a baseline"),
         ("cty/pavpu.pavpu: {min: 0}", "there is no store 'cty'; did you mean 'city'?"),
-        ("drive/pavpu.pavpu: {min: 0}", "no metric 'pavpu' is evaluated of drive"),
+        ("drive/pavpu.pavpu: {min: 0}", "no metric 'pavpu' is evaluated for drive"),
         ("'pavpu[window=9].pavpu': {min: 0}", "did you mean 'pavpu[window=8]'?"),
-        ("failure.auroc: {min: 0}", "no metric 'failure' is evaluated of city, drive"),
-        ("pavpu.pavpu@weather=wet: {min: 0}", "is of a slice, and there are none"),
+        ("failure.auroc: {min: 0}", "no metric 'failure' is evaluated for city, drive"),
+        ("pavpu.pavpu@weather=wet: {min: 0}", "is of a slice, and the file has no slices"),
     ],
 )
 def test_rules_that_cannot_be_judged(folder: Path, rule: str, says: str) -> None:
@@ -238,7 +238,7 @@ def test_one_table_over_several_stores(folder: Path) -> None:
     write(folder, stores, asked, "slices: items.csv\nci: 0.9\n")
     done = run_well("run", cwd=folder)
     assert set(loaded(folder / "out", "city")["slices"]) == {"weather=dry", "weather=wet"}
-    assert "items.csv has a row for none of its items: evaluated without slices." in done.stderr
+    assert "items.csv has no row for any of its items: evaluated without slices." in done.stderr
     drive = loaded(folder / "out", "drive")
     assert not drive["slices"] and drive["intervals"]
     line = next(line for line in done.stdout.splitlines() if "city: " in line)
@@ -280,7 +280,7 @@ def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:
     assert "gate incomplete: 1 waived, 1 passed, 0 failed, 2 not evaluated" in done.stdout
     early = done.stderr[: done.stderr.index("waivers were checked for 2030-01-31 (--today)")]
     assert "pavpu.pavpu: not evaluated: max_drop needs a baseline; give --baseline" in early
-    assert "no metric 'failure' is evaluated of city" in early
+    assert "no metric 'failure' is evaluated for city" in early
     verdicts = json.loads((folder / "out/verdicts.json").read_text())
     assert [own["kind"] for own in verdicts["verdicts"]] == ["min", "min"]
     lost = [(own["address"], own["limits"]) for own in verdicts["not_evaluated"]]
@@ -377,7 +377,7 @@ def test_a_store_that_breaks_while_it_is_read(folder: Path) -> None:
         ("city: {pavpu: , sweep: {samples: 99}}", "evaluate.city.sweep: --samples 99"),
         ("city: {divergence: }", "needs a reference to compare with"),
         ("city: {pavpu: {uncertainty: energy}}", "has no map 'energy'"),
-        ("city: {}", "uqeval.yaml:2: stores.city: evaluate names no command"),
+        ("city: {}", "uqeval.yaml:2: stores.city: evaluate lists no command"),
     ],
 )  # fmt: skip
 def test_a_metric_of_another_kind(folder: Path, asked: str, says: str) -> None:
@@ -470,8 +470,8 @@ def test_a_single_command_takes_the_file(folder: Path) -> None:
         run_uqeval("sparsification", "--store", "x", cwd=folder), "--store x: is not a store of"
     )
     refused(run_uqeval("nmerci", "--store", "city", cwd=folder), "holds classes data")
-    refused(run_uqeval("pavpu", "preds.zarr", "--store", "city", cwd=folder), "give it, or paths")
-    refused(run_uqeval("tc", "video", "--store", "drive", cwd=folder), "give it, or a VIDEO")
+    refused(run_uqeval("pavpu", "preds.zarr", "--store", "city", cwd=folder), "leave out paths")
+    refused(run_uqeval("tc", "video", "--store", "drive", cwd=folder), "leave out a VIDEO")
 
 
 def test_a_divergence_takes_the_file(folder: Path) -> None:
@@ -523,7 +523,7 @@ def test_a_sweep_takes_the_file(folder: Path) -> None:
     at_input = run_uqeval("sweep", "--csv", "other.zarr", cwd=folder)
     refused(at_input, "other.zarr")
     refused(run_uqeval("sweep", "--store", "drive", cwd=folder), "stores.drive: holds video data")
-    refused(run_uqeval("sweep", "preds.zarr", "--store", "city", cwd=folder), "give it, or paths")
+    refused(run_uqeval("sweep", "preds.zarr", "--store", "city", cwd=folder), "leave out paths")
     write(folder, STORES)
     several = "uqeval.yaml has several stores for sweep: city, depth; give --store NAME."
     refused(run_uqeval("sweep", cwd=folder), several)

@@ -137,7 +137,7 @@ def chosen_field(path: Path) -> str:
     (("--min-gap", "-1"), ("--min-gap -1",)),
     (("--per-sequence", "0"), ("--per-sequence 0",)),
     (("--min-coverage", "1.5"), ("--min-coverage 1.5",)),
-    (("--min-coverage", "1"), ("no item is left", "coverage below 1")),
+    (("--min-coverage", "1"), ("no item can be chosen", "coverage below 1")),
     (("-o", "r.json"), ("r.json is an input",)),
     (("-o", "none/list.csv"), ("does not exist",)),
 ])  # fmt: skip

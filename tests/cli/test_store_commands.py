@@ -56,7 +56,7 @@ def test_maps_with_labels_of_a_folder(tmp_path: Path, stores: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["-o", "maps.zarr"], "maps.zarr: is there already; give --overwrite or another path"),
+        (["-o", "maps.zarr"], "maps.zarr: exists already; give --overwrite or another path"),
         (["-o", "none/m.zarr"], "none does not exist"),
         (["-o", "folder", "--overwrite"], "folder: is not a Zarr store, so it is not overwritten"),
         (["-o", "new.zarr", "--maps", "foo"], "--maps foo; expected some of entropy"),
@@ -64,7 +64,7 @@ def test_maps_with_labels_of_a_folder(tmp_path: Path, stores: Path) -> None:
             ["-o", "new.zarr", "--workers", "0"],
             "--workers 0; expected a whole number of at least 1",
         ),
-        (["-o", "new.zarr", "--memory", "1kB"], "--memory 1kB does not hold"),
+        (["-o", "new.zarr", "--memory", "1kB"], "--memory 1kB is too small for"),
         ([], "Missing option '-o'"),
     ],
 )
@@ -84,7 +84,7 @@ def test_maps_never_replace_the_samples_that_they_are_made_of(tmp_path: Path) ->
     store = save_complete(tmp_path / "s.zarr")
     before = sorted(store.rglob("*"))
     outcome = run_uqeval("reduce", "s.zarr", "-o", "./s.zarr", "--overwrite", cwd=tmp_path)
-    refused(outcome, "s.zarr is an input; give the maps another path")
+    refused(outcome, "s.zarr is an input; give another path for the maps")
     assert sorted(store.rglob("*")) == before
 
 
@@ -172,7 +172,7 @@ def test_inspect_the_stores_of_the_file(tmp_path: Path, complete: Path, stores: 
     refused(
         run_uqeval("inspect", "--store", "gone", cwd=tmp_path), "its stores are good, apart, film"
     )
-    refused(run_uqeval("inspect", complete, "--store", "good", cwd=tmp_path), "give it, or paths")
+    refused(run_uqeval("inspect", complete, "--store", "good", cwd=tmp_path), "leave out the paths")
     refused(run_uqeval("inspect", cwd=stores), "no uqeval.yaml in this folder; give PREDS [LABELS]")
 
 
@@ -253,7 +253,7 @@ def test_demo(tmp_path: Path) -> None:
     assert "nmerci" in Report.load(tmp_path / "shown/out/depth.json").results
     assert "temporal" in Report.load(tmp_path / "shown/out/film.json").results
     assert (tmp_path / "shown/out/index.html").is_file()
-    refused(run_uqeval("demo", "shown", cwd=tmp_path), "shown: is there already and not empty")
+    refused(run_uqeval("demo", "shown", cwd=tmp_path), "shown: exists and is not empty")
 
 
 # ---- what messages name is there

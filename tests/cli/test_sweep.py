@@ -60,7 +60,7 @@ def test_samples_with_nan(folder: Path) -> None:
     path = folder / "samples.zarr"
     refused(run_uqeval("sweep", path), "of member 1", "--nan-samples skip")
     done = run_well("sweep", path, "--nan-samples", "skip", "--format", "csv")
-    assert "one is left out where no sample of the subset is a number" in done.stderr
+    assert "a pixel is left out if no sample of the subset is a number" in done.stderr
     found = rows(done.stdout)
     empty = {r["m"] for r in found if r["name"] == "nmerci.nmerci" and not r["value"]}
     assert "1" in empty and "4" not in empty

@@ -101,7 +101,7 @@ def test_refusals_leave_everything_as_it_was(
     merge = ("merge", "s3://bucket/r.json", "-o", "s3://bucket/r.json")
     for arguments, says in (
         (merge, "s3://bucket/r.json is the input s3://bucket/r.json; give the output another"),
-        (("failure", "s3://bucket/p", "-o", "s3://bucket/p/r.json"), "lies in the input s3://buck"),
+        (("failure", "s3://bucket/p", "-o", "s3://bucket/p/r.json"), "is inside the input s3://b"),
         (("failure", preds, "-o", "s3://bucket/x.json", "--resume"), "is a URL, and the states of"),
         (("failure", preds, "-o", "s3://bucket/a//b.json"), "without empty parts, '.' and '..'"),
         (("failure", preds, "-o", "s3://none/r.json"), "there is no such bucket"),

@@ -530,7 +530,7 @@ def test_what_was_counted_is_kept_when_the_scheduler_is_gone(tmp_path: Path) -> 
     states = tmp_path / "own.states.zip"
     own = RunOptions(cluster=cluster, states=states)
     with pytest.raises(
-        ClusterError, match=r"scheduler is gone .* --resume, that goes on"
+        ClusterError, match=r"scheduler is lost .* --resume if the command has it"
     ) as caught:
         evaluate(inputs, {"segmentation": {}}, own)
     assert "--resume continues from it" in caught.value.__notes__[0]

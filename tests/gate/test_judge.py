@@ -54,7 +54,7 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
         ("pavpu.pavpu@weather=fog", "no slice 'weather=fog'", "pavpu.pavpu@weather=night"),
         ("calibration.eec", "no field of calibration 'eec'", "calibration.ece"),
         ("calibration.temperature", "holds several values", "calibration.temperature.ece"),
-        ("pavpu.uncertainty", "is 'entropy', which is no number", None),
+        ("pavpu.uncertainty", "is 'entropy', which is not a number", None),
         ("pavpu.per_class", "is a list of 3", None),
         ("pavpu.pavpu.x", "nothing below 'pavpu'", "pavpu.pavpu"),
         ("town/pavpu.pavpu", "no report 'town'; the reports are city", None),

@@ -243,7 +243,7 @@ def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> N
         (["pavpu", "s.zarr", "-o", "/dev/full"], "No space left"),
         (["pavpu", "s.zarr", "-o", "loop"], "loop: cannot be written: Too many levels of symb"),
         (["reduce", "s.zarr", "-o", "loop"], "loop: "),
-        (["convert", "wide.npy", "c.zarr"], "has the shape (2, 4, 16, 0), with nothing along x"),
+        (["convert", "wide.npy", "c.zarr"], "has the shape (2, 4, 16, 0), which is empty along x"),
         (["convert", "wide", "c.zarr"], "claims to be 0 × 16 pixels"),
         (["pavpu", "s.zarr", "--names", "same.json"], "more)…"),
         (["pavpu", "s.zarr", "--threshold", "\x1b[31m" + "9" * 9999], "more)…"),

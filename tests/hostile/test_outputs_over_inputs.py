@@ -126,12 +126,12 @@ def test_what_does_not_touch_is_left_alone(tmp_path: Path) -> None:
 
 def test_python_refuses_too(place: Path) -> None:
     before = contents(place)
-    with pytest.raises(UsageError, match="lies in the input"):
+    with pytest.raises(UsageError, match="is inside the input"):
         evaluate(place / "c.zarr", states=place / "c.zarr" / "r.states.zip")
     with pytest.raises(UsageError, match="contains the input"):
         evaluate(place / "c.zarr", map_cache=place)
     with pytest.raises(UsageError, match="is an input"):
         merge(place / "r.json", states=place / "r.json")
-    with pytest.raises(UsageError, match="lies in the input"):
+    with pytest.raises(UsageError, match="is inside the input"):
         convert(place / "c.zarr", place / "c.zarr" / "x")
     assert contents(place) == before

@@ -101,9 +101,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="a value of --invalid"):
         evaluated(save(tmp_path / "all.npz", arrays), invalid=0)
     probs = np.full((1, 2, 4, 4), 0.5, "f4")
-    with pytest.raises(
-        UsageError, match=r"--invalid is for targets of a regression.*--ignore-index"
-    ):
+    with pytest.raises(UsageError, match=r"--invalid is for regression targets.*--ignore-index"):
         uqeval.evaluate(probs, np.zeros((1, 4, 4), int), invalid=0)
     other = save(tmp_path / "n.npz", {k: v for k, v in numbers(2).items() if k in ("mean", "std")})
     with pytest.raises(UsageError, match="--invalid is for a target"):

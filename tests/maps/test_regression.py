@@ -269,7 +269,9 @@ def test_stores_that_do_not_fit(tmp_path: Path) -> None:
     maps_refused(StoreError, "no map 'energy'", made(mean=mean, std=std, target=target),
             wanted=("energy",))  # fmt: skip
     maps_refused(
-        StoreError, "holds std and variance; expected one", made(mean=mean, std=std, variance=std)
+        StoreError,
+        "holds std and variance; expected only one",
+        made(mean=mean, std=std, variance=std),
     )
     maps_refused(StoreError, "holds samples and mean", made(mean=mean, samples=several["mean"]))
     maps_refused(StoreError, "differ in members or size: item 0 has|(3, 12, 16) and (1, 12, 16)",

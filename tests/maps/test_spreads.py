@@ -83,7 +83,7 @@ def test_two_spreads_are_refused_with_a_command(tmp_path: Path) -> None:
     path = zarr_group(tmp_path / "a.zarr", stored("log_b") | {"std": numbers(1)["std"]})
     with pytest.raises(StoreError) as caught:
         scores(path)
-    assert "holds std and log_b; expected one of them" in str(caught.value)
+    assert "holds std and log_b; expected only one of them" in str(caught.value)
     assert "del zarr.open_group(" in str(caught.value) and "['log_b']" in str(caught.value)
 
 

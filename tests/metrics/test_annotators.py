@@ -234,7 +234,7 @@ def test_regions_and_slices_come_from_states(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "options", "error", "says"),
     [
-        (np.zeros((2, 4, 5), "u1"), {}, UsageError, "holds one label a pixel"),
+        (np.zeros((2, 4, 5), "u1"), {}, UsageError, "holds one label per pixel"),
         (np.zeros((2, 3, 5, 4), "u1"), {}, StoreError, "labels are 5×4"),
         (np.full((2, 3, 4, 5), 7, "u1"), {}, DataError, "annotator 0: 20 of 20 pixels have labels"),
         (np.full((2, 3, 4, 5), VOID, "u1"), {}, DataError, "is labelled by all annotators"),
@@ -312,6 +312,6 @@ def test_overlaps_of_many_maps_count_as_memory() -> None:
     probs = np.full((1, 200, 300, 2, 2), 1 / 300, np.float32)
     labels = np.zeros((1, 4, 2, 2), np.uint16)
     with pytest.raises(
-        UsageError, match=r"does not hold the counts of .*annotators.*Give --memory"
+        UsageError, match=r"is too small for the counts of .*annotators.*Give --memory"
     ):
         uqeval.evaluate(probs, labels, "annotators", memory="512MB")

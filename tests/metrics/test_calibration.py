@@ -253,7 +253,7 @@ def test_a_void_item_has_reasons() -> None:
         ({"clip": 0.0}, "--clip 0.0"),
         ({"clip": 1.0}, "--clip 1.0"),
         ({"edge": "left"}, "--edge 'left'"),
-        ({"at_one": "own"}, "--at-one own goes with --edge upper"),
+        ({"at_one": "own"}, "--at-one own has an effect only with --edge upper"),
         ({"definition": "mine"}, "--definition 'mine'"),
         ({"fit_on": "x"}, "--no-temperature"),
         ({"strange": 1}, "strange"),

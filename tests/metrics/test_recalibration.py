@@ -189,7 +189,10 @@ def test_what_cannot_be_fitted(tmp_path: Path) -> None:
     p, y = naive.flatten(probs[:, 0], absent)
     scaled = naive.scaled(p[:3], *naive.vector(p[:3], y)) * (1 - p[3].astype(float))
     assert vector["nll"] == pytest.approx(naive.nll(scaled[y, np.arange(y.size)]), rel=1e-8)
-    assert any("keeps the probabilities of 1 of 4 classes (3)" in text for text in report.warnings)
+    assert any(
+        "does not change the probabilities of 1 of 4 classes (3)" in text
+        for text in report.warnings
+    )
     certain = np.where(label == 255, 255, probs[:, 0].argmax(axis=1)).astype("u1")
     record = evaluated(probs, certain, "isotonic", "vector")
     assert record["vector"]["weights"] is None

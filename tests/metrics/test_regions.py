@@ -176,5 +176,5 @@ def test_names() -> None:
 
 
 def test_a_sweep_has_no_regions(data: tuple[Any, Any]) -> None:
-    with pytest.raises(UsageError, match="a sweep evaluates whole images alone"):
+    with pytest.raises(UsageError, match="a sweep evaluates only whole images"):
         uqeval.sweep(*data, region="boundary:2")

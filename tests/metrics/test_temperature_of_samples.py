@@ -221,7 +221,7 @@ def test_a_maps_store_has_no_samples(tmp_path: Path) -> None:
     mean = probs.mean(axis=1)
     arrays = {"mean_probs": mean, "predictions": mean.argmax(1).astype("u1"), "labels": label}
     path = scenes.zarr_group(tmp_path / "maps.zarr", arrays)
-    with pytest.raises(UsageError, match=r"maps\.zarr is a maps store, whose samples are gone"):
+    with pytest.raises(UsageError, match=r"maps\.zarr is a maps store, which has no samples"):
         uqeval.evaluate(path, None, {"calibration": {"temperature_of": "samples"}})
     with pytest.raises(UsageError, match="leave out --no-temperature"):
         uqeval.evaluate(

@@ -27,19 +27,21 @@ def test_json_is_strict(value: float, tmp_path: Path) -> None:
         report(numerics={"x": value}).to_json()
     file = tmp_path / "r.json"
     file.write_text(json.dumps(json.loads(report().to_json()) | {"numerics": {"x": value}}))
-    with pytest.raises(StoreError, match=r"r\.json: is no JSON report: -?(NaN|Infinity)"):
+    with pytest.raises(
+        StoreError, match=r"r\.json: is not a uqeval report \(not JSON\): -?(NaN|Infinity)"
+    ):
         Report.load(file)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "is no JSON report"),
+        ("", r"not a uqeval report \(not JSON\)"),
         ("[]", "schema None; this uqeval reads 'uqeval.report/1'"),
         ('{"schema": "uqeval.report/9"}', "schema 'uqeval.report/9'"),
-        ('{"schema": "uqeval.report/1"}', "is no report: uqeval_version: Field required"),
-        (b"\xff", "is no JSON report"),
-        ("[" * 100_000, "is no JSON report"),
+        ('{"schema": "uqeval.report/1"}', "is not a uqeval report: uqeval_version: Field required"),
+        (b"\xff", r"not a uqeval report \(not JSON\)"),
+        ("[" * 100_000, r"not a uqeval report \(not JSON\)"),
     ],
 )
 def test_what_is_no_report(tmp_path: Path, text: str | bytes, says: str) -> None:
@@ -100,7 +102,7 @@ def test_a_report_that_was_tampered_with_is_none(
     path.write_text(json.dumps(record))
     assert Report.load(path).items == []
     path.write_text(json.dumps(record | changes))
-    with pytest.raises(StoreError, match="is no report"):
+    with pytest.raises(StoreError, match="is not a uqeval report"):
         Report.load(path)
 
 

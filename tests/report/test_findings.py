@@ -123,7 +123,7 @@ def test_the_weakest_class_lies_beyond_the_interval_of_the_whole() -> None:
     found = sentences(**segmentation((0.05, 0.2)))
     assert found["Weakest part"] == (
         "The weakest class is pole: IoU is 0.100 (95 % interval 0.050 to 0.200), the lowest of 3 "
-        "classes; mIoU of all is 0.600 (95 % interval 0.550 to 0.650)."
+        "classes; mIoU of the whole set is 0.600 (95 % interval 0.550 to 0.650)."
     )
     assert "pole" in found["Next"]
     for pole in ((0.0, 0.6), None):

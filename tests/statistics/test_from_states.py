@@ -105,7 +105,7 @@ def test_without_groups_by_item(made: Path) -> None:
 def test_no_interval(made: Path) -> None:
     path = made / "new" / "report.json"
     for text in ("pavpu.uncertainty_threshold", "pavpu.n_ac", "pavpu.no_such"):
-        with pytest.raises(StoreError, match="is no score that states hold"):
+        with pytest.raises(StoreError, match="is not in the saved states"):
             resampler().interval(path, Address.parse(text), 0.95)
     with pytest.raises(StoreError, match="has no slice weather=snow"):
         resampler().interval(path, Address.parse("pavpu.pavpu@weather=snow"), 0.95)
@@ -121,20 +121,22 @@ def test_states_are_those_beside_the_report(folder: Path, said: str) -> None:
     expected = resampler().interval(made_path := folder / "plain" / "report.json", PAVPU, 0.9)
     assert made_path != path and resampler().interval(path, PAVPU, 0.9) != expected
     (folder / "new" / "report.states.zip").unlink()
-    with pytest.raises(StoreError, match=r"new/report\.states\.zip: the states of .* are gone"):
+    with pytest.raises(
+        StoreError, match=r"new/report\.states\.zip: does not exist, but .* needs these states"
+    ):
         resampler().interval(path, PAVPU, 0.9)
 
 
 @pytest.mark.parametrize("said", ["", ".", "..", "/", "../..", "a\0b"])
 def test_states_that_are_no_file(folder: Path, said: str) -> None:
     path = changed(folder / "new" / "report.json", states=said)
-    with pytest.raises(StoreError, match=r"the states of .* are gone"):
+    with pytest.raises(StoreError, match=r"does not exist, but .* needs these states"):
         resampler().interval(path, PAVPU, 0.9)
 
 
 def test_no_states(folder: Path) -> None:
     path = changed(folder / "new" / "report.json", states=None)
-    with pytest.raises(StoreError, match="no states beside it; evaluate again with --states"):
+    with pytest.raises(StoreError, match="has no saved states; evaluate again with --states"):
         resampler().interval(path, PAVPU, 0.9)
 
 
@@ -151,7 +153,7 @@ def test_groups_of_other_items(folder: Path) -> None:
     path = folder / "new" / "report.json"
     settings = json.loads(path.read_text())["settings"]
     settings["intervals"]["groups"].pop()
-    with pytest.raises(StoreError, match="11 groups of 12 items"):
+    with pytest.raises(StoreError, match="11 groups for 12 items"):
         resampler().interval(changed(path, settings=settings), PAVPU, 0.9)
 
 
@@ -204,7 +206,7 @@ def test_pairs_are_the_items_that_both_have(made: Path) -> None:
 
 def test_no_pairs(made: Path) -> None:
     new, old = (made / name / "report.json" for name in ("new", "old"))
-    with pytest.raises(StoreError, match="share 1 items; pairs need 2"):
+    with pytest.raises(StoreError, match="share 1 items; a paired comparison needs"):
         pair_of(made, "plain", "old", [3])
     with pytest.raises(StoreError, match="there is one group"):
         pair_of(made, "new", "old", [0, 1, 2])

@@ -121,7 +121,7 @@ def test_the_worst_item_has_no_interval(own: Scoring) -> None:
     found = found_in(own, UNITS[0])
     worst = found["calibration.per_image.worst"]
     assert worst["low"] is None and worst["reason"].startswith(
-        "it is the largest value of the items"
+        "the score is the largest value of these items"
     )
     assert found["calibration.per_image.p90"]["reason"] == (
         "14 items have this score; an interval of their 90 % quantile needs 36"
@@ -176,7 +176,7 @@ def test_what_has_an_interval(own: Scoring) -> None:
     assert {"segmentation.miou", "segmentation.per_class.0.iou"} <= found.keys()
     assert {"pavpu.pavpu", "pavpu.per_class.1.pavpu", "calibration.ece"} <= found.keys()
     assert not [a for a in found if a.split(".")[-1] in ("n_ac", "pixels", "window", "t")]
-    assert found["calibration.temperature.value"]["reason"] == "it is the same in all draws"
+    assert found["calibration.temperature.value"]["reason"] == "the score is the same in all draws"
     for text, record in found.items():
         metric = metric_at(text)
         assert metric is not None

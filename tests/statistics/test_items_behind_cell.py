@@ -71,7 +71,7 @@ def test_states_of_another_report_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="are not the states of"):
         items_by_cell(path, other)
     (tmp_path / "a" / "report.states.zip").write_bytes(b"no zip")
-    with pytest.raises(StoreError, match="is no states file"):
+    with pytest.raises(StoreError, match="is not a states file"):
         items_by_cell(path, report)
 
 

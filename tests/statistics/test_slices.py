@@ -62,7 +62,7 @@ def test_what_cannot_be_cut() -> None:
         slice_items(own, [("city",)])
     with pytest.raises(UsageError, match="names a column twice"):
         slice_items(own, [("one", "one")])
-    with pytest.raises(UsageError, match=r"no column cuts.*id, one"):
+    with pytest.raises(UsageError, match=r"no column divides.*id, one"):
         default_cuts(own)
 
 

@@ -131,7 +131,9 @@ def test_zarr_of_bfloat16_is_read(tmp_path: Path, version: int) -> None:
 
 def test_npy_of_bfloat16_says_what_to_save(tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", softmax(3, 1))
-    with pytest.raises(StoreError, match=r"numpy\.save writes bfloat16 so: save array\.astype"):
+    with pytest.raises(
+        StoreError, match=r"numpy\.save writes bfloat16 like this: save array\.astype"
+    ):
         open_store(tmp_path / "p.npy", role="predictions")
 
 

@@ -280,7 +280,7 @@ def test_files_are_as_readable_as_others(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     given = store(tmp_path / "s.zarr")
     (tmp_path / "file").write_text("")
-    for place, why in (("file", "it is no folder"), ("file/in", "Not a directory")):
+    for place, why in (("file", "it is not a folder"), ("file/in", "Not a directory")):
         with pytest.raises(
             OutputError, match=f"cannot be written there: {why}. Name another folder"
         ):
@@ -289,7 +289,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"--map-cache .* expected a folder of this machine"):
             uqeval.evaluate(given, None, "pavpu", map_cache=folder)
     for inside in (given, given / "maps"):
-        with pytest.raises(UsageError, match=r"is an input|in the input"):
+        with pytest.raises(UsageError, match=r"is an input|inside the input"):
             run(inside, given, {"pavpu": {}})
     assert not (given / "maps").exists()
     truth = save_label_folder(tmp_path / "labels", labels(ITEMS), names(ITEMS))
@@ -331,7 +331,7 @@ def test_maps_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         inside = "s3://bucket/p/maps"
         refused(
             lambda: uqeval.evaluate("s3://bucket/p", None, "pavpu", map_cache=inside),
-            "s3://bucket/p/maps lies in the input s3://bucket/p; give another --map-cache",
+            "s3://bucket/p/maps is inside the input s3://bucket/p; give another --map-cache",
         )
 
 

@@ -54,7 +54,7 @@ def test_the_bits_of_a_store_in_any_order_from_two_processes(tmp_path: Path) -> 
     assert report.results == expected.results
     assert report.items == expected.items
     assert report.intervals == expected.intervals
-    assert report.warnings[-1].startswith(f"1 item came again and was left out: '{NAMES[order[4]]}")
+    assert report.warnings[-1].startswith(f"1 item was repeated and left out: '{NAMES[order[4]]}")
     assert report.inputs["predictions"][0]["path"] == report.inputs["labels"]["path"]
     assert str(tmp_path) not in report.to_json()
     assert list(tmp_path.iterdir()) == []
@@ -96,7 +96,9 @@ def test_a_bad_update_leaves_the_items_before(evaluator: uqeval.Evaluator) -> No
     bad[1, 0, 0, 0, 0] = np.nan
     with pytest.raises(DataError, match="street 4/a"):
         evaluator.update(bad, labels[3:5], NAMES[3:5])
-    with pytest.raises(DataError, match=r"1 name, probs .* expected as many items in each"):
+    with pytest.raises(
+        DataError, match=r"1 name, probs .* expected the same number of items in each"
+    ):
         evaluator.update(probs[3:5], labels[3:5], NAMES[3:4])
     with pytest.raises(DataError, match="1 samples and 3 classes; the items before have 2 and 3"):
         evaluator.update(probs[5:6, 0], labels[5:6], NAMES[5:6])

@@ -299,7 +299,7 @@ def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="differ in kind"):
         merge([one, other, three])
     evaluated(stores / "classes", other, "segmentation")
-    with pytest.raises(UsageError, match="is none; join the parts first"):
+    with pytest.raises(UsageError, match="is not; join the parts first"):
         merge([one, other])
 
 
@@ -384,7 +384,7 @@ def test_a_file_cut_short(pair: tuple[Path, Path]) -> None:
     data = two.read_bytes()
     for size in (0, 10, len(data) // 2, len(data) - 1):
         two.write_bytes(data[:size])
-        with pytest.raises(StoreError, match="is no states file"):
+        with pytest.raises(StoreError, match="is not a states file"):
             merge([one, two])
 
 
@@ -465,7 +465,7 @@ def test_a_folder_and_its_reports(stores: Path, tmp_path: Path) -> None:
     by_folder = told(merge(folder))
     assert told(merge([folder / "2.json", folder / "1.json"])) == by_folder
     (folder / "1.states.zip").unlink()
-    with pytest.raises(StoreError, match="are gone"):
+    with pytest.raises(StoreError, match="does not exist"):
         merge(folder / "1.json")
     (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError, match="no states files"):

@@ -96,7 +96,7 @@ def test_uncertainty_that_nothing_takes_is_an_error(tmp_path: Path, name: str) -
 
 def test_a_left_out_metric_names_the_map_that_is_there(tmp_path: Path) -> None:
     inputs = open_inputs(store(tmp_path, "energy"), None, InputOptions(classes=3))
-    assert any("--uncertainty energy takes that map" in text for text in everything(inputs)[1])
+    assert any("--uncertainty energy uses that map" in text for text in everything(inputs)[1])
 
 
 def test_a_negative_map_leaves_out_what_needs_a_standard_deviation(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_negative_map_leaves_out_what_needs_a_standard_deviation(tmp_path: Pat
     assert report.results.keys() == {"sparsification"}
     assert report.settings["sparsification"]["uncertainty"] == "energy"
     (told,) = (text for text in report.warnings if "left out" in text)
-    assert told.startswith("regression, nmerci left out: ") and "energy stands for σ" in told
+    assert told.startswith("regression, nmerci left out: ") and "energy is used as σ" in told
     # A map beside it that can be a standard deviation is evaluated.
     both = RunSettings(output=tmp_path / "out", uncertainty=["energy", "positive"])
     report = run_stores(config, both).reports["maps"]

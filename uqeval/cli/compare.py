@@ -41,7 +41,8 @@ class CompareOptions(Settings):
         "model: mean ± std over the trainings. Repeat for another method.",
         flags=(_REPLICATES,), metavar="REPORT…", list_by="repeat")
     name: Sequence[str] = shared_option(
-        (), "Name of a model, once per model, in order, replicates last.",
+        (), "Name of a model. Give one per model, in their order; models of --replicates come "
+        "last.",
         metavar="NAME", list_by="repeat", shown="the part of the path that differs")
     against: str | None = shared_option(
         None, "Model to compare the others with.", metavar="NAME", shown="the first")

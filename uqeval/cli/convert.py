@@ -32,8 +32,8 @@ class ConvertOptions(Settings):
         "lz4", "Compression: lz4 (fastest to read), zstd (smaller), or none.",
         choices=("lz4", "zstd", "none"))
     recommended: bool = shared_option(
-        False, "Write the form for object stores and networks: probabilities as uint16 in steps "
-        "of 1/65535, zstd. Prints the largest change of a value.")
+        False, "Store probabilities as uint16 in steps of 1/65535 with zstd, for object stores "
+        "and networks. Prints the largest change of a value.")
     overwrite: bool = shared_option(
         False, "Replace an existing store.", flags=("--overwrite/--no-overwrite",))
     # fmt: on

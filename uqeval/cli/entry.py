@@ -62,8 +62,8 @@ COMMANDS = {
     "convert": "Convert saved predictions to a checked Zarr store that is fast to read.",
     "schema": "Print the JSON Schema of uqeval.yaml, for completion and checks in editors; or "
     "check files.",
-    "warmup": "Compile what commands need, and save it for later runs, such as in a container's "
-    "image.",
+    "warmup": "Compile the loops of commands and save them for later runs, such as in a "
+    "container image.",
     "selftest": "Check that this installation computes known answers on this machine.",
     "verify": "Recompute a report from its predictions with independent code in plain NumPy.",
     "evidence": "Collect the files for a safety case: a statement to sign, results, "

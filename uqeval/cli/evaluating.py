@@ -99,7 +99,9 @@ def completed(
         request = merged_options(from_yaml.data | everywhere, request, shared.typed)
     elif shared.store is not None:
         positional = "a VIDEO" if "video" in data else "paths"
-        raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {positional}.")
+        raise UsageError(
+            f"--store chooses a store of uqeval.yaml; leave it out, or leave out {positional}."
+        )
     refuse_other_format(shared)
     o.refuse_draws_without_level(shared.typed, request.get("ci"))
     output_paths = (shared.output, shared.csv, *outputs)

@@ -56,7 +56,9 @@ def inspect(
     options = shared.values_of(*o.READING, "invalid", *o.RUNNING)
     if paths:
         if settings.store:
-            raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")
+            raise UsageError(
+                "--store chooses a store of uqeval.yaml; leave it out, or leave out the paths."
+            )
         predictions, labels = o.split_paths(paths, labels_alone=True)
         inspections = {
             "": _looked(

@@ -30,8 +30,8 @@ def merge(
         "max-surplus, or a number.")] = None,
     fit: Annotated[bool, typer.Option(
         "--fit",
-        help="Add up what all shards of a run have counted, and write it to -o FILE for their "
-        "next pass (--fitted FILE). Prints `done` after the last pass, else `next: …`.")] = False,
+        help="Add up the counts of all shards of a run, and write them to -o FILE for the next "
+        "pass (--fitted FILE). Prints `done` after the last pass, else `next: …`.")] = False,
 ) -> None:  # fmt: skip
     """Join the saved states of several machines or shards into one report.
 

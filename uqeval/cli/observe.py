@@ -49,9 +49,10 @@ class ObserveOptions(Settings):
         None, "Take the alarm limit from a report of `uqeval tc` with the same flow: a quantile "
         "of its TC_t.", metavar="REPORT", panel=_ALARM)
     alarm_model: str | None = shared_option(
-        None, "The model to use if the report has several.", metavar="NAME", panel=_ALARM)
+        None, "Model of the --alarm-from report, if it has several.", metavar="NAME", panel=_ALARM)
     alarm_quantile: float = shared_option(
-        0.05, "The quantile: about this fraction of good frames raises an alarm.",
+        0.05, "Quantile of TC_t for --alarm-from: about this fraction of good frames raises an "
+        "alarm.",
         metavar="SHARE", panel=_ALARM)
     follow: bool = shared_option(
         False, "Wait for new frames and predictions until interrupted.", panel=_WAIT)
@@ -72,7 +73,10 @@ class ObserveOptions(Settings):
         if self.poll != 0.2 and not self.follow:
             raise UsageError("--poll has an effect only with --follow; give --follow too.")
         if self.poll <= 0 or (self.timeout is not None and self.timeout < 0):
-            raise UsageError("--poll and --timeout; expected seconds, --poll more than 0.")
+            raise UsageError(
+                f"--poll {self.poll:g} with --timeout {self.timeout}; expected "
+                "seconds, above 0 for --poll and at least 0 for --timeout."
+            )
         if self.timeout is not None and not self.follow:
             raise UsageError("--timeout has an effect only with --follow; give --follow too.")
         if self.alarm_from is not None and self.alarm is not None:
@@ -283,6 +287,6 @@ class _Summary:
     def _line(self, mean: str) -> str:
         alarms = "" if self._alarm is None else f"{self._alarms} alarms below {self._alarm:.4f}, "
         return (
-            f"{self._frames} frames, {mean}, {alarms}latency {self._latency / self._frames:.1f} ms "
-            f"in the mean, {self._longest:.1f} ms at most."
+            f"{self._frames} frames, {mean}, {alarms}latency {self._latency / self._frames:.1f} "
+            f"ms on average, {self._longest:.1f} ms at most."
         )

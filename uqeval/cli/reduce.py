@@ -41,7 +41,7 @@ def reduce(
     from uqeval.usecases.reduce import reduce as write_maps
 
     request, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
-    refuse_overlap([output], paths_in(read_by(request)), "give the maps another path")
+    refuse_overlap([output], paths_in(read_by(request)), "give another path for the maps")
     if "://" not in output:
         lock(output)
     if request.pop("limit", None) is not None:

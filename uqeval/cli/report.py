@@ -184,8 +184,9 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
     if not verdicts_of_reports.verdicts:
         stores = ", ".join(dict.fromkeys(str(v.address.store) for v in verdicts.verdicts))
         raise UsageError(
-            f"--verdicts {cut(path)}: are of {stores or 'nothing'}, not of "
-            f"{cut(', '.join(named_report.name for named_report in loaded))}."
+            f"--verdicts {cut(path)}: has verdicts on {stores or 'no store'}, but not on "
+            f"{cut(', '.join(named_report.name for named_report in loaded))}. Judge these "
+            "reports: uqeval gate REPORT RULES -o FILE"
         )
     return verdicts_of_reports
 
@@ -205,5 +206,5 @@ def _from_states(named_report: Named, quiet: bool) -> tuple[ItemsByCell | None, 
     try:
         return items_by_cell(path, report), items_by_class(path, report)
     except StoreError as error:
-        warn([f"no items behind cells: {error}"], quiet)
+        warn([f"the page lists no items for the cells of tables and figures: {error}"], quiet)
         return None, None

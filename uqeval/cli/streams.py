@@ -62,8 +62,8 @@ class _Stdout(_Stream):
         with self._checked():
             if self._closed and text:
                 raise OutputError(
-                    "stdout: is closed, and the result goes there. Leave it open, redirect it to a "
-                    "file (> FILE), or give -o FILE --quiet."
+                    "stdout: is closed, so the result cannot be printed. Leave it open, redirect "
+                    "it to a file (> FILE), or give -o FILE --quiet."
                 )
             return self._inner.write(text)
         raise AssertionError("not reached")

@@ -43,7 +43,7 @@ def sweep(
     from uqeval.usecases.sweep import sweep as run_sweep
 
     if shared.resume and shared.part is None:
-        raise UsageError("--resume is for a shard of a sweep (--part K/N); a sweep begins anew.")
+        raise UsageError("--resume works only for a shard of a sweep (--part K/N). Leave it out.")
     states_file = states_path(shared) if shared.part is not None else None
     request, settings = completed(
         "sweep", shared, o.data_of(paths), settings, "PREDS [LABELS]", states_file

@@ -45,7 +45,7 @@ def tc(
     if (shared.flow_path or shared.flow_forward_path) and not any(
         m.startswith("file") for m in settings.get("flow", ())
     ):
-        raise UsageError("--flow-path is the flow of --flow file; give that too.")
+        raise UsageError("--flow-path needs --flow file; give that too.")
     of_video = shared.values_of(*OF_VIDEO)
     data = without_absent(video=video, predictions=predictions, labels=labels) | of_video
     evaluated("tc", shared, data, settings, "VIDEO")

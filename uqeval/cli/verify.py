@@ -44,7 +44,9 @@ def verify(
     from uqeval.usecases.verify import verify as run
 
     if all_ and (items, seed) != (5, 0):
-        raise UsageError("--items and --seed choose items, and --all takes all; leave them out.")
+        raise UsageError(
+            "--all takes all items, so --items and --seed have no effect; leave them out."
+        )
     check_outputs(output, inputs=[report, *(stores or ())])
     verification = run(report, stores or (), items=items, everything=all_, seed=seed)
     if output is not None and output != "-":

@@ -1,4 +1,4 @@
-"""`uqeval warmup`: compile what commands need, and save it."""
+"""`uqeval warmup`: compile the loops of commands, and save them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def warmup(
         help="Commands, such as pavpu or run. Default: all.")] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing.")] = False,
 ) -> None:  # fmt: skip
-    """Compile what commands need, and save it for later runs, such as in a container's image.
+    """Compile the loops of commands and save them for later runs, such as in a container image.
 
     Runs the commands on small inputs of all data types. Compiled loops are saved in the folder
-    NUMBA_CACHE_DIR, else beside the installed package or in your home folder. Later runs load them,
-    also if they cannot write to that folder.
+    NUMBA_CACHE_DIR, else in that of the installed package or in your home folder. Later runs load
+    them, also if they cannot write to that folder.
 
     Example: NUMBA_CACHE_DIR=/opt/uqeval uqeval warmup run
     """

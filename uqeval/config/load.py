@@ -71,7 +71,7 @@ def check_file(path: str | Path) -> None:
 
 def _mapping(document: Document) -> Document:
     if document.data is None:
-        raise UsageError(f"{document.path}: is empty.")
+        raise UsageError(f"{document.path}: is empty; expected keys with values.")
     if not isinstance(document.data, dict):
         kind = type(document.data).__name__
         raise UsageError(f"{document.path}: holds a {kind}; expected keys with values.")

@@ -51,7 +51,9 @@ class _Data(BaseModel):
         None, description="Predictions to compute the divergence from."
     )
     images: FilePath | None = Field(
-        None, description="Folder of input images, named as the items: shown beside the pictures."
+        None,
+        description="Folder of input images with the names of the items, for the pictures "
+        "on a page.",
     )
 
 
@@ -206,14 +208,14 @@ class _Parts(BaseModel):
 
     model_config = _STRICT
 
-    stores: dict[Name, Store] = Field({}, description="The stores by name.")
+    stores: dict[Name, Store] = Field({}, description="Name and content of each store.")
     evaluate: dict[Name, dict[str, dict[str, Any] | None] | None] = Field(
         {}, description="Commands and their options for each store. Default: all that fit its data."
     )
-    output: FilePath | None = Field(None, description="Folder of the reports, one a store.")
+    output: FilePath | None = Field(None, description="Folder of the reports, one per store.")
     gate: dict[str, Limits] = Field({}, description="Rules by address, for `uqeval gate`.")
     slices: Annotated[Slices | None, BeforeValidator(_tabled)] = Field(
-        None, description="Slices that are scored separately: a table, or its path alone."
+        None, description="Table whose slices are scored separately, or only its path."
     )
 
 

@@ -157,7 +157,7 @@ def _scalar(node: Any) -> Any:
             return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
         except ValueError:
             raise yaml.MarkedYAMLError(
-                problem="a whole number of too many digits", problem_mark=node.start_mark
+                problem="a whole number with too many digits", problem_mark=node.start_mark
             ) from None
     if kind == "float":
         return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))

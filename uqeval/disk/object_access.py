@@ -79,13 +79,13 @@ def refuse_secrets(url: str) -> None:
         secret = secret or parts.username is not None
     if secret:
         raise UsageError(
-            f"{cut(url)}: contains credentials, which would stand in reports and logs. Leave them "
-            f"out of the URL. {_CREDENTIALS[prefix_of(url)]}"
+            f"{cut(url)}: contains credentials, which would appear in reports and logs. Leave "
+            f"them out of the URL. {_CREDENTIALS[prefix_of(url)]}"
         )
     if parts.query or parts.fragment:
         raise UsageError(
             f"{cut(url.partition('?')[0].partition('#')[0])}: the URL has a query or a fragment "
-            "(a signature?), which names one object and no store. Give the URL without it. "
+            "(a signature?), so it names one object, not a store. Give the URL without it. "
             f"{_CREDENTIALS[prefix_of(url)]}"
         )
 
@@ -116,7 +116,7 @@ def failure(url: str, action: str, error: Exception) -> StoreError:
     if is_no_bucket(error):
         what, advice = "there is no such bucket", "Check its name, and the endpoint."
     elif isinstance(error, FileNotFoundError):
-        what, advice = "it is not there", "Run again when no process writes to the store."
+        what, advice = "it does not exist", "Run again when no process writes to the store."
     elif "169.254.169.254" in line or "token request" in line or "MissingAccount" in text:
         what, advice = "the environment has no credentials", _CREDENTIALS[prefix]
     elif status and status[1][:3] in ("401", "403"):

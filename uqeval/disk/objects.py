@@ -56,7 +56,7 @@ def refuse_overlap_of_urls(
     for output in outputs:
         for source in sources:
             if output == source or output.startswith(f"{source}/"):
-                relation = "is" if output == source else "lies in"
+                relation = "is" if output == source else "is inside"
                 raise UsageError(f"{cut(output)} {relation} the input {cut(source)}; {advice}.")
 
 
@@ -146,8 +146,8 @@ class ObjectFile:
             response = self._obstore.get(store, self.key)
             if (size := int(response.meta["size"])) > most:
                 raise self._kind(
-                    f"{cut(self.url)}: has {size:,} bytes; expected at most {most:,}. Check that "
-                    "it is what you mean."
+                    f"{cut(self.url)}: has {size:,} bytes; expected at most {most:,}. Check the "
+                    "URL."
                 )
             return memoryview(response.bytes())
 

@@ -96,7 +96,7 @@ class _PathIndex:
             return _is(output, self.names[real])
         for key in _folders_above(output):
             if key in self.inputs:
-                return f"lies in the input {self.inputs[key]}"
+                return f"is inside the input {self.inputs[key]}"
         return None
 
     def _add(self, path: Path, source: Path) -> None:

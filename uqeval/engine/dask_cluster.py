@@ -79,8 +79,8 @@ class DaskCluster:
                 )  # fmt: skip
             except RuntimeError as error:
                 raise UsageError(
-                    f"--dask {address}: its workers do not start ({cut(error)}). They import the "
-                    "program again: in a Python script, put what it does under "
+                    f"--dask {address}: its workers do not start ({cut(error)}). Each worker "
+                    "imports the main script: put its code under "
                     '`if __name__ == "__main__":`.'
                 ) from None
             self._open.enter_context(cluster)

@@ -286,13 +286,10 @@ def _on_worker(job: Job) -> tuple[Done | Failed, str]:
 
 
 def _gone(reason: str) -> ClusterError:
-    return ClusterError(f"the Dask scheduler is gone ({reason}). {_AGAIN}")
+    return ClusterError(f"the connection to the Dask scheduler is lost ({reason}). {_AGAIN}")
 
 
-_AGAIN = (
-    "Start the cluster again, and run the same command; where it has --resume, that goes on from "
-    "what was counted."
-)
+_AGAIN = "Start the cluster again and repeat the command, with --resume if the command has it."
 
 
 def _killed(source: MapSource, items: range) -> UqevalError:

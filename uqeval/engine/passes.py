@@ -66,7 +66,7 @@ def workers_within(
     need = max(scratch.batch_bytes(source, batch) for batch in batches)
     if need > resources.memory:
         raise UsageError(
-            f"--memory {shown_size(resources.memory)} does not hold one decoded chunk of "
+            f"--memory {shown_size(resources.memory)} is too small for one decoded chunk of "
             f"{source.where} with its accumulators and maps, which takes {shown_size(need)}. Give "
             f"--memory {shown_size(need)}, or store smaller chunks (`uqeval convert` rewrites a "
             "store)."

@@ -151,7 +151,7 @@ class Scheduler:
             source = self.inputs.source
             over = f" over {source.classes:,} classes" if source.kind == "classes" else ""
             raise UsageError(
-                f"--memory {shown_size(self.options.memory)} does not hold the counts of "
+                f"--memory {shown_size(self.options.memory)} is too small for the counts of "
                 f"{', '.join(keys)}{over}, which take {shown_size(need)}. "
                 f"Give --memory {shown_size(need)}, or evaluate other metrics."
             )

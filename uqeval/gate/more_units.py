@@ -104,6 +104,6 @@ def chance_of_all(margins: Sequence[Margin]) -> str | None:
     weakest = min(chances, key=lambda name: chances[name])
     return (
         f"all {len(chances)} rules with confidence pass. On as many new items, all of them would "
-        f"pass again with a chance of about {chance:.0%}; the lowest is {chances[weakest]:.0%}, of "
-        f"{weakest}. Evaluate more items, or widen the limits."
+        f"pass again with a chance of about {chance:.0%}; the lowest chance is "
+        f"{chances[weakest]:.0%}, of {weakest}. Evaluate more items, or widen the limits."
     )

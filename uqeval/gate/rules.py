@@ -22,8 +22,8 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    min: Number | None = Field(None, description="The smallest value that passes.")
-    max: Number | None = Field(None, description="The largest value that passes.")
+    min: Number | None = Field(None, description="Smallest value that passes.")
+    max: Number | None = Field(None, description="Largest value that passes.")
     max_drop: Number | None = Field(
         None, description="How far the value may fall below the baseline."
     )
@@ -31,24 +31,25 @@ class Limits(BaseModel):
         None, description="How far the value may rise above the baseline."
     )
     max_drop_relative: Number | None = Field(
-        None, description="The same as a fraction of the baseline's value."
+        None, description="How far the value may fall, as a fraction of the baseline's value."
     )
     max_rise_relative: Number | None = Field(
-        None, description="The same as a fraction of the baseline's value."
+        None, description="How far the value may rise, as a fraction of the baseline's value."
     )
     confidence: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = Field(
         None, description="Level of the interval that must lie inside the limit, such as 0.95."
     )
     inconclusive: Literal["fail", "pass"] = Field(
-        "fail", description="The verdict if the interval contains the limit."
+        "fail", description="Verdict if the interval contains the limit."
     )
     undefined: Literal["fail", "pass"] = Field(
-        "fail", description="The verdict if the value is undefined."
+        "fail", description="Verdict if the value is undefined."
     )
     id: str | None = Field(None, description="Name of the requirement, shown in every output.")
     why: str | None = Field(None, description="Reason for the requirement, shown in every output.")
     waive: Waiver | None = Field(
-        None, description="Until when, by whom and why a failure lets the gate pass."
+        None,
+        description="Waiver: until when, by whom and why the gate passes although the rule fails.",
     )
 
     @model_validator(mode="after")

@@ -230,8 +230,8 @@ def _labels(
     folder = labels is not None and is_folder_of_files(labels)
     if options.label_map is not None and not folder:
         raise UsageError(
-            f"--label-map {cut(options.label_map)} turns the ids of a folder of label PNGs; the "
-            f"labels here are an array of {predictions.path if labels is None else labels}."
+            f"--label-map {cut(options.label_map)} is for a folder of label PNGs; the labels here "
+            f"are an array of {predictions.path if labels is None else labels}. Leave it out."
         )
     if options.annotator_folders and not folder:
         raise UsageError(
@@ -283,11 +283,11 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
     if options.class_names is not None and len(options.class_names) != classes:
         raise UsageError(
             f"--class-names: {len(options.class_names)} names, but {where} has {classes} classes; "
-            "give one name a class."
+            "give one name per class."
         )
     if names and len(names) != classes:
         raise StoreError(
-            f"{where}: {len(names)} class_names for {classes} classes; give one name a class."
+            f"{where}: {len(names)} class_names for {classes} classes; give one name per class."
         )
     return classes
 
@@ -311,7 +311,7 @@ def _warn_of_sample_axes(members: Sequence[Store], kind: str | None) -> list[str
         f"{member.path} {count}" for member, count in zip(members, counts, strict=True)
     )
     return [
-        f"predictions an item: {sample_counts}; they are evaluated together, as {sum(counts)} "
+        f"predictions per item: {sample_counts}; they are evaluated together, as {sum(counts)} "
         "members of one ensemble. To compare the stores, evaluate each alone, then `uqeval "
         "compare`."
     ]
@@ -329,9 +329,7 @@ def _shared_names(names: Sequence[str], where: str) -> list[str]:
     ]
     if not shared:
         return []
-    return [
-        f"{where}: class_names repeats {listed(shared)}; only their ids tell such classes apart."
-    ]
+    return [f"{where}: class_names repeats {listed(shared)}; only ids distinguish these classes."]
 
 
 def class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:

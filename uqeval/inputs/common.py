@@ -102,7 +102,7 @@ def _refuse_twice(sources: Sequence[Given]) -> None:
                 else f", the first time as {first_spellings[key]}"
             )
             raise UsageError(
-                f"{spelling} is given twice{repeated_as}; the members of an ensemble are "
+                f"{spelling} is given twice{repeated_as}; the members of an ensemble must be "
                 "different stores."
             )
         first_spellings[key] = spelling
@@ -126,7 +126,7 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
             raise StoreError(
                 f"{store.path} and {named_stores[0].path} name their items differently, first "
                 f"item {i}: {cut(store.names[i : i + 1])} and "
-                f"{cut(named_stores[0].names[i : i + 1])}; members of one ensemble hold the same "
+                f"{cut(named_stores[0].names[i : i + 1])}; members of one ensemble need the same "
                 "items in the same order."
             )
     return named_stores[0].names if named_stores else None
@@ -183,8 +183,8 @@ def nameless(truth: Given, noun: str, predictions: Store) -> StoreError:
     count = len(next(iter(predictions.arrays.values())))
     return StoreError(
         f"{truth}: {noun} files are matched with items by name, but {predictions.path} gives its "
-        f"{count} items no names. Give --names FILE (a JSON list or one name a line), or store an "
-        "array `names`."
+        f"{count} items no names. Give --names FILE (a JSON list or one name per line), or store "
+        "an array `names`."
     )
 
 
@@ -248,10 +248,10 @@ def refuse_missing(parts: Iterable[ItemArray], fill: bool) -> None:
             total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
             raise StoreError(
                 f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
-                f"{list(first)} (from {corner} on). Zarr would read them as the fill value. Either "
-                "the store is not complete, or all their values are the fill value and Zarr left "
-                "them out: write with write_empty_chunks=True, or give --missing-chunks fill if "
-                "that is certain."
+                f"{list(first)} (from {corner} on). Zarr would read them as the fill value. "
+                "Either the store is incomplete, or Zarr left them out because all their values "
+                "are the fill value. If you are sure of that, give --missing-chunks fill, or "
+                "write the store with write_empty_chunks=True."
             )
 
 

@@ -134,7 +134,7 @@ def positions_of_frames(
     if count is not None and items != count:
         raise StoreError(
             f"{store.path}: holds {items} {noun}s for {count} frames; give names to both, or one "
-            f"{noun} a frame in the same order."
+            f"{noun} per frame in the same order."
         )
     return tuple(range(items))
 
@@ -220,7 +220,7 @@ def like_ids(frames: Frames, i: int, classes: int, void: int) -> str:
     if distinct.size > _FEW or not ((distinct < classes) | (distinct == void)).all():
         return ""
     return (
-        f"{frames.where_of(i)}: looks like an image of class ids, not of what a camera saw (one "
-        f"channel, {distinct.size} different values): no optical flow of it says how anything "
-        "moves. Give the camera's images as the video, and ids as predictions or labels."
+        f"{frames.where_of(i)}: looks like an image of class ids, not a camera image (one "
+        f"channel, {distinct.size} different values), so its optical flow would be meaningless. "
+        "Give the camera's images as the video, and ids as predictions or labels."
     )

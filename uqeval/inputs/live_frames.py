@@ -159,6 +159,6 @@ def check_growing(arrays: Any) -> None:
     for array in checked:
         if "item" in array.axes and (n := array.chunks[array.axes.index("item")]) > 1:
             raise UsageError(
-                f"{array.where}: has chunks of {n} frames, of which nobody can tell whether all "
-                "have been written. To --follow a store, write it with chunks of one frame."
+                f"{array.where}: has chunks of {n} frames; --follow cannot tell whether a chunk "
+                "is complete. Write the store with chunks of one frame."
             )

@@ -43,8 +43,8 @@ class Part:
         if first == last or self.of > count:
             unit = "items" if ends is None else "sequences, which --tracks keeps whole,"
             raise UsageError(
-                f"--part {self.number}/{self.of}: there are not enough {unit} for {self.of} parts; "
-                "some would be empty."
+                f"--part {self.number}/{self.of}: there are not enough {unit} for {self.of} "
+                "parts; some would be empty. Give fewer parts."
             )
         return range(first, last)
 
@@ -120,8 +120,9 @@ class InputOptions(Settings):
         "focal length in pixels; σ by the first-order rule.", metavar="BF", panel=_IN, above=0,
         data="regression")
     disparity: str = shared_option(
-        "predictions", "With --baseline-focal: what holds disparities, the predictions or both "
-        "they and the target.", panel=_IN, choices=("predictions", "both"), data="regression")
+        "predictions", "With --baseline-focal: which values are disparities, the predictions or "
+        "both the predictions and the target.",
+        panel=_IN, choices=("predictions", "both"), data="regression")
     median_scaling: bool = shared_option(
         False, "Scale predictions and σ of each item by median(target) / median(prediction).",
         panel=_IN, data="regression")
@@ -130,11 +131,11 @@ class InputOptions(Settings):
         metavar="N", panel=_IN, least=1)
     part: str | None = shared_option(
         None, "Count the first pass over the K-th of N shards of the items. `uqeval merge` joins "
-        "the shards; `uqeval merge --fit` first, if metrics need more passes.",
+        "the shards; if metrics need more passes, run `uqeval merge --fit` first.",
         metavar="K/N", panel=_IN, in_file=False)
     fitted: str | Path | None = shared_option(
-        None, "With --part: count the next pass, after those of this file from `uqeval merge "
-        "--fit`.", metavar="FILE", panel=_IN, in_file=False)
+        None, "With --part: count the pass that follows this file, which `uqeval merge --fit` "
+        "wrote.", metavar="FILE", panel=_IN, in_file=False)
     region: str | Sequence[str] = shared_option(
         (), "Also compute all scores in this region: boundary:R, the pixels at most R pixels from "
         "another class; interior:R, the others; class:NAME; depth:LOW-HIGH; box:y0:y1,x0:x1 in "
@@ -167,8 +168,9 @@ class InputOptions(Settings):
         ".flo, KITTI .png, .npy or .pfm files named as frame t, or an array [N-1, H, W, 2].",
         metavar="PATH", panel=_FLOW, path=True, data="video")
     flow_forward_path: str | Path | None = shared_option(
-        None, "The same on the grid of frame t-1, pointing to t; for --occlusion, --tracks and "
-        "--grid previous.", metavar="PATH", panel=_FLOW, path=True, data="video")
+        None, "Like --flow-path, but on the grid of frame t-1 and pointing to t; for "
+        "--occlusion, --tracks and --grid previous.",
+        metavar="PATH", panel=_FLOW, path=True, data="video")
     flow_cache: str | Path | None = shared_option(
         None, "Cache the estimated flow here (8 bytes per pixel and pair), for other models on "
         "the same frames.", metavar="DIR", panel=_FLOW, path=True, data="video")
@@ -231,7 +233,7 @@ class InputOptions(Settings):
             except (TypeError, ValueError, OverflowError):
                 raise UsageError(
                     f"--invalid {quoted(str(value)[:100])}; expected a number, such as 0, -1 or "
-                    "nan: a target that is no measurement."
+                    "nan: the value of targets without a measurement."
                 ) from None
         return tuple(numbers)
 
@@ -239,8 +241,8 @@ class InputOptions(Settings):
         """Raise `UsageError` for `invalid` with data that have no target."""
         if self.invalid is not None:
             raise UsageError(
-                f"--invalid is for targets of a regression, which {where} has not. Leave it out; "
-                "labels that do not count are those of --ignore-index."
+                f"--invalid is for regression targets, and {where} has none. Leave it out; for "
+                "void labels give --ignore-index."
             )
         if self.converts:
             option = "--median-scaling" if self.median_scaling else "--baseline-focal"

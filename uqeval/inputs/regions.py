@@ -127,8 +127,8 @@ def with_regions(
         planes = opener.array(path)
         if planes is not None and Path(path).exists():
             raise UsageError(
-                f"--region {cut(text)}: {cut(path)} is an array of {opener.where}, and a path. "
-                f"Rename one, or give map:./{cut(path)} for the path."
+                f"--region {cut(text)}: {cut(path)} is both an array of {opener.where} and a "
+                f"path. Rename one, or give map:./{cut(path)} for the path."
             )
         if planes is None and ("://" in path or Path(path).exists()):
             planes = opener.path(path, "labels", f"--region {cut(text)}")

@@ -194,8 +194,8 @@ def _check_shapes(stacks: Mapping[str, Stack], where: str) -> None:
             if shapes[0] != shapes[1]:
                 raise StoreError(
                     f"{where}: {first} and {name} differ in members or size: item {i} has "
-                    f"(members, height, width) {shapes[0]} and {shapes[1]}; each member has both, "
-                    "of one shape."
+                    f"(members, height, width) {shapes[0]} and {shapes[1]}; each member needs "
+                    "both, with the same shape."
                 )
 
 
@@ -226,9 +226,9 @@ def _parts(stores: list[Store]) -> list[str]:
         spreads = [name for name in held if name in SPREADS]
         if len(spreads) > 1:
             raise StoreError(
-                f"{store.path} holds {' and '.join(spreads)}; expected one of them, which says the "
-                f"standard deviation. Remove or rename the other{'s' * (len(spreads) > 2)}"
-                f"{_how_to_remove(store.path, spreads[-1])}."
+                f"{store.path} holds {' and '.join(spreads)}; expected only one of them, for the "
+                "standard deviation. Remove or rename the "
+                f"other{'s' * (len(spreads) > 2)}{_how_to_remove(store.path, spreads[-1])}."
             )
         if not {"mean", "samples"} & set(held):
             raise StoreError(
@@ -238,7 +238,7 @@ def _parts(stores: list[Store]) -> list[str]:
         kinds.append(held)
     if any(store_kinds != kinds[0] for store_kinds in kinds):
         listed = ", ".join(f"{s.path}: {'+'.join(k)}" for s, k in zip(stores, kinds, strict=True))
-        raise StoreError(f"members of one ensemble hold the same arrays, but these hold {listed}.")
+        raise StoreError(f"members of one ensemble need the same arrays, but these hold {listed}.")
     return kinds[0]
 
 

@@ -72,7 +72,10 @@ def _open_several(
     sources: list[Any] = [inputs.source for _, inputs in parts]
     source = Sets(sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened))
     if not parts:
-        raise DataError(f"{opened[0].where}: no item is left to evaluate.")
+        raise DataError(
+            f"{opened[0].where}: --part or --limit selects no items. Give fewer "
+            "parts, or a larger limit."
+        )
     record = dict(parts[0][1].record) | evaluated
     record["predictions"] = [own for stores in opened for own in _records(stores)]
     record["sets"] = [
@@ -132,9 +135,9 @@ def _mask(
             )
         if source.labels.annotators:
             raise UsageError(
-                f"--ood-mask {out} is an id of one label a pixel, and {opened.where} has labels of "
-                f"{source.labels.annotators} annotators. Give the labels of one annotator, or a "
-                "folder of masks to --ood-mask."
+                f"--ood-mask {out} is an id of one label per pixel, and {opened.where} has labels "
+                f"of {source.labels.annotators} annotators. Give the labels of one annotator, or "
+                "a folder of masks to --ood-mask."
             )
         return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}
     given = options.ood_mask
@@ -205,8 +208,8 @@ def _item_names(
         if shared:
             raise UsageError(
                 f"{stores.where} shares {len(shared)} of its {count} items with the set "
-                f"{set_of[shared[0]]!r}: {listed(shared)}. An item is in-distribution or out of "
-                "it; leave it out of one of them, or give other names."
+                f"{set_of[shared[0]]!r}: {listed(shared)}. An item is either in-distribution or "
+                "out-of-distribution. Remove it from one of the sets, or rename it."
             )
         set_of |= dict.fromkeys(own, label)
         names += own

@@ -86,7 +86,7 @@ def open_video_inputs(
     item_names = tuple(names) if names is not None else frames.names
     if item_names is not None and len(item_names) != count:
         raise StoreError(
-            f"{frames.where}: {len(item_names)} names for {count} frames; give one name a frame."
+            f"{frames.where}: {len(item_names)} names for {count} frames; give one name per frame."
         )
     if names is not None:
         refuse_reordered(names, frames.names, frames.where)
@@ -152,8 +152,8 @@ def _truth(
         for model in models:
             if _is_same_store(model.given, options.pseudo_labels):
                 raise UsageError(
-                    f"--pseudo-labels {options.pseudo_labels}: are the predictions themselves, "
-                    "whose mIoU is 1; give those of a better model."
+                    f"--pseudo-labels {options.pseudo_labels}: are the evaluated predictions, so "
+                    "their mIoU would be 1. Give the predictions of a better model."
                 )
         return open_ids(options.pseudo_labels, names, count, "label", options), "pseudo-labels"
     source = labels if labels is not None else inside(video, LABELS)

@@ -139,7 +139,7 @@ class ConvertedSource:
             raise DataError(
                 f"{self._source.where}, item {cut(self._source.names[item])}: the median of the "
                 f"{name} is {value:g}; --median-scaling needs medians above 0. Leave it out, or "
-                "name targets that are no measurement with --invalid."
+                "give the value of targets without a measurement as --invalid."
             )
         return wanted / middle
 

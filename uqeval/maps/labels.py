@@ -39,7 +39,10 @@ def check_size(
             f'.interpolate(logits, size={found}, mode="bilinear").'
         )
     if found == (classes, size[0]):
-        hint = "The predictions look stored with the class axis last: say so in dimension_names."
+        hint = (
+            "The class axis of the predictions seems to be the last: name the axes in "
+            "dimension_names."
+        )
     elif size == (1, 1):
         hint = (
             "The predictions were read as image classification, [N, C] or [N, T, C]. For one image "
@@ -49,8 +52,8 @@ def check_size(
         hint = SWAPPED
     elif volume:
         hint = (
-            "nnU-Net's saved probabilities may be resampled but not uncropped: crop the labels "
-            "alike, or put the probabilities back into the whole volume."
+            "nnU-Net may have saved the probabilities of the cropped volume: crop the labels in "
+            "the same way, or put the probabilities back into the whole volume."
         )
     raise StoreError(
         f"{where}: {noun} are {found[0]}×{found[1]} (height×width), predictions are "

@@ -52,9 +52,9 @@ def refuse_negative_sigma(values: NDArray[Any], name: str, where: str, store: st
     if (count := int((values < 0).sum())) > 0:
         y, x = (int(k[0]) for k in np.nonzero(values < 0))
         raise NegativeSigma(
-            f"{where}: {count} evaluated values are negative, first {values[y, x]:.6g} at row {y}, "
-            f"column {x}; --uncertainty {name} stands for σ here, which is not negative. Store a "
-            "natural logarithm as log_variance, log_std or log_b. For scores of its ranks: "
-            f"uqeval sparsification {store} --uncertainty {name}",
+            f"{where}: {count} evaluated values are negative, first {values[y, x]:.6g} at row "
+            f"{y}, column {x}; --uncertainty {name} is used as σ, which cannot be negative. Store "
+            "a natural logarithm as log_variance, log_std or log_b. For scores that need only "
+            f"its order: uqeval sparsification {store} --uncertainty {name}",
             name,
         )

@@ -107,9 +107,9 @@ class RegressionSource:
             if base_name in ("sigma", _LAMBDA):
                 if not self.members.has_sigma:
                     raise StoreError(
-                        f"{self.where} has one mean a pixel and no standard deviation. Store one "
-                        f"of {', '.join(SPREADS)}; or members or samples; or name a map of the "
-                        "store that is a standard deviation with --uncertainty "
+                        f"{self.where} has one mean per pixel and no standard deviation. Store "
+                        f"one of {', '.join(SPREADS)}; or members or samples; or name a map of "
+                        "the store that is a standard deviation with --uncertainty "
                         f"({cut(', '.join(sorted(self.extra)) or 'it holds none')})."
                     )
             elif base_name in self.members.kinds:

@@ -322,6 +322,7 @@ def with_samples(source: MapSource, option: str) -> Source:
         raise UsageError(f"{source.where} holds {source.kind} data; {option} takes probabilities.")
     if source.stack is None:
         raise UsageError(
-            f"{source.where} is a maps store, whose samples are gone; {option} takes samples."
+            f"{source.where} is a maps store, which has no samples, but {option} needs them. Give "
+            "the store of the samples."
         )
     return source

@@ -125,7 +125,7 @@ def missing_map_message(where: str, name: str, stored: list[str], samples: bool)
     """
     if not samples and stored == ["predictions"]:
         return (
-            f"{where} holds predicted ids and no uncertainty, which {quoted(name)} would need. Ids "
+            f"{where} holds predicted ids and no uncertainty, which {quoted(name)} needs. Ids "
             f"give the segmentation scores (uqeval run {quote(where)} LABELS) and `uqeval tc`; "
             "store class probabilities or a map for the rest."
         )
@@ -136,7 +136,7 @@ def missing_map_message(where: str, name: str, stored: list[str], samples: bool)
     hint = "`uqeval reduce` writes the usual ones from samples."
     measures = [name for name in stored if name not in NO_UNCERTAINTY]
     if name in UNCERTAINTIES and measures:
-        hint += f" --uncertainty {measures[0]} takes that map in its place."
+        hint += f" --uncertainty {measures[0]} uses that map instead."
     if name == "brier" and measures:
         ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (

@@ -19,7 +19,9 @@ IntervalKind = Literal["share", "logit", "linear", "gaps", "biased", "draws"]
 
 #: Advice that several metrics share.
 TEMPERATURE = "Fit a temperature on other images (--fit-on), or train with label smoothing."
-RANKING = "Compare other uncertainties (--uncertainty); a deeper ensemble ranks errors better."
+RANKING = (
+    "Compare other uncertainties (--uncertainty); a larger ensemble often ranks errors better."
+)
 SCALE_SIGMA = "Scale σ by a factor fitted on other images."
 
 

@@ -20,9 +20,9 @@ def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
     strange = [name for name in names if name not in place]
     if strange or not names:
         raise UsageError(
-            f"--fit-on {fit_on}: it names no item."
+            f"--fit-on {fit_on}: is empty; expected the names of items, one per line."
             if not names
-            else f"--fit-on {fit_on}: {len(strange)} of its {len(names)} names are no "
-            f"items of the evaluated {len(place)}: {listed(strange)}."
+            else f"--fit-on {fit_on}: {len(strange)} of its {len(names)} names are not among the "
+            f"{len(place)} evaluated items: {listed(strange)}."
         )
     return sorted({place[name] for name in names})

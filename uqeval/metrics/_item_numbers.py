@@ -298,7 +298,7 @@ def key_and_field(text: str) -> tuple[str, str]:
         key, _, name = text.partition(".")
     if family_of(key) not in FAMILIES_IN_REPORTS or not name:
         raise UsageError(
-            f"{quoted(text)} is no number of an item; expected {', '.join(OF_COUNTS)}, "
+            f"{quoted(text)} is not a number of an item; expected {', '.join(OF_COUNTS)}, "
             "column:NAME, or FAMILY.FIELD such as regression.rmse, with FAMILY one of "
             f"{', '.join(FAMILIES_IN_REPORTS)}."
         )

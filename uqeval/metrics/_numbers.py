@@ -36,11 +36,11 @@ def check_unit(uncertainty: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map that is, by its name, a logarithm and no standard deviation."""
     if "log" in uncertainty.lower():
         raise UsageError(
-            f"--uncertainty {uncertainty}: is a logarithm by its name. NLL, CRPS, AUCE, sharpness, "
-            "coverage and interval scores need a standard deviation in units of the target. Store "
-            "a natural logarithm beside `mean` as log_variance, log_std or log_b, and leave "
-            "--uncertainty out: it is converted. For scores of its ranks: "
-            f"uqeval sparsification {info.where} --uncertainty {uncertainty}"
+            f"--uncertainty {uncertainty}: is a logarithm by its name. NLL, CRPS, AUCE, "
+            "sharpness, coverage and interval scores need a standard deviation in units of the "
+            "target. Store a natural logarithm next to `mean` as log_variance, log_std or log_b, "
+            "and leave --uncertainty out: uqeval converts it. For scores that need only its "
+            f"order: uqeval sparsification {info.where} --uncertainty {uncertainty}"
         )
 
 

@@ -43,7 +43,7 @@ SIGNS = {
     ),
     "pavpu": Sign(
         "surplus", "PAvPU Surplus", 0.0, 0.02,
-        "at this threshold the uncertainty is worse than chance, and the PAvPU should not be read",
+        "at this threshold the uncertainty is worse than chance, so do not use the PAvPU",
     ),
     "sparsification": Sign(
         "aurg", "AURG", 0.0, 0.01,
@@ -51,7 +51,7 @@ SIGNS = {
     ),
     "nmerci": Sign(
         "nmerci", "n-MeRCI", 0.0, 0.01,
-        "that can be for α < 100, where the worst errors have small σ and leave λ^α small",
+        "for α < 100 this happens if the worst errors have small σ, which do not raise λ^α",
         chance=False,
     ),
 }  # fmt: skip

@@ -250,7 +250,8 @@ DISPLAY = Display(
                 "distance", "diversity", "annotator_diversity", "annotator_ged", "agreement",
                 "kappa", Column("label_entropy", "entropy of votes"),
             ),
-            "GED = 2·d(S, Y) - d(S, S') - d(Y, Y'). GED of one: of one annotator to the others.",
+            "GED = 2·d(S, Y) - d(S, S') - d(Y, Y'). GED of one: GED between one annotator and "
+            "the others.",
         ),
         RowTable(
             "Several annotators by class", "per_class", ("ged", "agreement", "items", "votes")

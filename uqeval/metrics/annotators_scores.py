@@ -85,7 +85,7 @@ def _metric(
 
 METRICS = (
     _metric("ged", "distance", "lower", (-2.0, 2.0), _KOHL, _GED_NEEDS, ged, "GED",
-            "How far the samples are from the annotators as a distribution of maps.",
+            "Distance between the distribution of the samples and that of the annotators' maps.",
             interval="linear", headline=1, advice=_DIVERSITY, of_class="ged"),
     _metric("ncc", "1", "higher", (-1.0, 1.0), _VALUES, CONSTANT, ratio, "NCC",
             "Correlation of the uncertainty with the annotators' disagreement, within an image.",

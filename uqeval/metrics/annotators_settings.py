@@ -98,7 +98,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Anno
     """Return the settings of every variant. Raises `UsageError` for labels of one annotator."""
     if not info.annotators:
         raise UsageError(
-            f"{info.labels or info.where} holds one label a pixel; `annotators` compares the "
+            f"{info.labels or info.where} holds one label per pixel; `annotators` compares the "
             "labels of several annotators. Store `labels` [item, annotator, y, x], or give a "
             "folder with a folder of label PNGs for each annotator (--annotator-folders)."
         )

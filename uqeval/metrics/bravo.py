@@ -38,7 +38,7 @@ _VIEW = InDistribution()
 _LOWER = ("ece", "fpr95", "ood_fpr95")
 _SEMANTIC = ("miou", "ece", "auroc", "aupr_success", "aupr_error", "fpr95")
 _OOD = ("ood_auroc", "ood_aupr", "ood_fpr95")
-_NONE = "a score that it takes is undefined"
+_NONE = "one of its component scores is undefined"
 
 
 def harmonic_mean(values: Sequence[float | None]) -> float | None:
@@ -78,7 +78,7 @@ def _metric(field: str, label: str, meaning: str, better: Any = "higher") -> Met
         "ood", f"bravo.{field}", "fraction", better, (0.0, 1.0),
         "Vu et al. 2024 (BRAVO challenge), §3", _NONE,
         lambda *values: harmonic_mean(values), label=label, meaning=meaning,
-        advice="Look at the lowest of the scores that it is made of.", interval="draws",
+        advice="Look at the lowest of its component scores.", interval="draws",
     )  # fmt: skip
 
 

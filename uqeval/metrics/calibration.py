@@ -53,8 +53,8 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Calibr
     )
     if "positive" in _listed(choices.get("binary")) and info.classes != 2:
         raise UsageError(
-            f"--binary positive is for two classes; {info.where} has {info.classes}. "
-            "Leave it out: more classes have the confidence of the top label."
+            f"--binary positive is for two classes; {info.where} has {info.classes}. Leave it "
+            "out: the confidence is then that of the top label."
         )
     for variant in settings.values():
         fit_items(variant.fit_on, info)
@@ -66,7 +66,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Calibr
             )
         if variant.temperature_of == "samples" and info.samples is None:
             raise UsageError(
-                f"--temperature-of samples: {info.where} is a maps store, whose samples are gone. "
+                f"--temperature-of samples: {info.where} is a maps store, which has no samples. "
                 "Give the stores of the samples, or scale their mean (--temperature-of mean)."
             )
     return settings
@@ -226,7 +226,7 @@ def _refuse_strange(results: Mapping[Tally, TallyResult], tallies: Sequence[Tall
         strange = int(results[tally].total[field][2])
         if strange:
             raise DataError(
-                f"{strange} values of the map {name} are negative or above 2: they are no "
+                f"{strange} values of the map {name} are negative or above 2, so they are not "
                 "probabilities. Check the map."
             )
 

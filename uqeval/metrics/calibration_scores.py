@@ -149,7 +149,7 @@ METRICS = (
            meaning="Mean negative logarithm of the probability of the right class.",
            advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",
-           "the NLL has no least value over T > 0", lambda beta: 1 / beta,
+           "the NLL has no minimum over T > 0", lambda beta: 1 / beta,
            label="temperature T",
            meaning="The temperature with the lowest NLL; above 1 the model is over-confident.",
            interval="draws"),

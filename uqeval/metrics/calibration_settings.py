@@ -95,8 +95,8 @@ class CalibrationSettings(Settings):
             raise UsageError("--temperature-of needs the temperature; leave out --no-temperature.")
         if self.edge == "lower" and self.at_one != "last":
             raise UsageError(
-                f"--at-one {self.at_one} goes with --edge upper: where a confidence on an edge "
-                "lies in the bin below, 1 lies in the last."
+                f"--at-one {self.at_one} has an effect only with --edge upper; otherwise "
+                "confidence 1 is in the last bin. Leave it out."
             )
 
     def is_positive(self, classes: int) -> bool:

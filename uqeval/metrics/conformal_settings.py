@@ -147,8 +147,8 @@ def calibration_items(settings: ConformalSettings, info: DatasetInfo) -> list[in
     refuse_few(items, settings)
     if len(items) == len(info.all_names or info.names):
         raise UsageError(
-            f"--fit-on {cut(settings.fit_on)} names all {len(items)} items, and none is left to "
-            "evaluate. Name a part of them."
+            f"--fit-on {cut(settings.fit_on)} names all {len(items)} items, so no item remains "
+            "for the evaluation. Name only some of them."
         )
     return items
 

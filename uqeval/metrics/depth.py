@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 _NONE = "no pixel is evaluated, or a target is 0 or less"
 _LOGS = "no pixel is evaluated, or a target or a prediction is 0 or less"
-_LOOK = "Look at the worst items first, and at near and far pixels apart (--region depth:LOW-HIGH)."
+_LOOK = (
+    "Look at the worst items first, and at near and far pixels separately (--region "
+    "depth:LOW-HIGH)."
+)
 
 
 def log10_error(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:

@@ -196,8 +196,9 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         settings = family.settings({}, self.info)
         if key not in settings and self._evaluations is not None:
             raise UsageError(
-                f"{key} is no result of this run; it has {', '.join(self._evaluations)}. Evaluate "
-                "the variant in the same run: name it in uqeval.yaml, and use uqeval run."
+                f"{key} is not a result of this run, which has {', '.join(self._evaluations)}. "
+                "Evaluate the variant in the same run: name it in uqeval.yaml, and use uqeval "
+                "run."
             )
         return family.evaluation(settings.get(key, next(iter(settings.values()))), self.info)
 

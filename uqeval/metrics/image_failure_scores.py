@@ -65,7 +65,7 @@ METRICS = (
     Metric("image_failure", "kendall", "correlation", "higher", (-1.0, 1.0), "Kendall 1945 (τ-b)",
            _CONSTANT, _of_one_set(ranked_items.kendall),
            label="Kendall's τ",
-           meaning="Pairs of items in the right order less those in the wrong one, as a share.",
+           meaning="Share of item pairs in the right order minus the share in the wrong order.",
            chance=Chance(0.0, "the confidence ranks the items by risk"),
            advice=_ADVICE, interval="linear", units_with=("mean_risk",)),
     Metric("image_failure", "mean_risk", "risk", "lower", (None, None), "docs/metrics.md, Images",

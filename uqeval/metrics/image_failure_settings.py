@@ -47,7 +47,8 @@ class ImageFailureSettings(FailureSettings):
     risk: str = option(
         "", "With --images: risk of an item: miou, dice or accuracy (1 minus it), a field of the "
         "report's items (regression.rmse, temporal.tc), or column:NAME of --item-table. A field "
-        "that should be high counts negative, from 0 to 1 as 1 minus it. Repeat for variants.",
+        "where higher is better is negated, or subtracted from 1 if its range is 0 to 1. Repeat "
+        "for variants.",
         metavar="NAME", common=True, shown="miou; of numbers regression.rmse")
     confidence: str = option(
         "", f"With --images: confidence of an item: its aggregated uncertainty ({SPELLINGS}), "

@@ -32,7 +32,7 @@ def nmerci(merci: float | None, mae: float | None, most: float | None) -> float 
 
 
 _INFINITE = "λ^α is infinite: too many pixels have σ = 0 and an error"
-_SMALL = "max^α is not above the MAE, as of equal errors, or λ^α is infinite"
+_SMALL = "max^α is not above the MAE (for example if all errors are equal), or λ^α is infinite"
 _NONE = "no pixel is evaluated"
 _PAPER = "Moukari et al. 2019"
 

@@ -19,7 +19,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "trimmed-mae": {"mae": "trimmed"},
     "public-code": {"interpolation": "truncated", "over": "kept"},
 }
-_CHOICES = "Choices of a definition"
+_CHOICES = "Details of the definition"
 
 
 @documented
@@ -58,7 +58,7 @@ class NmerciSettings(Settings):
         super().__post_init__()
         object.__setattr__(self, "alpha", float(self.alpha))
         if self.over == "kept" and self.mae == "trimmed":
-            raise UsageError("--over kept takes every mean over the kept pixels; drop --mae.")
+            raise UsageError("--over kept takes every mean over the kept pixels; leave out --mae.")
 
     @property
     def sigma(self) -> str:

@@ -279,7 +279,7 @@ DISPLAY = Display(
                     ("aupr_success", "AUPR success"), ("aupr_error", "AUPR error"),
                     ("fpr95", "FPR95"))),
             ),
-            "Semantic scores of the pixels that the mask leaves in; higher means are better.",
+            "Semantic scores: pixels that the mask does not mark. Higher means are better.",
         ),
     ),
     ranks_items=False,

@@ -170,9 +170,9 @@ def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str
     bases = list(log_base) if isinstance(log_base, list | tuple) else [log_base]
     if any(base not in ("e", math.e) for base in bases):
         raise UsageError(
-            f"--log-base {', '.join(map(str, bases))} is of entropies "
-            f"({', '.join(sorted(IN_NATS))}); --uncertainty {', '.join(uncertainties)} has none. "
-            "Leave out --log-base."
+            f"--log-base {', '.join(map(str, bases))} applies to entropies "
+            f"({', '.join(sorted(IN_NATS))}); --uncertainty {', '.join(uncertainties)} is not "
+            "one. Leave out --log-base."
         )
 
 

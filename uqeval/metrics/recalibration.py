@@ -230,8 +230,9 @@ class VectorScaling(_Recalibration):
         if absent := self.fitted["record"]["classes_without_labels"]:
             names = ", ".join(self.info.class_names[c] for c in absent)
             messages.append(
-                f"vector scaling keeps the probabilities of {len(absent)} of {self.info.classes} "
-                f"classes ({names}): no item that it is fitted on has a pixel of them."
+                f"vector scaling does not change the probabilities of {len(absent)} of "
+                f"{self.info.classes} classes ({names}): no item that it is fitted on has a pixel "
+                "of them."
             )
         return messages
 

@@ -28,7 +28,7 @@ _MOST, _CERTAIN = 1e4, 1e-9
 #: Part of the curvature's trace that is added to its diagonal.
 _RIDGE = 1e-12
 NO_PIXEL = "no item that it is fitted on has a labelled pixel"
-UNBOUNDED = "the NLL has no least value: it still falls as the weights grow"
+UNBOUNDED = "the NLL has no minimum: it still falls as the weights grow"
 
 Passes = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Any]
 

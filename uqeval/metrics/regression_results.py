@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.regression_settings import RegressionSettings
 
-_OF_QUANTILES = "of quantiles the sign of a gap shows a bias, no confidence"
+_OF_QUANTILES = "for quantiles, the sign of a gap shows a bias, not over- or under-confidence"
 
 
 def columns(

@@ -102,7 +102,7 @@ OF_SCALE = (
            meaning="Factor of σ with the least NLL: above 1 the predicted σ is too small."),
     Metric("regression", "sigma_scale.nll_before", "nats", "lower", (None, None),
            f"{_LEVI}, §3.3", _ZERO, likelihood, label="NLL before scaling σ", advice=SCALE_SIGMA,
-           interval="draws", meaning="Gaussian NLL with σ as it is predicted."),
+           interval="draws", meaning="Gaussian NLL with the predicted σ."),
     Metric("regression", "sigma_scale.nll", "nats", "lower", (None, None), f"{_LEVI}, §3.3",
            f"{_ZERO}; or {_EXACT}", likelihood, label="NLL with the best factor",
            advice=SCALE_SIGMA, interval="draws",

@@ -28,7 +28,7 @@ ERRORS = {"classes": ("brier", "zero-one"), "regression": ("rmse", "mse", "mae",
 UNCERTAINTY = {"classes": "entropy", "regression": "sigma"}
 
 
-_CHOICES = "Choices of a definition"
+_CHOICES = "Details of the definition"
 
 
 @documented

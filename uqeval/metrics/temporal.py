@@ -249,10 +249,11 @@ def _warnings(
     )
     if warped is not None and identity is not None and warped >= identity:
         messages.append(
-            f"THE WARP IS WORSE THAN NO WARP over the {len(moving)} moving pairs: squared "
-            f"photometric error {warped:.5f}, without a warp {identity:.5f}. The flow points the "
-            "wrong way, has x and y swapped or the wrong scale, or has failed: mTC means nothing "
-            "here. A flow lies on frame t's grid and points to frame t-1, (dx, dy) in pixels."
+            f"frames match worse with the flow than without it, over the {len(moving)} moving "
+            f"pairs: squared photometric error {warped:.5f}, without a warp {identity:.5f}. The "
+            "flow failed, points the wrong way, or has x and y swapped or the wrong scale, so do "
+            "not use mTC. uqeval expects flow on frame t's grid that points to frame t-1, (dx, "
+            "dy) in pixels."
         )
     undefined = sum(item["tc"] is None for item in items)
     if undefined:
@@ -265,8 +266,8 @@ def _warnings(
         )
     if results["gaps"]:
         messages.append(
-            f"{results['gaps']} gap{'s' * (results['gaps'] != 1)} between the numbers of frames: "
-            "no pair there, none is bridged."
+            f"{results['gaps']} gap{'s' * (results['gaps'] != 1)} in the frame numbers: frames "
+            "across a gap are not compared."
         )
     if video.unlabelled:
         messages.append(

@@ -161,7 +161,7 @@ METRICS = (
         NO_PAIR,
         label="mTC, pooled",
         column="pooled",
-        meaning="Temporal consistency of the counts of all pairs together.",
+        meaning="Temporal consistency from the summed counts of all pairs.",
         advice="Look at the worst pairs first.",
     ),
     _metric(

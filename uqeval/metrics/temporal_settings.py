@@ -18,7 +18,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "vspw": {"grid": "previous", "average": "pooled", "absent": "current"},
     "etc": {"grid": "previous", "average": "pooled", "absent": "zero", "out_of_frame": "clamp"},
 }
-_FLOW, _CHOICES, _TRACKS = "Optical flow", "Choices of a definition", "Long-term tracks"
+_FLOW, _CHOICES, _TRACKS = "Optical flow", "Details of the definition", "Long-term tracks"
 
 
 @documented

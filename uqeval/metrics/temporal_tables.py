@@ -25,8 +25,8 @@ DISPLAY = Display(
                 "pixel_agreement", "coverage", "occluded.mtc", "tracks.consistency",
                 "correlation.r", "miou_mean",
             ),
-            "Mean over pairs of frames. A constant prediction has 1, so read it beside mIoU, and "
-            "compare models on one flow only.",
+            "Mean over pairs of frames. A constant prediction scores 1, so read mTC with mIoU, "
+            "and compare models on the same flow only.",
         ),
         ScoreTable(
             "How well the flow fits",
@@ -34,7 +34,7 @@ DISPLAY = Display(
                 Column("mse_warp", "MSE warped", 5), Column("mse_identity", "MSE no warp", 5),
                 Column("flow_median", "median px", 2), Column("flow_p99", "p99 px", 2),
                 Column("out_of_frame", "out of frame"), Column("cuts", "cuts"),
-                Column("flow", "s a pair", 3, value=_seconds),
+                Column("flow", "s per pair", 3, value=_seconds),
             ),
             "MSE: squared difference of grey in [0, 1]; a flow whose warped MSE is above that of "
             "no warp does not fit.",
@@ -56,7 +56,7 @@ DISPLAY = Display(
         ),
         RowTable(
             "By class", "per_class", (Column("iou", "IoU over time"), "pixels"),
-            "IoU of the counts of all pairs.",
+            "IoU from the summed counts of all pairs.",
         ),
     ),
     bars=ClassBars("Temporal consistency", (Panel("iou", "IoU with the previous frame"),)),

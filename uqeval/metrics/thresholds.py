@@ -146,7 +146,7 @@ def undefined_warnings(rule: Rule, threshold: float | None) -> list[str]:
     if threshold is not None:
         return []
     return [
-        f"the uncertainty threshold is undefined: {rule.undefined}. What needs it is null; "
+        f"the uncertainty threshold is undefined: {rule.undefined}. Scores that need it are null; "
         "--threshold mean is always defined."
     ]
 

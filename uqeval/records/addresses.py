@@ -52,7 +52,7 @@ class Address:
         if match := _STORE.match(rest):
             store, rest = _unquoted(match[1]), rest[match.end() :]
         if not (match := _METRIC.match(rest)):
-            raise UsageError(f"{quoted(text)} is no address of a value: {_EXPECTED}.")
+            raise UsageError(f"{quoted(text)} is not an address of a value: {_EXPECTED}.")
         metric, rest = match[0], rest[match.end() :]
         if match := _VARIANT.match(rest):
             variant, rest = _unquoted(match[1]), rest[match.end() :]
@@ -66,7 +66,7 @@ class Address:
             rest = rest[match.end() :]
         if rest or not fields:
             at = f", at {quoted(rest)}" if rest else ", it names no field"
-            raise UsageError(f"{quoted(text)} is no address of a value{at}: {_EXPECTED}.")
+            raise UsageError(f"{quoted(text)} is not an address of a value{at}: {_EXPECTED}.")
         columns = [column for column, _ in where]
         if len(set(columns)) < len(columns):
             raise UsageError(f"{quoted(text)} names a column of its slice twice.")

@@ -102,6 +102,8 @@ def _is_report(path: Path) -> bool:
     except OSError as error:
         raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
     except ValueError as error:
-        raise StoreError(f"{cut(path)}: is no JSON: {error}. Move it, or write it again.") from None
+        raise StoreError(
+            f"{cut(path)}: is not JSON: {error}. Move it, or write it again."
+        ) from None
     schema = record.get("schema") if isinstance(record, dict) else None
     return isinstance(schema, str) and schema.startswith("uqeval.report/")

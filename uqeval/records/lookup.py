@@ -148,7 +148,7 @@ def _no_number(address: Address, value: Any) -> NoScore:
         return NoScore(depth, f"{address.within} holds several values; name one of {inner}")
     if isinstance(value, list):
         return NoScore(depth, f"{address.within} is a list of {len(value)}; name one row of it")
-    return NoScore(depth, f"{address.within} is {quoted(value)}, which is no number")
+    return NoScore(depth, f"{address.within} is {quoted(value)}, which is not a number")
 
 
 def suggestion(reports: Iterable[Report], address: Address) -> str | None:

@@ -159,9 +159,11 @@ class Report(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(k) for k in first["loc"])
-            raise StoreError(f"{cut(path)}: is no report: {cut(place)}: {first['msg']}.") from None
+            raise StoreError(
+                f"{cut(path)}: is not a uqeval report: {cut(place)}: {first['msg']}."
+            ) from None
         except (ValueError, RecursionError) as error:
-            raise StoreError(f"{cut(path)}: is no JSON report: {error}.") from None
+            raise StoreError(f"{cut(path)}: is not a uqeval report (not JSON): {error}.") from None
 
     def to_frame(self) -> list[dict[str, Any]]:
         """Return one flat row per item, for `pandas.DataFrame(report.to_frame())`.

@@ -68,8 +68,8 @@ def for_trackers(
     steps = prefix.removesuffix("/").split("/")
     if not _PREFIX.fullmatch(prefix) or (prefix and not {"", ".", ".."}.isdisjoint(steps)):
         raise UsageError(
-            f"the prefix {quoted(prefix)} is no beginning of a name that experiment trackers take; "
-            "use letters, digits, _ and single slashes, such as 'val/'."
+            f"the prefix {quoted(prefix)} cannot begin a name in experiment trackers; use "
+            "letters, digits, _ and single slashes, such as 'val/'."
         )
     found: dict[str, float] = {}
     for key, fields, value in _of_metrics(results, metrics, per_class):

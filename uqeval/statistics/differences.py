@@ -106,7 +106,7 @@ class _Pair:
         is_finite = np.isfinite(draws)
         if is_finite.sum() < (1 - UNDEFINED) * draws.size:
             share = 1 - is_finite.sum() / draws.size
-            return NoBounds(f"it is undefined in {share:.0%} of the draws")
+            return NoBounds(f"the score is undefined in {share:.0%} of the draws")
         both = [*self.runs[0], *self.runs[1]]
         least = self.samples.resampling.least(self.samples.defined(self.text, both))
         if self.metric.interval == "gaps":

@@ -52,7 +52,9 @@ class FromStates:
         items = items_of(report, loaded_report, scoring, address)
         text = address.within
         if scoring.path_in_results(text) is None:
-            raise StoreError(f"{report}: {address} is no score that states hold.")
+            raise StoreError(
+                f"{report}: {address} is not in the saved states; evaluate again with this score."
+            )
         groups = groups_of(report, loaded_report, scoring) or cases_of(scoring)
         name = "group" if groups else "pair" if sequences_of(scoring) else "item"
         units = tuple((groups or scoring.names)[i] for i in items)
@@ -73,7 +75,9 @@ class FromStates:
         samples = self._samples_of(report, items_of(report, loaded_report, scoring, address))
         text = address.within
         if metric_at(text) is None or not math.isfinite(samples.value(text)):
-            raise StoreError(f"{report}: {address} is no score that states hold.")
+            raise StoreError(
+                f"{report}: {address} is not in the saved states; evaluate again with this score."
+            )
         method = loaded_report.settings.get("intervals", {}).get("method", "auto")
         record = interval(samples, text, level, method)
         if record["low"] is None:
@@ -235,7 +239,8 @@ def common_items(
     common = [i for i in items if scoring.names[i] in positions]
     if len(common) < 2:
         raise StoreError(
-            f"{scoring.path} and {other_scoring.path} share {len(common)} items; pairs need 2."
+            f"{scoring.path} and {other_scoring.path} share {len(common)} items; a paired "
+            "comparison needs at least 2."
         )
     resampling = resampling_of(report, loaded_report, scoring, common)
     if resampling.units < 2:
@@ -267,12 +272,13 @@ def states_of(report: Path, loaded_report: Report) -> SavedStates:
     from uqeval.stores.states.saved import SavedStates
 
     if loaded_report.states is None:
-        raise StoreError(f"{report}: has no states beside it; evaluate again with --states.")
+        raise StoreError(f"{report}: has no saved states; evaluate again with --states.")
     # Use only the file name: a path in a report may lead out of its folder.
     path = report.parent / Path(loaded_report.states).name
     if not path.is_file():
         raise StoreError(
-            f"{cut(path)}: the states of {report} are gone; evaluate again with --states."
+            f"{cut(path)}: does not exist, but {report} needs these states. Put the file there, "
+            "or evaluate again with --states."
         )
     saved = SavedStates(path)
     if loaded_report.states_digest not in (None, saved.digest):
@@ -338,5 +344,7 @@ def groups_of(report: Path, loaded_report: Report, scoring: Scoring) -> tuple[st
     if groups is None:
         return None
     if len(groups) != scoring.items:
-        raise StoreError(f"{report}: {len(groups)} groups of {scoring.items} items.")
+        raise StoreError(
+            f"{report}: names {len(groups)} groups for {scoring.items} items. Evaluate again."
+        )
     return tuple(map(str, groups))

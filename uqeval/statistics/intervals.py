@@ -180,7 +180,7 @@ class _Case:
     def _jackknife(self, *, logit: bool, method: str = "jackknife-t") -> Bounds | NoBounds:
         spread = self._spread()
         if spread.variance == 0 and not (logit and self.value in (0.0, 1.0)):
-            return NoBounds("no unit changes it when it is left out")
+            return NoBounds("the score stays the same when any unit is left out")
         bounds = methods.jackknife_t(self.value, spread, self.least, self.level, logit=logit)
         if isinstance(bounds, Bounds) and bounds.method == "jackknife-t":
             return dataclasses.replace(bounds, method=method)
@@ -196,9 +196,11 @@ class _Case:
         draws = self.samples.scores("drawn", self.text)[0]
         defined = draws[np.isfinite(draws)]
         if defined.size < (1 - UNDEFINED) * draws.size:
-            return NoBounds(f"it is undefined in {1 - defined.size / draws.size:.0%} of the draws")
+            return NoBounds(
+                f"the score is undefined in {1 - defined.size / draws.size:.0%} of the draws"
+            )
         if (defined == defined[0]).all():
-            return NoBounds("it is the same in all draws")
+            return NoBounds("the score is the same in all draws")
         if not expanded:
             return methods.percentile(defined, self.level)
         bounds = methods.expanded(defined, self.least, self.level)

@@ -135,7 +135,7 @@ def _in_order(files: Sequence[SavedStates]) -> list[SavedStates]:
     if len(parts) < len(files):
         unsharded = next(file for file in files if part_of(file) is None)
         raise UsageError(
-            f"{first.path} is a part of a run, {unsharded.path} is none; join the parts first."
+            f"{first.path} is a part of a run, {unsharded.path} is not; join the parts first."
         )
     return [file for _, file in sorted(parts, key=lambda pair: int(pair[0]["number"]))]
 

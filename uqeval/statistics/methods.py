@@ -132,7 +132,7 @@ def jackknife_t(
     events over `units`.
     """
     if not math.isfinite(spread.variance) or not math.isfinite(spread.bias):
-        return NoBounds("it is undefined when one of the units is left out")
+        return NoBounds("the score is undefined when one of the units is left out")
     error = math.sqrt(spread.variance)
     reach = student((1 + level) / 2, spread.degrees) * error
     if not logit:

@@ -10,7 +10,7 @@ from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
 
-LEFT_OUT = "it is undefined when one of the units is left out"
+LEFT_OUT = "the score is undefined when one of the units is left out"
 #: There is no interval where bins change the score by more than this share of it.
 _COARSE = 0.1
 
@@ -44,8 +44,8 @@ def too_few_for_quantile(metric: Metric, unit: str, units: int, level: float) ->
     if math.isinf(needed):
         which, other = ("largest", "larger") if metric.quantile == 1 else ("smallest", "smaller")
         return (
-            f"it is the {which} value of the items: other items may have a {other} one, which "
-            "draws of these cannot show"
+            f"the score is the {which} value of these items; resampling them cannot show a "
+            f"{other} value of other items"
         )
     if units >= needed:
         return None

@@ -62,7 +62,7 @@ def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
             remaining -= count
     if not selected:
         raise UsageError(
-            f"{table.path}: no column cuts the items into slices; its columns are "
+            f"{table.path}: no column divides the items into slices; its columns are "
             f"{cut(', '.join(table.columns) or 'none')}. Name some with --slice-by."
         )
     return selected

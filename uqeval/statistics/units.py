@@ -99,8 +99,9 @@ def resampling_of_video(
     problem = None
     if shortest <= tau:
         problem = (
-            f"the video is too short: its shortest batch has {shortest} pairs, and neighbours stay "
-            f"alike for {tau:.0f}; about {int(np.ceil(video.LEAST * tau)) + 1} pairs are needed"
+            f"the video is too short: its shortest batch has {shortest} pairs, but neighbouring "
+            f"pairs are correlated over {tau:.0f}; about {int(np.ceil(video.LEAST * tau)) + 1} "
+            "pairs are needed"
         )
     return Resampling(batches, draws, seed, "batch", lag1, effective, problem)
 

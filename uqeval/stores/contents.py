@@ -303,7 +303,9 @@ def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
                 "Write both for the same items, in the same order."
             )
     if count == 0:
-        raise StoreError(f"{cut(path)}: {quoted(first)} has no items. Was anything written?")
+        raise StoreError(
+            f"{cut(path)}: {quoted(first)} has no items; expected at least one. Write it again."
+        )
     return count
 
 

@@ -150,8 +150,8 @@ def _explain(
     low, high = float(exact.min()), float(exact.max())
     if low < 0 or high > 1 + tolerance or len(values) == 1:
         return (
-            f"values from {low:.4g} to {high:.4g} are no probabilities. Are they logits? Give the "
-            "softmax over the classes, or declare kind='logits'."
+            f"values from {low:.4g} to {high:.4g} are not probabilities. Are they logits? Give "
+            "the softmax over the classes, or declare kind='logits'."
         )
     sums = stored.astype(np.float64).sum(axis=0)
     off = np.abs(sums - 1.0)

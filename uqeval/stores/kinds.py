@@ -120,7 +120,7 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]
     if empty:
         raise StoreError(
-            f"{array.where}: has the shape {array.shape}, with nothing along "
+            f"{array.where}: has the shape {array.shape}, which is empty along "
             f"{cut(', '.join(empty))}. Write it again with the shape of the data."
         )
     array.suit(array.axes)
@@ -165,7 +165,7 @@ class Declared:
         if len(names) != len(array.shape):
             raise UsageError(
                 f"axes {quoted(self.axes)} are {len(names)}, but {array.where} has the shape "
-                f"{array.shape}; give one letter an axis."
+                f"{array.shape}; give one letter per axis."
             )
         array.dimension_names = names
 

@@ -44,7 +44,7 @@ def folder_for(content: str, folder: str | Path) -> Path:
         trial.touch()
         trial.unlink()
     except OSError as error:
-        reason = "it is no folder" if path.exists() and not path.is_dir() else error.strerror
+        reason = "it is not a folder" if path.exists() and not path.is_dir() else error.strerror
         raise OutputError(
             f"{cut(folder)}: {content} cannot be written there: {reason}. Name another folder."
         ) from error

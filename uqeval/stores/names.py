@@ -169,7 +169,8 @@ def required_names(path: str | Path, names: Sequence[str] | None, noun: str) -> 
         whose = "frames" if noun == "prediction" else "predictions"
         raise StoreError(
             f"{cut(path)}: {noun} files are matched with items by name, but the {whose} have no "
-            f"names. Give --names FILE (a JSON list or one name a line), or store an array `names`."
+            "names. Give --names FILE (a JSON list or one name per line), or store an array "
+            "`names`."
         )
     return checked_names(list(names), "item names")
 

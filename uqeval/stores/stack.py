@@ -146,7 +146,7 @@ class Stack:
             if len(member) != self.items:
                 raise StoreError(
                     f"{store.path} holds {number_of(len(member), 'item')}, {stores[0].path} holds "
-                    f"{self.items}; members of one ensemble have the same items in the same order."
+                    f"{self.items}; members of one ensemble need the same items in the same order."
                 )
             for i, (first_part, member_part) in enumerate(zip(first, member, strict=True)):
                 axes = {"class": "classes", "y": "height", "x": "width"}
@@ -156,7 +156,7 @@ class Stack:
                 if sizes[0] != sizes[1]:
                     raise StoreError(
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
-                        f"{stores[0].path} has {sizes[0]}; members of one ensemble agree."
+                        f"{stores[0].path} has {sizes[0]}; members of one ensemble must agree."
                     )
         #: Tilings by the arrays of an item, and by their layouts; heights and widths by array.
         self._tilings: dict[Hashable, Tiling] = {}

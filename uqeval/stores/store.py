@@ -44,7 +44,7 @@ FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
 )
 
 EXPECTED = (
-    "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one an item), a "
+    "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one per item), a "
     "folder of label PNGs or NIfTI files, or an HDF5 file (file.h5::/path)"
 )
 

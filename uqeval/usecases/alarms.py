@@ -31,7 +31,7 @@ def alarm_from(
         if family_of(name) == "temporal"
     }  # fmt: skip
     if not variants:
-        raise UsageError("--alarm-from: a report without TC_t; expected one of `uqeval tc`.")
+        raise UsageError("--alarm-from: the report has no TC_t; expected a report of `uqeval tc`.")
     fits = [
         name
         for name, settings_of_variant in variants.items()
@@ -43,26 +43,30 @@ def alarm_from(
             for name, settings_of_variant in variants.items()
         )
         raise UsageError(
-            f"--alarm-from: the report's TC_t is by another flow or definition ({variant_list}) "
-            f"than here ({_settings_text(vars(settings))}). Give the same --flow and "
-            "--flow-scale, or evaluate again with those of here."
+            f"--alarm-from: the report has TC_t of another flow or definition ({variant_list}); "
+            f"this command uses {_settings_text(vars(settings))}. Give the --flow and "
+            "--flow-scale of the report, or evaluate again with those of this command."
         )
     of = {str(variants[name].get("model")): name for name in reversed(fits)}
     models = ", ".join(reversed(of))
     if model is None and len(of) > 1:
         raise UsageError(
-            f"--alarm-from: the report is of several models by this flow: {models}; choose one "
+            f"--alarm-from: the report has several models with this flow: {models}; choose one "
             "with --alarm-model NAME."
         )
     if model is not None and model not in of:
         raise UsageError(
-            f"--alarm-model {model}: the report is of no such model by this flow; it has {models}."
+            f"--alarm-model {model}: the report has no such model with this flow; expected one of "
+            f"{models}."
         )
     variant = fits[0] if model is None else of[model]
     records: list[dict[str, Any]] = [item.get(variant) or {} for item in report.items]
     values = [r["tc"] for r in records if r.get("tc") is not None and not r.get("cut")]
     if not values:
-        raise UsageError("--alarm-from: no pair of the report has a TC_t and is no scene cut.")
+        raise UsageError(
+            "--alarm-from: each pair of the report lacks TC_t or is a scene cut, so "
+            "it gives no limit. Give --alarm LIMIT."
+        )
     return float(np.quantile(values, quantile))
 
 

@@ -121,7 +121,7 @@ class Evaluator:
         if not len(values) == len(ids) == len(item_names):
             raise DataError(
                 f"an update of {number_of(len(item_names), 'name')}, probs {list(values.shape)} "
-                f"and labels {list(ids.shape)}; expected as many items in each."
+                f"and labels {list(ids.shape)}; expected the same number of items in each."
             )
         new = self._new(item_names)
         if not new:
@@ -256,8 +256,8 @@ class Evaluator:
             keys = sorted((own_settings.keys() | other_settings.keys()) - {"uqeval"})
             different = [key for key in keys if own_settings.get(key) != other_settings.get(key)]
             raise UsageError(
-                f"{store.parent}: is of another evaluation: its {listed(different)} differ. Make "
-                "all evaluators alike."
+                f"{store.parent}: is of another evaluation: its {listed(different)} differ. Give "
+                "all evaluators the same arguments."
             )
         for group in sorted(path for path in (store / "items").iterdir() if path.is_dir()):
             name = str(_attributes_of(group).get("name"))
@@ -286,8 +286,8 @@ class Evaluator:
         warnings = [text.replace(str(store), _PATH) for text in report.warnings]
         if self._repeated:
             warnings.append(
-                f"{number_of(len(self._repeated), 'item')} came again and "
-                f"{'was' if len(self._repeated) == 1 else 'were'} left out: "
+                f"{number_of(len(self._repeated), 'item')} "
+                f"{'was' if len(self._repeated) == 1 else 'were'} repeated and left out: "
                 f"{listed([quoted(name) for name in self._repeated], 3)}. The first of each name "
                 "is evaluated."
             )

@@ -142,7 +142,9 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
         else:
             states.append(states_of_report(path, Report.load(path)))
     if not states:
-        raise UsageError("nothing to merge; give states files, or reports with states beside them.")
+        raise UsageError(
+            "nothing to merge; give states files, or reports with their states next to them."
+        )
     first_spellings: dict[Path, Path] = {}
     for path in (file.path for file in states):
         if (same_file := resolved(path)) in first_spellings:

@@ -166,7 +166,8 @@ def add_families(
         for key, settings in family.settings(families[family.name], info).items():
             if key in record["results"]:
                 raise UsageError(
-                    f"{merged_states.path}: has {key} already; uqeval merge joins or recomputes it."
+                    f"{merged_states.path}: has {key} already; leave it out, as uqeval merge "
+                    "recomputes it."
                 )
             for name, evaluation in family.evaluations(key, settings, info).items():
                 evaluation.use_items(name, record["items"])
@@ -243,8 +244,8 @@ def _refuse_other_thresholds(
             remedy = f"Evaluate each of them again with the numbers of all items: {thresholds}"
         raise UsageError(
             f"{key}: {cut(', '.join(str(file.path) for file in merged_states.files))} have "
-            "thresholds that were fitted on their own items; what was counted at them cannot be "
-            f"added. {remedy}."
+            "thresholds that were fitted on their own items; counts at different thresholds "
+            f"cannot be added. {remedy}."
         )
 
 
@@ -273,7 +274,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
         if evaluation.approximate:
             warnings.append(
                 "ranks were computed from saved counts: averaged inside bins of a relative width "
-                f"of at most {evaluation.bound:.2g}; `metrics` of the report says of which scores."
+                f"of at most {evaluation.bound:.2g}; `metrics` in the report lists these scores."
             )
     own_key = Key.parse(key)
     head, part_name = own_key.whole, own_key.part

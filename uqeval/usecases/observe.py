@@ -189,7 +189,7 @@ class TemporalObserver:
         if prediction.shape != size:
             raise DataError(
                 f"{where}: the prediction has the shape {prediction.shape}, the frame is "
-                f"{_size_text(size)} (height×width); expected one id a pixel."
+                f"{_size_text(size)} (height×width); expected one id per pixel."
             )
         if self._before is not None and (was := self._before["grey"].shape) != size:
             raise DataError(

@@ -167,7 +167,8 @@ def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: boo
     target = resolved(destination)
     if "://" in str(destination):
         raise OutputError(
-            f"{cut(destination)}: stores are written to local folders; copy it there."
+            f"{cut(destination)}: a store can only be written to a local folder. Give one, then "
+            "copy it."
         )
     if not target.parent.is_dir():
         raise OutputError(
@@ -176,11 +177,9 @@ def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: boo
     zw.check_replaceable(target)
     read_stores = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
     read_paths = [*(store["path"] for store in read_stores), inputs.options.get("names")]
-    refuse_overlap([destination], read_paths, "give the maps another path")
+    refuse_overlap([destination], read_paths, "give another path for the maps")
     if zw.is_taken(target) and not overwrite:
-        raise OutputError(
-            f"{cut(destination)}: is there already; give --overwrite or another path."
-        )
+        raise OutputError(f"{cut(destination)}: exists already; give --overwrite or another path.")
     return target
 
 

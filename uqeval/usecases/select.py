@@ -94,7 +94,7 @@ def select(
             ", ".join(f"{reason}: {n}" for reason, n in left_out.items())
             or "the report has no items"
         )
-        raise UsageError(f"no item is left to choose from; {reasons}.")
+        raise UsageError(f"no item can be chosen; {reasons}.")
     return Selection(field, selected, left_out)
 
 
@@ -111,9 +111,8 @@ def _refuse_of_video(
     typed = [name for name, is_given in changed.items() if is_given]
     if typed:
         raise UsageError(
-            f"{', '.join(typed)}: for the pairs of a video (--by temporal.tc of a report of "
-            f"`uqeval tc`), and {field} is none of their scores. It would have no effect: leave "
-            "it out."
+            f"{', '.join(typed)}: has an effect only on scores of the pairs of a video, such as "
+            f"--by temporal.tc, not on {field}. Leave it out."
         )
 
 
@@ -201,7 +200,7 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
     if (key, name) not in scores:
         choices = (
             ", ".join(".".join(address) for address in scores)
-            or "none, for it has no scores of items"
+            or "none, because the report has no scores of items"
         )
         raise UsageError(
             f"--by {quoted(field)}: no item has this score; expected one of {cut(choices)}."

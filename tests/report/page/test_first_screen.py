@@ -84,7 +84,7 @@ def test_scores_say_what_they_mean_and_can_be_copied() -> None:
     assert row is not None
     number = own.results["pavpu"]["surplus"]
     for text in ("How much better the uncertainty finds errors", "higher is better, -1 … 1",
-                 "deeper ensemble", "Ma et al. 2024", f'data-copy="{number}"',
+                 "larger ensemble", "Ma et al. 2024", f'data-copy="{number}"',
                  'data-copy="uqeval pavpu'):  # fmt: skip
         assert text in row[0]
 

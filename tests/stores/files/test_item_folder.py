@@ -289,7 +289,7 @@ def test_cases_that_are_not_uncropped(tmp_path: Path, crop: Any) -> None:
     (tmp_path / "l").mkdir()
     for name, truth in TRUTH.items():
         np.save(tmp_path / "l" / f"{name}.npy", np.pad(truth, 1)[crop])
-    with pytest.raises(StoreError, match="resampled but not uncropped"):
+    with pytest.raises(StoreError, match="probabilities of the cropped volume"):
         uqeval.evaluate(folder, tmp_path / "l", metrics=("segmentation",))
 
 

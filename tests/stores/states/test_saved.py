@@ -217,7 +217,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_what_is_no_states_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.zip"
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="is no states file"):
+    with pytest.raises(StoreError, match="is not a states file"):
         SavedStates(path)
 
 
@@ -264,7 +264,7 @@ def test_a_damaged_text_is_refused(size: int, data: bytes, tmp_path: Path) -> No
     tracemalloc.stop()
     with zipfile.ZipFile(tmp_path / "s.zip", "w") as file:
         file.writestr("index.json.z", packed)
-    with pytest.raises(StoreError, match="is no states file"):
+    with pytest.raises(StoreError, match="is not a states file"):
         SavedStates(tmp_path / "s.zip")
 
 

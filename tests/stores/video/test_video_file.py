@@ -126,7 +126,7 @@ def test_a_video_without_a_single_frame(video: Path, monkeypatch: pytest.MonkeyP
 def test_a_video_of_unknown_length(
     video: Path, monkeypatch: pytest.MonkeyPatch, count: float
 ) -> None:
-    with pytest.raises(StoreError, match=r"does not say how many frames.*ffmpeg"):
+    with pytest.raises(StoreError, match=r"has no frame count.*ffmpeg"):
         announcing(video, monkeypatch, count=count)
 
 

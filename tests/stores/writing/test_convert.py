@@ -192,9 +192,9 @@ def change(*at: int, to: float) -> np.ndarray:
         (STACK, {"axes": "NTCHH"}, "expected letters of NTCHW"),
         (STACK, {"names": ["a"]}, "1 names for 3 items"),
         (STACK, {"key": "x"}, "--key x names an array of a .npz file"),
-        (STACK.astype("f4") * 255, {}, "no probabilities"),
+        (STACK.astype("f4") * 255, {}, "not probabilities"),
         (STACK[0, 0, 0], {}, "Say kind="),
-        (LABELS, {}, "may be one of several things. Say kind="),
+        (LABELS, {}, "may hold any of several kinds. Give kind="),
         (np.full((1, 2, 3, 3), 128, np.uint8), {}, "with scale None"),
     ],
 )
@@ -222,7 +222,7 @@ def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         convert(source, tmp_path, overwrite=True)
     with pytest.raises(StoreError, match="nothing here"):
         convert(tmp_path / "nowhere", tmp_path / "x")
-    with pytest.raises(UsageError, match="name it with key"):
+    with pytest.raises(UsageError, match="give its name as key"):
         convert(out, tmp_path / "x", axes="NTCHW")
     convert(out, tmp_path / "x", axes="NTCHW", key="probs")
 

@@ -140,7 +140,7 @@ def test_pairs_of_another_model_are_refused(tmp_path: Path) -> None:
     folder = save_folder(tmp_path / "v", video())
     report = uqeval.evaluate(None, None, {"tc": {}}, video=str(folder), ignore_index=255)
     report.settings["temporal"]["model"] = "other"
-    with pytest.raises(uqeval.UqevalError, match="of the model 'other'"):
+    with pytest.raises(uqeval.UqevalError, match="has the model 'other'"):
         open_gallery(report, None, None, None, InputOptions(video=folder, ignore_index=255))
 
 
@@ -240,7 +240,7 @@ def png_of(width: int, height: int) -> bytes:
     [
         (png_of(20_000, 20_000), "is too large to be shown"),
         (png_of(30, 30), "image file is truncated"),
-        (b"not an image", "is no image of PNG, JPEG"),
+        (b"not an image", "not an image of the formats PNG, JPEG"),
         (b"BM" + b"\xff" * 100, "cannot be read as an image"),
     ],
 )

@@ -68,4 +68,4 @@ def test_each_store_has_the_bits_of_a_single_run(file: Path) -> None:
 def test_a_sweep_has_shards_of_its_own(file: Path) -> None:
     file.write_text(file.read_text().replace("failure: {}", "sweep: {metric: pavpu}"))
     outcome = uqeval.run_config(file, output=file.parent / "out", part="1/2")
-    assert "a run of a shard has no sweep" in outcome.failed["p"]
+    assert "a run of a shard cannot contain a sweep" in outcome.failed["p"]

@@ -113,7 +113,9 @@ def test_every_family_can_be_swept(data: dict[str, Any]) -> None:
 def test_no_temperature_is_fitted(data: dict[str, Any]) -> None:
     given = data["probs"], data["labels"]
     assert not sweep(*given, "calibration", samples=[5]).settings["calibration"]["temperature"]
-    with pytest.raises(UsageError, match="evaluates no temperature of calibration; leave it out"):
+    with pytest.raises(
+        UsageError, match="cannot evaluate temperature of calibration; leave it out"
+    ):
         sweep(*given, {"calibration": {"temperature": True}}, samples=[5])
 
 

@@ -164,7 +164,7 @@ def test_a_path_in_a_report_does_not_lead_out_of_the_folder(path: str, folder: P
         record["inputs"]["predictions"][0]["path"] = path
 
     assert not is_inside(path)
-    with pytest.raises(UsageError, match="not inside the working folder"):
+    with pytest.raises(UsageError, match="outside the working folder"):
         verify(changed("numbers", change))
 
 

@@ -21,7 +21,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         yield Figure(
             "annotators-diversity",
             "Diversity of samples and annotators",
-            "Expected distance of two samples over that of two annotators, one point an image. "
+            "Expected distance of two samples over that of two annotators, one point per image. "
             f"{scores(diverse, {'GED': 'ged'})}.",
             "On the line the samples differ as much as the annotators. Below it the samples differ "
             "less than the annotators: the model is over-confident.",

@@ -41,7 +41,7 @@ def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
     return Figure(
         f"conformal-images{suffix}",
         f"Coverage of single images: {risk}",
-        f"Share of images over their largest coverage. {summary}.",
+        f"Share of images whose coverage is at most the value on the x axis. {summary}.",
         f"Images left of the line have a coverage below 1 - α. {lines[0].record['guarantee']}",
         (6.6, 3.6),
         lambda canvas: _draw(canvas, lines),

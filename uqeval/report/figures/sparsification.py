@@ -60,5 +60,5 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     lower.set_ylim(bottom=min(0.0, lower.get_ylim()[0]))
     canvas.align_ylabels()
     errors = ", ".join(dict.fromkeys(str(line.record["error"]) for line in lines))
-    axes.set_ylabel(f"error left ({errors}{', of all = 1' if normalised else ''})")
+    axes.set_ylabel(f"error of the rest ({errors}{', of all = 1' if normalised else ''})")
     style.legend(canvas, axes)

@@ -36,7 +36,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
     rows = math.ceil(len(names) / columns)
     yield Figure(
         "sweep",
-        "Over the number of samples",
+        "Scores over the number of samples",
         f"{len(names)} metrics over the number of samples M. {summary}.",
         "Band: ± one standard deviation over the drawn subsets; none if all samples are used. The "
         "arrow points to better values.",

@@ -30,7 +30,7 @@ def advice(
     if unproven is not None:
         return unproven.advice, unproven.family
     if weak is not None:
-        look = f"Look at the worst items of {printable(weak.part)}, and add data like them."
+        look = f"Look at the worst items of {printable(weak.part)}, and add similar data."
         return f"{look} uqeval select REPORT ranks the items to label.", weak.metric.family
     for score in whole_scores(report):
         if score.metric.interval == "gaps" and (score.ends() or (0.0,))[0] > _GAP:

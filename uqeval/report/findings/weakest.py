@@ -70,7 +70,7 @@ def _number_of(kind: str, count: int) -> str:
 
 
 def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
-    name, of_all = printable(weak.part), f"{whole.label} of all is {whole.text}"
+    name, of_all = printable(weak.part), f"{whole.label} of the whole set is {whole.text}"
     if count == 1:
         return f"The {kind} {name} is weaker than the whole set: {described(weak)}; {of_all}."
     rank = f"{_extreme(weak)} of {_number_of(kind, count)}"
@@ -80,7 +80,7 @@ def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
 def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:
     name = printable(weak.part)
     extreme = f"the {_extreme(weak)} {weak.label} is {weak.text}, of {name}"
-    of_all = f"that of all is {whole.text}"
+    of_all = f"that of the whole set is {whole.text}"
     if weak.interval is None or whole.interval is None:
         return (
             f"Of {_number_of(kind, count)}, {extreme}; {of_all}. Without intervals, this does not "

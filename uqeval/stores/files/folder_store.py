@@ -65,6 +65,6 @@ class FolderStore(Contents):
         what = listed(f"{count} {kind}" for kind, count in files.most_common(3))
         raise StoreError(
             f"{cut(path)}: is a folder with {f'{what} files' if what else 'nothing in it'}; "
-            "expected a folder of .npy or .npz files (one an item), a folder of label PNGs or "
+            "expected a folder of .npy or .npz files (one per item), a folder of label PNGs or "
             "NIfTI files, or a Zarr store." + how_to_convert(path)
         )

@@ -139,9 +139,10 @@ def _refuse_cut(
     lost = sorted(n for n in set(names) - set(addresses) if groups[n] in evaluated)
     if lost:
         raise StoreError(
-            f"{cut(path)}: {len(lost)} slices have no predictions, though other slices of the same "
-            f"case have: {listed(lost)}. nnU-Net's saved probabilities may be resampled but not "
-            "uncropped; crop the labels alike, or put the probabilities back into the whole volume."
+            f"{cut(path)}: {len(lost)} slices have no predictions, though other slices of the "
+            f"same case have: {listed(lost)}. nnU-Net may have saved the probabilities of the "
+            "cropped volume: crop the labels in the same way, or put the probabilities back into "
+            "the whole volume."
         )
 
 

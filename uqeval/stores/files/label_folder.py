@@ -111,8 +111,8 @@ def open_ordered_folder(
     if len(files) != count:
         raise StoreError(
             f"{cut(path)}: {len(files)} {kind} for {count} frames, which have no names: the k-th "
-            "file in natural order is the k-th frame's. Give one file a frame, or give the frames "
-            "names with --names FILE."
+            "file in natural order is the k-th frame's. Give one file per frame, or give the "
+            "frames names with --names FILE."
         )
     ordered = sorted(files, key=natural)
     parts = tuple(ItemArray(PngArray(Path(path) / file, table), None) for file in ordered)

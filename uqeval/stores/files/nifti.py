@@ -139,7 +139,10 @@ def _read_header(file: Any, where: str) -> _Header:
             f"integers as they are stored. {_as_integers(where)}"
         )
     if not (_HEADER <= offset <= 1 << 24) or offset != int(offset):
-        raise StoreError(f"{where}: has its values at byte {offset:g}. Copy or save it again.")
+        raise StoreError(
+            f"{where}: its header puts the values at byte {offset:g}; expected a "
+            f"whole number from {_HEADER}. Copy or save it again."
+        )
     return _Header(tuple(map(int, shape[::-1])), dtype, int(offset), data)
 
 

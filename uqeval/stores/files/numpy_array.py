@@ -59,7 +59,7 @@ class NumpyArray(StoredArray):
         if dtype.kind not in "biufU":
             hint = "Save float, integer or bool values; pickled objects are never read."
             if dtype.kind == "V" and dtype.itemsize == 2:
-                hint = "numpy.save writes bfloat16 so: save array.astype('float32')."
+                hint = "numpy.save writes bfloat16 like this: save array.astype('float32')."
             raise StoreError(f"{where}: holds {dtype}, neither numbers nor text. {hint}")
         self.where = where
         self.shape = shape

@@ -99,7 +99,7 @@ class FittedFile:
             raise _no_fits(path, "it was changed after it was written: its digest does not match")
         texts = [*record["unfinished"], *record["shards"]]
         if record["passes"] < 1 or not all(isinstance(text, str) for text in texts):
-            raise _no_fits(path, "its passes are no number above 0, or its lists no texts")
+            raise _no_fits(path, "its passes are not a number above 0, or its lists are not texts")
         try:
             totals = {name: _packed(total) for name, total in record["totals"].items()}
         except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:

@@ -84,14 +84,16 @@ class SavedStates:
                 f"FILE.json writes beside its report."
             ) from None
         except DAMAGED as error:
-            raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
+            raise StoreError(f"{cut(path)}: is not a states file: {cut(error)}.") from None
         if not isinstance(index, dict) or index.get("schema") not in _READ:
             schema = index.get("schema") if isinstance(index, dict) else None
             raise StoreError(
                 f"{cut(path)}: states of schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
             )
         if index.get("sealed") and self.digest is None:  # files of earlier versions have none
-            raise StoreError(f"{cut(path)}: is no states file: it lacks its checksum, cut short.")
+            raise StoreError(
+                f"{cut(path)}: is not a states file: it lacks its checksum, cut short."
+            )
         for key, kind in _KINDS.items():
             if key in index and not isinstance(index[key], kind):
                 raise StoreError(f"{cut(path)}: is damaged: `{key}` is {quoted(index[key])}.")
@@ -111,9 +113,11 @@ class SavedStates:
                 if number in self._blocks and first + items <= len(index.get("items", ())):
                     self._blocks[number].add(Block(first, items, partial(self._read, name)))
         except DAMAGED as error:
-            raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
+            raise StoreError(f"{cut(path)}: is not a states file: {cut(error)}.") from None
         if not all(isinstance(parameters, dict) for parameters in self._known):
-            raise StoreError(f"{cut(path)}: is no states file: a tally's parameters are no object.")
+            raise StoreError(
+                f"{cut(path)}: is not a states file: a tally's parameters are not an object."
+            )
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Return whether there are states of a tally with these parameters."""

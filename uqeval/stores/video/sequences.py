@@ -65,7 +65,7 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
     """
     if count < 2:
         raise StoreError(
-            f"{where}: holds {count} frame{'s' * (count != 1)}; a pair takes two. Give the whole "
+            f"{where}: holds {count} frame{'s' * (count != 1)}; a pair needs two. Give the whole "
             "sequence."
         )
     if names is None:
@@ -110,8 +110,8 @@ def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int
     if unnumbered:
         raise StoreError(
             f"{where}: {len(unnumbered)} of {len(names)} frames have no number in their names: "
-            f"{listed(unnumbered)}. Expected {_EXPECTED}: it says which frames are neighbours. "
-            "Rename them, or give --names FILE."
+            f"{listed(unnumbered)}. Expected {_EXPECTED}: the number gives the order of the "
+            "frames. Rename them, or give --names FILE."
         )
     return numbered
 
@@ -149,7 +149,7 @@ class Neighbours:
         if name_parts is None:
             raise StoreError(
                 f"{where}: the frame {quoted(name)} has no number in its name. Expected "
-                f"{_EXPECTED}: it says which frames are neighbours. Rename the frames."
+                f"{_EXPECTED}: the number gives the order of the frames. Rename the frames."
             )
         (sequence, number), last, self._last = name_parts, self._last, name_parts
         if last is None or last[0] != sequence:
@@ -162,8 +162,8 @@ class Neighbours:
         if difference == step:
             return sequence, None
         return sequence, (
-            f"it is no neighbour of the frame before: their numbers are {last[1]} and {number}, "
-            f"the step of the sequence is {step}"
+            f"it does not follow the frame before: their numbers are {last[1]} and {number}, the "
+            f"step of the sequence is {step}"
         )
 
 

@@ -26,7 +26,7 @@ VIDEOS = (
     ".mp4", ".m4v", ".avi", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".ts", ".wmv", ".flv", ".ogv",
 )  # fmt: skip
 
-_REMUX = "write it anew: ffmpeg -i IN -c copy OUT.mkv"
+_REMUX = "rewrite it: ffmpeg -i IN -c copy OUT.mkv"
 
 
 class VideoFile:
@@ -53,10 +53,7 @@ class VideoFile:
             self._capture.get(p) for p in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)
         )
         if not 1 <= count < 2**31:
-            raise StoreError(
-                f"{cut(path)}: does not say how many frames it has, as raw streams do not; "
-                f"{_REMUX}."
-            )
+            raise StoreError(f"{cut(path)}: has no frame count (raw streams have none); {_REMUX}.")
         if count > path.stat().st_size:
             raise StoreError(
                 f"{cut(path)}: claims {int(count)} frames in {path.stat().st_size} bytes; {_REMUX}."

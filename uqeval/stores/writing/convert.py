@@ -73,7 +73,8 @@ def convert(
     target = resolved(destination)
     if "://" in str(destination) or target.suffix == ".zip":
         raise OutputError(
-            f"{cut(destination)}: stores are written to local folders. Copy or zip it then."
+            f"{cut(destination)}: a store can only be written to a local folder. Give one, then "
+            "copy or zip it."
         )
     refuse_overlap([destination], [source, labels], "choose another path")
     zw.check_replaceable(target)
@@ -121,8 +122,7 @@ def _refuse_without_effect(
     paths = [source, *([] if labels is None else [os.fspath(labels)])]
     if fill_missing and not any(is_url(path) or is_zarr(path) for path in paths):
         raise UsageError(
-            f"--missing-chunks fill is for Zarr stores, which alone have chunks; {cut(source)} is "
-            "none. Leave it out."
+            f"--missing-chunks fill is for Zarr stores, and {cut(source)} is not one. Leave it out."
         )
     local = Path(source)
     images = local.is_dir() and not is_zarr(source) and not kinds_in_folder(source)
@@ -139,7 +139,7 @@ def _refuse_without_effect(
             )
         if axes is not None and kind != "predictions":
             raise UsageError(
-                f"--axes {axes}: {cut(source)} is a folder of label PNGs, one [H, W] an item. "
+                f"--axes {axes}: {cut(source)} is a folder of label PNGs, one [H, W] per item. "
                 "Leave it out."
             )
 
@@ -187,11 +187,14 @@ def _write(
     dense = all(len({form.shape for form in kind}) == 1 for kind in forms.values())
     if not dense and pieces.names is None:
         raise StoreError(
-            "Items of different sizes are stored one group an item, by name: give their names."
+            "Items of different sizes are stored in one group per item, by name: give their names."
         )
     for kind, found in forms.items():
         if len(found) != pieces.items and kind not in ("flow", "flow_forward"):
-            raise StoreError(f"{len(found)} items have {quoted(kind)}, of {pieces.items} in all.")
+            raise StoreError(
+                f"{len(found)} of {pieces.items} items have {quoted(kind)}. Store it "
+                "for all of them or for none."
+            )
     attributes = dict(pieces.attributes.pop("uqeval", None) or {})
     default = "labels" if set(forms) == {"labels"} else "predictions"
     attributes = {"format": default} | attributes | {"version": zw.VERSION, "complete": False}

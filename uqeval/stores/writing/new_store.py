@@ -70,8 +70,8 @@ class NewStore:
         array, first = self._arrays[folder], int(self.dense)
         if attributes and not attributes.items() <= dict(array.attrs).items():
             raise DataError(
-                f"{kind} of item {self.label(index)}: are of {dict(attributes)}; what was written "
-                "before is not. Write all items of a store in one dtype."
+                f"{kind} of item {self.label(index)}: have {dict(attributes)}, unlike the items "
+                "before. Write all items of a store in one dtype."
             )
         if array.shape[first:] != shape:
             sizes = ", ".join(map(str, array.shape[first:]))

@@ -23,8 +23,8 @@ from uqeval.stores.zarr.store import ZarrStore
 
 #: The sources that can be converted, for messages.
 CONVERTIBLE = (
-    "a .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a Zarr store "
-    "(folder, .zip or URL)"
+    "a .npy or .npz file, a folder of them (one per item), a folder of label PNGs, or a Zarr "
+    "store (folder, .zip or URL)"
 )
 
 #: Opens a piece at each call, so that at most one file is open or unpacked.
@@ -109,7 +109,7 @@ def _unchanged(item_array: ItemArray) -> ItemArray:
 
 def _needs_key(kind: str | None, axes: str | None) -> None:
     if kind is not None or axes is not None:
-        raise UsageError("kind and axes describe a single array; name it with key.")
+        raise UsageError("kind and axes describe one array; give its name as key.")
 
 
 def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str, StoredArray]:
@@ -124,9 +124,9 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str,
             else None
         )
     if key is None or key not in members:
-        problem = "no one array that is known" if key is None else f"no {quoted(key)}"
+        problem = "uqeval cannot choose one" if key is None else f"no {quoted(key)}"
         raise StoreError(
-            f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Say key=NAME."
+            f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Give key=NAME."
         )
     return key, members[key]
 
@@ -140,10 +140,10 @@ def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[S
             kind = "probs"
         else:
             raise UsageError(
-                f"{array.where}: has the shape {array.shape} of {array.dtype}, which may be one of "
-                "several things. Say kind='labels', 'predictions' or the name of a map (on the "
-                "command line --kind probs, logits, labels or predictions). `mean` and `std` need "
-                "no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
+                f"{array.where}: has the shape {array.shape} of {array.dtype}, which may hold any "
+                "of several kinds. Give kind='labels', 'predictions' or the name of a map (on "
+                "the command line --kind probs, logits, labels or predictions). `mean` and `std` "
+                "need no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
             )
     array = with_pixel(array, kind)
     resolve(array, kind)
@@ -160,7 +160,7 @@ def _bare(
     else:
         parts = [ItemArray(array, None)]
     if not parts:
-        raise StoreError(f"{array.where}: has no items. Was anything written?")
+        raise StoreError(f"{array.where}: has no items; expected at least one. Write it again.")
     if names is not None:
         names = checked_names(list(names), "names", len(parts))
     pieces: list[Piece] = [partial(_unchanged, item_array) for item_array in parts]

@@ -48,7 +48,8 @@ class UnfinishedStore:
     ) -> None:
         if "://" in path:
             raise OutputError(
-                f"{cut(path)}: stores are written to local folders. Copy it there then."
+                f"{cut(path)}: a store can only be written to a local folder. Give one, then copy "
+                "it."
             )
         self.path, self.names, self.open = path, names, True
         self._samples, self._skip, self._ranks = samples, skip, ranks

@@ -110,7 +110,7 @@ def check_same_settings(
         for unreadable in first.unreadable.values():
             raise unreadable
     except StoreError as error:
-        raise OutputError(f"{error} Or say overwrite=True to replace the store.") from error
+        raise OutputError(f"{error} Or give overwrite=True to replace the store.") from error
     differences = [
         key
         for key, value in {**attributes, "names": list(names)}.items()

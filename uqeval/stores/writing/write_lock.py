@@ -68,7 +68,7 @@ def begin(
             claims.leave(clean=False)
         if not restart and is_complete(root) is not False:
             raise OutputError(
-                f"{cut(root)}: is a finished store. Say overwrite=True to replace it, or choose "
+                f"{cut(root)}: is a finished store. Give overwrite=True to replace it, or choose "
                 "another path."
             )
         claims = WriteLock(root)
@@ -79,8 +79,8 @@ def begin(
             return claims, parts
         if is_complete(root) is False and not (root / HIDDEN).exists():
             raise OutputError(
-                f"{cut(root)}: is unfinished, and not of this kind of writer. Choose another path, "
-                "or say overwrite=True."
+                f"{cut(root)}: is an unfinished store of another kind of writer. Choose another "
+                "path, or give overwrite=True."
             )
 
 
@@ -260,8 +260,8 @@ class WriteLock:
             )
         except (OSError, ValueError) as error:
             raise OutputError(
-                f"{cut(self.root)}: is unfinished, and not of this kind of writer. Choose another "
-                "path, or say overwrite=True."
+                f"{cut(self.root)}: is an unfinished store of another kind of writer. Choose "
+                "another path, or give overwrite=True."
             ) from error
         for key, value in json.loads(json.dumps(settings)).items():
             if settings_of_first.get(key) != value:
@@ -271,8 +271,8 @@ class WriteLock:
                     else f"{quoted(settings_of_first.get(key))} there, {quoted(value)} here"
                 )
                 raise OutputError(
-                    f"{cut(self.root)}: was begun with other settings: {key}: {differences}. All "
-                    f"writers of a store need the same settings."
+                    f"{cut(self.root)}: was started with other settings: {key}: {differences}. "
+                    "All writers of a store need the same settings."
                 )
 
     def _writers(self) -> tuple[set[str], set[str]]:

@@ -116,7 +116,7 @@ class ZarrArray(StoredArray):
         most = (_SPARSE if self.fill_missing else _LOST) * (stored + 1)
         if empty or files > most or math.prod(self._grid(self.chunks)) > _MOST_CHUNKS:
             raise StoreError(
-                f"{self.where}: its metadata claim the shape {self.shape}, which is {files:,} "
+                f"{self.where}: its metadata claim the shape {self.shape}, which needs {files:,} "
                 f"chunk files of {self._layout.files}, and {stored:,} are stored. Write it again "
                 "with the shape that the data have, or with larger chunks."
             )

@@ -121,7 +121,7 @@ def load_json(source: Source, key: str) -> Document | None:
         data = source.get(key, most=_MOST_METADATA)
     except TooLong as error:
         raise StoreError(
-            f"{source.path}: {error}, which is what metadata take. Copy or write the store again."
+            f"{source.path}: {error} of metadata. Copy or write the store again."
         ) from None
     if data is None:
         return None

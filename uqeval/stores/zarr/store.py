@@ -244,7 +244,9 @@ class ZarrStore(Contents):
                     "Write it for all of them or for none."
                 )
         if not order or not parts:
-            raise StoreError(f"{cut(path)}: items/ is empty. Was anything written?")
+            raise StoreError(
+                f"{cut(path)}: items/ is empty; expected a group for each item. Write it again."
+            )
         warnings = tuple(self._source.warnings())
         return Store(
             path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, warnings

@@ -93,7 +93,7 @@ def _begin(home: Path) -> None:
     with refusals(home):
         is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
         if is_taken and not (home / _UNFINISHED).is_file():
-            raise OutputError(f"{home}: is there already and not empty; name another folder.")
+            raise OutputError(f"{home}: exists and is not empty; give another folder.")
         home.mkdir(parents=True, exist_ok=True)
         (home / _UNFINISHED).touch()
         for name in _MADE:

@@ -73,7 +73,7 @@ def collect(
         _add_rules(evidence, Path(rules), verdicts is not None)
     elif evidence.rules_sha256 is not None:
         evidence.statements.append(
-            "The rules are named by their SHA-256 alone; --rules FILE adds the file."
+            "Only the SHA-256 of the rules is given; --rules FILE adds the file."
         )
     return evidence
 
@@ -139,8 +139,8 @@ def _add_states(evidence: Evidence, name: str, report: Report) -> None:
     path = evidence.report_files[name].path.parent / Path(report.states).name
     if not path.exists():
         evidence.statements.append(
-            f"{name}: its states {path.name} are not beside the report; they are named by their "
-            f"digest alone, {report.states_digest}."
+            f"{name}: its states {path.name} are not next to the report, so only their digest is "
+            f"given, {report.states_digest}."
         )
         return
     digest = SavedStates(path).digest
@@ -148,7 +148,7 @@ def _add_states(evidence: Evidence, name: str, report: Report) -> None:
         raise UsageError(
             f"{cut(path)}: are the states of another report: their digest is {str(digest)[:12]}…, "
             f"{evidence.report_files[name].path} names {report.states_digest[:12]}…. Put the "
-            "report's own states beside it, or evaluate again."
+            "report's own states next to it, or evaluate again."
         )
     evidence.states[name] = Input(path.name, path, sha256_of(path))
 
@@ -190,15 +190,15 @@ def _add_verdicts(evidence: Evidence, path: Path) -> None:
     digests = record.get("sha256")
     if not isinstance(digests, dict) or not isinstance(digests.get("reports"), dict):
         raise UsageError(
-            f"{cut(path)}: does not say by SHA-256 which reports it judges. Judge them again with "
-            "this version: uqeval gate REPORT RULES -o verdicts.json"
+            f"{cut(path)}: does not give the SHA-256 of the reports that it judges. Judge them "
+            "again with this version: uqeval gate REPORT RULES -o verdicts.json"
         )
     names_of_digests = {file.sha256: name for name, file in evidence.report_files.items()}
     judged: Mapping[str, Any] = digests["reports"]
     lost = [name for name, digest in judged.items() if digest not in names_of_digests]
     if lost:
         raise UsageError(
-            f"{cut(path)}: judges {listed(lost)}, whose SHA-256 is that of no given report: the "
+            f"{cut(path)}: judges {listed(lost)}, but no given report has its SHA-256: the "
             "verdicts are of other reports, or a report was written again. Judge these reports "
             "again with uqeval gate -o, or give the reports that were judged."
         )
@@ -260,13 +260,13 @@ def _add_rules(evidence: Evidence, path: Path, judged: bool) -> None:
     digest = hashlib.sha256(data).hexdigest()
     if not judged:
         raise UsageError(
-            f"--rules {cut(path)}: rules without verdicts say nothing; give the verdicts as well: "
-            f"uqeval gate REPORT {cut(path)} -o verdicts.json, then --verdicts verdicts.json."
+            f"--rules {cut(path)}: rules need their verdicts; give these as well: uqeval gate "
+            f"REPORT {cut(path)} -o verdicts.json, then --verdicts verdicts.json."
         )
     if evidence.rules_sha256 != digest:
         raise UsageError(
             f"{cut(path)}: are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, "
-            f"the verdicts name {str(evidence.rules_sha256)[:12]}…. Give the file that was judged "
-            "by, or judge again with uqeval gate -o."
+            f"the verdicts name {str(evidence.rules_sha256)[:12]}…. Give the rules that the "
+            "verdicts used, or judge again with uqeval gate -o."
         )
     evidence.rules_file = Input(f"rules{path.suffix or '.yaml'}", path, digest, data)

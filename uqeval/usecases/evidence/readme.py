@@ -66,8 +66,8 @@ def _data(name: str, report: Report) -> Iterator[str]:
     yield f"{len(report.items)} items, evaluated {finished} by uqeval {report.uqeval_version}."
     classes = inputs.get("classes")
     if classes:
-        yield f"{classes} classes, {inputs.get('samples') or 'no'} samples a pixel."
-        yield f"Label {inputs.get('ignore_index')} is void: such pixels leave every count."
+        yield f"{classes} classes, {inputs.get('samples') or 'no'} samples per pixel."
+        yield f"Label {inputs.get('ignore_index')} is void: its pixels are not counted."
     yield ""
     yield "| data | path | fingerprint |"
     yield "|---|---|---|"
@@ -92,7 +92,7 @@ def _waivers(evidence: Evidence) -> Iterator[str]:
         return
     yield "### Waived rules"
     yield ""
-    yield f"Waivers were held against {(evidence.verdicts or {}).get('today') or 'an unknown day'}."
+    yield f"Waivers were checked for {(evidence.verdicts or {}).get('today') or 'an unknown day'}."
     yield ""
     yield "| requirement | value | waived by | until | for values | why |"
     yield "|---|---|---|---|---|---|"
@@ -109,7 +109,7 @@ def _verdicts(evidence: Evidence) -> Iterator[str]:
     yield "## Verdicts"
     yield ""
     if evidence.verdicts is None:
-        yield "No verdicts were given: the scores are not held against any requirement."
+        yield "No verdicts were given: the scores are not checked against any requirement."
         yield ""
         return
     yield "| requirement | value | interval | units | verdict |"
@@ -215,7 +215,7 @@ def _assurance(evidence: Evidence) -> Iterator[str]:
 def _limits(evidence: Evidence) -> Iterator[str]:
     yield "## Limits"
     yield ""
-    yield "- The numbers hold for these items; they say nothing of data of another kind."
+    yield "- The numbers hold for these items, not for data of another kind."
     yield "- Intervals cover the choice of items, not the variance of training the model again."
     yield (
         "- A fingerprint is a hash of metadata and of every chunk's key, size and stored checksum "

@@ -42,7 +42,7 @@ def add_verifications(evidence: Evidence, paths: Sequence[str | Path], items: in
         names = [name for name, file in evidence.report_files.items() if file.sha256 == digest]
         if not names:
             raise UsageError(
-                f"{cut(path)}: verifies a report whose SHA-256 is that of no given report. Verify "
+                f"{cut(path)}: verifies a report, but no given report has its SHA-256. Verify "
                 "these reports again with uqeval verify -o, or give the report that was verified."
             )
         evidence.verifications[names[0]] = record
@@ -64,11 +64,13 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
         verification = verify(path, items=items)
     except UqevalError as error:
         if not is_merged(report) and report.uqeval_version == VERSION:
+            reason = str(error).removeprefix(f"{path}: ")
             raise UsageError(
-                f"{cut(path)}: cannot be verified here: {error} Where its stores are, run uqeval "
-                f"verify {cut(path)} -o verification.json; then give --verify verification.json."
+                f"{cut(path)}: cannot be verified here. Where its stores are, run uqeval verify "
+                f"{cut(path)} STORES -o verification.json; then give --verify verification.json. "
+                f"Reason: {reason}"
             ) from None
-        evidence.statements.append(f"{name}: is not verified: {error}")
+        evidence.statements.append(f"{name}: not verified: {error}")
         return
     evidence.verifications[name] = json.loads(verification.to_json())
 

@@ -25,7 +25,9 @@ def check_folder(path: str | Path, inputs: list[Path]) -> None:
     for source in inputs:
         source_path = resolved(source)
         if source_path == target or target in source_path.parents:
-            raise UsageError(f"{cut(path)}: holds the input {cut(source)}; give -o another folder.")
+            raise UsageError(
+                f"{cut(path)}: holds the input {cut(source)}; give another folder to -o."
+            )
     if not target.parent.is_dir():
         raise OutputError(
             f"{cut(path)}: the folder {target.parent} does not exist; make it, or name another."
@@ -33,8 +35,8 @@ def check_folder(path: str | Path, inputs: list[Path]) -> None:
     if target.is_dir():
         if any(target.iterdir()) and not (target / STATEMENT).is_file():
             raise OutputError(
-                f"{cut(path)}: holds other files; give -o an empty folder, or one that an earlier "
-                "uqeval evidence has written."
+                f"{cut(path)}: holds other files; give an empty folder to -o, or one that an "
+                "earlier uqeval evidence has written."
             )
     elif target.exists():
         raise OutputError(f"{cut(path)}: is a file; give the name of a folder.")
@@ -62,15 +64,13 @@ def _files(evidence: Evidence) -> tuple[dict[str, bytes], dict[str, str]]:
 
     def add(name: str, data: bytes, description: str) -> None:
         if name in files:
-            raise UsageError(
-                f"a report is called {name}, as another file is; give it another name."
-            )
+            raise UsageError(f"a report has the name of another file, {name}; rename the report.")
         files[name], meanings[name] = data, description
 
     add("selftest.json", _json(evidence.selftest), "the self-test of uqeval")
     add("environment.cdx.json", environment(), "the environment, CycloneDX 1.6")
     for file, description in ((evidence.verdicts_file, "the verdicts of uqeval gate"),
-                      (evidence.rules_file, "the rules that were judged by")):  # fmt: skip
+                      (evidence.rules_file, "the rules of the verdicts")):  # fmt: skip
         if file is not None and file.data is not None:
             add(file.name, file.data, description)
     for name, record in evidence.verifications.items():

@@ -62,9 +62,9 @@ def gallery_of(
     item_names = [str(item["name"]) for item in report.items]
     if list(inputs.source.names) != item_names:
         raise UsageError(
-            f"{inputs.source.where} holds {number_of(len(inputs.source.names), 'item')}, the first "
-            f"{quoted(inputs.source.names[0])}; the report is of {len(item_names)}, the first "
-            f"{quoted(item_names[0] if item_names else '-')}. Give the stores that it was made of."
+            f"{inputs.source.where} holds {number_of(len(inputs.source.names), 'item')}, the "
+            f"first {quoted(inputs.source.names[0])}; the report is of {len(item_names)}, the "
+            f"first {quoted(item_names[0] if item_names else '-')}. Give the stores of the report."
         )
     kinds: dict[str, Callable[[Report, Inputs, dict[str, Path], Sequence[str]], Painter]]
     kinds = {"classes": Classes, "regression": Numbers}
@@ -115,9 +115,9 @@ def other_data(of_report: Mapping[str, Any], of_gallery: Mapping[str, Any]) -> s
     if not differing_paths:
         return ""
     return (
-        f"{listed(dict.fromkeys(differing_paths))}: the fingerprint is not the one in the report. "
-        "The data were changed or copied since, or are others, and the pictures may not show "
-        "what the scores count. Evaluate again to be certain."
+        f"{listed(dict.fromkeys(differing_paths))}: the fingerprint differs from the report's: "
+        "the data were changed or copied, or are other data. The pictures may not match the "
+        "scores. Evaluate again to be certain."
     )
 
 

@@ -111,8 +111,8 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
             image = _eight_bits(stored).convert("RGB")
     except UnidentifiedImageError:
         raise StoreError(
-            f"{cut(path)}: is no image of {', '.join(FORMATS)}, or damaged. Copy it again, or save "
-            "it as PNG."
+            f"{cut(path)}: is damaged, or not an image of the formats {', '.join(FORMATS)}. Copy "
+            "it again, or save it as PNG."
         ) from None
     except Image.DecompressionBombError as error:
         raise StoreError(
@@ -154,8 +154,8 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
         return {}
     if not Path(folder).is_dir():
         raise UsageError(
-            f"images {cut(folder)}: is no folder of images; expected one with files named as the "
-            "items. Correct the path, or leave it out."
+            f"images {cut(folder)}: is not a folder of images; expected one with files named as "
+            "the items. Correct the path, or leave it out."
         )
     files = files_below(folder, IMAGES)
     by_path: dict[str, list[str]] = {}
@@ -173,7 +173,7 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
         if len(candidates) > 1:
             raise UsageError(
                 f"images {cut(folder)}: {listed(candidates)} may each be the image of the item "
-                f"{quoted(name)}. Take the others away."
+                f"{quoted(name)}. Remove the others."
             )
         for file in candidates:
             if (other_item := items_of.setdefault(file, name)) != name:

@@ -58,16 +58,17 @@ class Pairs:
         variants = {k: o for k, o in report.settings.items() if family_of(k) == "temporal"}
         models = list(dict.fromkeys(str(variant["model"]) for variant in variants.values()))
         if model is not None and model not in models:
-            raise UsageError(f"--model {model}: the report is of {cut(', '.join(models))}.")
+            raise UsageError(
+                f"--model {model}: expected a model of the report: {cut(', '.join(models))}."
+            )
         selected_models = models if model is None else [model]
         if missing := [name for name in selected_models if name not in positions]:
             plural = "s" if len(selected_models) > 1 else ""
             choose = f", or choose one with --model: {cut(', '.join(models))}" if plural else ""
             raise UsageError(
-                f"the report is of the model{plural} "
-                f"{cut(', '.join(map(repr, selected_models)))}; the given predictions are of "
-                f"{cut(', '.join(positions))}, not of {cut(', '.join(missing))}. Give the "
-                f"predictions that it was made of{choose}."
+                f"the report has the model{plural} {cut(', '.join(map(repr, selected_models)))}; "
+                f"the given predictions are of {cut(', '.join(positions))}, not of "
+                f"{cut(', '.join(missing))}. Give the predictions of the report{choose}."
             )
         #: Keys of results, with the place of their model and their settings.
         self.variants = [

@@ -144,7 +144,8 @@ class ShardRound:
         if not running.requests:
             raise StoreError(
                 f"{self.fitted.path}: says that {', '.join(self.fitted.unfinished)} need another "
-                "pass, but its totals finish them. Make it again with `uqeval merge --fit`."
+                "pass, but its totals already complete them. Make it again with `uqeval merge "
+                "--fit`."
             )
         self.unfinished = list(running.requests)
         scheduler.run_next(running)
@@ -229,8 +230,8 @@ class ShardRound:
         ]
         if has_cut:
             advice.append(
-                "intervals and slices are those of all items: give --ci and --slices to the "
-                "`uqeval merge` after the last pass."
+                "intervals and slices need all items: give --ci and --slices to the `uqeval "
+                "merge` after the last pass."
             )
         return advice
 
@@ -241,7 +242,7 @@ def _earlier(
     """Return the states of the earlier rounds. Raises `UqevalError` if they are missing."""
     number = shard["number"]
     if path is None or not Path(path).is_file():
-        where = "give -o FILE" if path is None else f"{cut(path)} is not there"
+        where = "give -o FILE" if path is None else f"{cut(path)} does not exist"
         raise UsageError(
             f"--fitted continues from the states of the round before, and {where}. Give the same "
             f"-o as in the first round of shard {number}."

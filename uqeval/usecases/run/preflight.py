@@ -39,8 +39,8 @@ def refuse_shared_fits(run_settings: RunSettings, names: Sequence[str]) -> None:
     path = run_settings.shared.get("fitted")
     if path is not None and len(names) > 1 and not Path(path).is_dir():
         raise UsageError(
-            f"--fitted {cut(path)}: the run has {len(names)} stores, each with fits of its own. "
-            f"Give a folder with {cut(', '.join(f'{name}.json' for name in names))}, or --store."
+            f"--fitted {cut(path)}: the run has {len(names)} stores, each with its own fit. Give "
+            f"a folder with {cut(', '.join(f'{name}.json' for name in names))}, or --store."
         )
 
 
@@ -131,8 +131,8 @@ def _why_not(
     if store is not None and store not in names:
         if store in stores:
             return (
-                f"is of the store {quoted(store)}, which --store leaves out; take it too, or give "
-                "--no-gate."
+                f"is of the store {quoted(store)}, which --store leaves out; add it to --store, "
+                "or give --no-gate."
             )
         similar = difflib.get_close_matches(store, stores, 1)
         hint = (
@@ -142,7 +142,7 @@ def _why_not(
         )
         return f"there is no store {quoted(store)}; {hint}"
     if rule.address.where and not sliced:
-        return "is of a slice, and there are none; give a table of the items under slices:."
+        return "is of a slice, and the file has no slices; give a table of the items under slices:."
     return None
 
 
@@ -161,7 +161,7 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
         else f"there are {cut(', '.join(known_keys))}."
     )
     store_list = ", ".join(store_names)
-    problem = f"no metric {quoted(address.key)} is evaluated of {store_list}"
+    problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
 
 
@@ -196,7 +196,7 @@ def table_of(
             else ""
         )
         message = (
-            f"{cut_options.slices} has a row for none of its items: evaluated without "
+            f"{cut_options.slices} has no row for any of its items: evaluated without "
             f"slices{groups}."
         )
         return without_slices if without_slices.wanted else None, [message]

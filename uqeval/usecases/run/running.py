@@ -196,7 +196,7 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
         if name.casefold() in reserved:
             raise UsageError(
                 f"{config.locate('stores', name)}its report would be written over another file of "
-                "the run; call the store something else."
+                "the run; rename the store."
             )
         reserved.add(name.casefold())
     return names

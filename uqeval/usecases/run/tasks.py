@@ -65,7 +65,10 @@ def open_task(
             families, warnings = everything(inputs, run_settings.uncertainty)
             inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *warnings])
         elif not metrics:
-            raise UsageError("evaluate names no command for it; leave it out for all that applies.")
+            raise UsageError(
+                "evaluate lists no command for this store; leave the store out "
+                "there to evaluate all that fits."
+            )
     for family, options in families.items():
         with config.errors_at("evaluate", name, family):
             check_family(inputs, family, options)
@@ -88,7 +91,10 @@ def _check_images(store: Store, inputs: Inputs) -> None:
     from uqeval.usecases.gallery.paint import images_of
 
     if inputs.source.kind == "video":
-        raise UsageError("images is of predicted classes and numbers; a video has its frames.")
+        raise UsageError(
+            "images is for predicted classes or numbers; a video shows its own "
+            "frames. Leave it out."
+        )
     images_of(store.images, inputs.source.names)
 
 
@@ -187,11 +193,14 @@ def _plan_sweep(
 
     if "part" in inputs.record:
         raise UsageError(
-            "a run of a shard has no sweep. Leave it out of the file, and count it with `uqeval "
-            "sweep --part K/N`."
+            "a run of a shard cannot contain a sweep. Leave it out of the file, and count it "
+            "with `uqeval sweep --part K/N`."
         )
     if inputs.source.kind == "video":
-        raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")
+        raise UsageError(
+            f"{inputs.source.where} holds video data, which a sweep cannot evaluate. "
+            "Leave the sweep out."
+        )
     assert stores.predictions is not None
     sweep_options = {"reference": stores.reference} | arguments(sweep)
     return plan_sweep(

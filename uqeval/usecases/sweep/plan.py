@@ -133,12 +133,12 @@ def variants_of(
         fixed = family.on_subsets.fixed
         for name, value in fixed.items():
             if options.get(name, value) != value:
-                raise UsageError(f"a sweep evaluates no {name} of {family.name}; leave it out.")
+                raise UsageError(f"a sweep cannot evaluate {name} of {family.name}; leave it out.")
         settings = family.settings({**options, **fixed}, info)
         if len(settings) > 1:
             raise UsageError(
-                f"a sweep evaluates one variant of {family.name}, but {len(settings)} are asked "
-                f"for: {', '.join(settings)}."
+                f"a sweep evaluates one variant of {family.name}, but {len(settings)} are "
+                f"requested: {', '.join(settings)}."
             )
         ((key, variant),) = settings.items()
         variants[family.name] = key, variant

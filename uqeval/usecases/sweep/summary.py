@@ -130,8 +130,8 @@ def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
         counts = [n for group in fields["values"] for n in group if n is not None]
         if name.endswith(".pixels") and min(counts) < max(counts):
             return [
-                f"the subsets evaluate {min(counts)} to {max(counts)} pixels ({name}): one is left "
-                "out where no sample of the subset is a number."
+                f"the subsets evaluate {min(counts)} to {max(counts)} pixels ({name}): a pixel is "
+                "left out if no sample of the subset is a number."
             ]
     return []
 

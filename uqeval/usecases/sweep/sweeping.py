@@ -159,8 +159,8 @@ def plan_sweep(
         )
     if input_options.regions:
         raise UsageError(
-            f"region={input_options.region!r}: a sweep evaluates whole images alone. Leave it "
-            "out, or use uqeval.evaluate(…, region=…)."
+            f"region={input_options.region!r}: a sweep evaluates only whole images. Leave it out, "
+            "or use uqeval.evaluate(…, region=…)."
         )
     inputs = open_inputs(
         predictions, labels, input_options, reference_follows=reference is not None
@@ -226,7 +226,7 @@ def _families(
     for name, options in settings.items():
         if options and name not in families:
             raise UsageError(
-                f"--{next(iter(options)).replace('_', '-')} is an option of {name}, which is not "
-                f"evaluated here, but {', '.join(families)}."
+                f"--{next(iter(options)).replace('_', '-')} is an option of {name}, which this "
+                f"sweep does not evaluate; it evaluates {', '.join(families)}. Leave it out."
             )
     return {name: {**options, **settings.get(name, {})} for name, options in families.items()}

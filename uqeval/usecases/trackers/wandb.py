@@ -20,8 +20,8 @@ class Wandb:
         del wandb
         if not project.strip() or set(project) & set("/\\#?%:"):
             raise UsageError(
-                f"--wandb {quoted(project)}: a name of a project is not empty and has none of "
-                "/ \\ # ? % : in it."
+                f"--wandb {quoted(project)}: expected the name of a project, not empty and "
+                "without / \\ # ? % :."
             )
         self._project = project
 

@@ -55,12 +55,12 @@ def not_covered(key: str, settings: Mapping[str, Any]) -> str | None:
     family = family_of(key)
     if family not in COVERED or "@" in key:
         subject = "scores of regions are" if "@" in key else f"{family} is"
-        return f"{subject} not in the plain path"
+        return f"{subject} not recomputed in plain NumPy"
     if family == "temporal":
         return video.not_covered(settings)
     for name, values in _PLAIN.get(family, {}).items():
         if name in settings and settings[name] not in values:
-            return f"--{name.replace('_', '-')} {settings[name]} is not in the plain path"
+            return f"--{name.replace('_', '-')} {settings[name]} is not supported by uqeval verify"
     return None
 
 
@@ -68,7 +68,7 @@ def converted(options: Mapping[str, Any]) -> str | None:
     """Return why no score is recomputed where input options convert the predictions; else None."""
     for name in ("baseline_focal", "median_scaling"):
         if options.get(name):
-            return f"--{name.replace('_', '-')} is not in the plain path"
+            return f"--{name.replace('_', '-')} is not supported by uqeval verify"
     return None
 
 

@@ -60,9 +60,9 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
     if stores:
         if len(stores) != len(roles):
             raise UsageError(
-                f"{len(stores)} stores for the report {report}, which is of {len(roles)}: "
-                f"{cut(', '.join(f'{role.name} {role.path}' for role in roles))}. Give them all in "
-                "this order, or none."
+                f"{len(stores)} stores for the report {report}, which has {len(roles)}: "
+                f"{cut(', '.join(f'{role.name} {role.path}' for role in roles))}. Give them all "
+                "in this order, or none."
             )
         pairs = zip(roles, stores, strict=True)
         return [Role(role.name, path, role.fingerprint) for role, path in pairs]
@@ -70,8 +70,8 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
         if not is_inside(role.path):
             other_paths = " ".join(other_role.path for other_role in roles)
             raise UsageError(
-                f"{report}: names {role.path} as its {role.name}, which is not inside the working "
-                "folder; a path in a report is not followed out of it. Give the stores: "
+                f"{report}: the path of its {role.name}, {role.path}, is outside the working "
+                "folder, and uqeval does not open such a path from a report. Give the stores: "
                 f"uqeval verify {report} {other_paths}"
             )
     return list(roles)
@@ -93,8 +93,8 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     for option in _FILES:
         if options_of_run.get(option) is not None and not is_inside(str(options_of_run[option])):
             raise UsageError(
-                f"{name}: names {options_of_run[option]} as --{option.replace('_', '-')}, which "
-                "is not inside the working folder; a path in a report is not followed out of it. "
+                f"{name}: its --{option.replace('_', '-')} is {options_of_run[option]}, which is "
+                "outside the working folder, and uqeval does not open such a path from a report. "
                 "Run uqeval verify in a folder that holds it, or evaluate again with a relative "
                 "path."
             )
@@ -162,8 +162,8 @@ def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:
         kind = "regression"
     if inputs.source.kind != kind:
         raise UsageError(
-            f"{name}: is of {kind} data, but {inputs.source.where} holds {inputs.source.kind} "
-            "data. Give the stores that the report was made of."
+            f"{name}: was made from {kind} data, but {inputs.source.where} holds "
+            f"{inputs.source.kind} data. Give the stores that the report was made of."
         )
     report_names = [str(item["name"]) for item in report.items]
     store_names = list(inputs.source.names)

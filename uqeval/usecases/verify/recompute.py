@@ -89,7 +89,7 @@ class Recomputation:
             return False
         for key in self.keys:
             self.why_not[f"{key} of the set"] = (
-                f"{pixels:,} pixels are more than the plain path holds in memory"
+                f"{pixels:,} pixels are too many to recompute in memory"
             )
         return True
 
@@ -205,7 +205,7 @@ class Recomputation:
         """Whether the score of the set is the mean over items, which is not recomputed."""
         mean = self.settings[key].get("scope") == "item"
         if mean:
-            self.why_not[f"{key} of the set"] = "--scope item is not in the plain path"
+            self.why_not[f"{key} of the set"] = "--scope item is not supported by uqeval verify"
         return mean
 
     def _threshold(self, key: str, all_pixels: f.Pixels) -> None:

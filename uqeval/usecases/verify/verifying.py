@@ -106,16 +106,16 @@ def _refuse(report: Report, name: str) -> None:
     inputs = report.inputs
     if "sets" in inputs or "ood_mask" in inputs:
         raise UsageError(
-            f"{name}: holds out-of-distribution scores, which are not in the plain path. Verify a "
-            "report of other metrics; uqeval selftest checks this installation."
+            f"{name}: holds out-of-distribution scores, which uqeval verify does not recompute. "
+            "Verify a report of other metrics; uqeval selftest checks this installation."
         )
     records = (inputs.get(kind) for kind in ("labels", "target", "frames", "reference"))
     shard_records = [r for r in records if r and " + " in str(r.get("path"))]
     members = len(inputs.get("predictions") or []) > 1 and inputs.get("items") != len(report.items)
     if shard_records or members:
         raise UsageError(
-            f"{name}: is merged from runs over several sets of stores, and does not say which item "
-            "is of which. Verify the reports that it was merged from."
+            f"{name}: is merged from runs over several sets of stores, and does not record the "
+            "set of each item. Verify the reports that it was merged from."
         )
     if not inputs.get("predictions"):
         raise UsageError(f"{name}: names no predictions; expected a report as -o writes it.")
@@ -152,13 +152,14 @@ def _check_states(verification: Verification, report: Report, path: Path) -> Non
     from uqeval.stores.states.saved import SavedStates
 
     if report.states is None or report.states_digest is None:
-        verification.not_verified.append("The report has no states of its items beside it.")
+        verification.not_verified.append("The report has no saved states.")
         return
     # Only next to the report: the path in a report is not opened.
     states_path = path.parent / Path(report.states).name
     if not states_path.exists():
         verification.not_verified.append(
-            f"The states {states_path.name} are not beside the report: their digest is not checked."
+            f"The states {states_path.name} are not next to the report: their digest is not "
+            "checked."
         )
         return
     try:

@@ -23,9 +23,9 @@ def not_covered(settings: Mapping[str, Any]) -> str | None:
     }  # fmt: skip
     for name, values in allowed.items():
         if settings.get(name, values[0]) not in values:
-            return f"--{name.replace('_', '-')} {settings[name]} is not in the plain path"
+            return f"--{name.replace('_', '-')} {settings[name]} is not supported by uqeval verify"
     if str(settings["flow"]).partition(":")[0] not in ("farneback", "dis", "file"):
-        return f"flow {settings['flow']} is not in the plain path"
+        return f"flow {settings['flow']} is not supported by uqeval verify"
     return None
 
 
