@@ -185,7 +185,7 @@ def test_other_refusals(tmp_path: Path) -> None:
             PredictionWriter(tmp_path / "q.zarr", **{**ABOUT, **wrong})
     with pytest.raises(StoreError, match="more than once"):
         PredictionWriter(tmp_path / "q.zarr", **{**ABOUT, "names": ["a", "a"]})
-    with pytest.raises(OutputError, match="local folders"):
+    with pytest.raises(OutputError, match="local folder"):
         PredictionWriter("s3://bucket/q.zarr", **ABOUT)
 
 

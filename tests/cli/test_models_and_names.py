@@ -45,7 +45,7 @@ def test_an_alarm_is_learnt_from_one_model(folder: Path) -> None:
     several = "several models with this flow: one, two; choose one with --alarm-model NAME."
     refused(run_uqeval(*learn, cwd=folder), several)
     strange = run_uqeval(*learn, "--alarm-model", "three", cwd=folder)
-    refused(strange, "--alarm-model three", "it has one, two.")
+    refused(strange, "--alarm-model three", "expected one of one, two.")
     alone = run_uqeval("observe", "video", "--alarm-model", "one", cwd=folder)
     refused(alone, "--alarm-model has an effect only with --alarm-from REPORT")
 

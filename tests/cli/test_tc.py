@@ -278,7 +278,7 @@ def test_tables_show_models_flows_and_variants(tmp_path: Path) -> None:
     table = text.split("How well")[0]
     assert table.count("farneback") >= 4 and table.count("other") >= 4
     assert "average=pooled" in table
-    assert "s a pair" in text
+    assert "s per pair" in text
 
 
 def test_several_values_of_a_choice_make_variants(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def change(*at: int, to: float) -> np.ndarray:
     ("values", "options", "says"),
     [
         (change(1, 2, 3, 8, 7, to=np.nan), {}, "item 1, sample 2: .*NaN, first in class 3, row 8"),
-        (change(1, 2, 3, 8, 7, to=-1), {}, "item 1, sample 2: .*no probabilities.*logits"),
+        (change(1, 2, 3, 8, 7, to=-1), {}, "item 1, sample 2: .*not probabilities.*logits"),
         (change(1, 2, 3, 8, 7, to=np.inf), {"kind": "logits"}, "infinite, first in class 3, row 8"),
         (STACK, {"axes": "NCTHW"}, "do not sum to 1"),
         (STACK, {"axes": "NCHW"}, "axes 'NCHW' are 4, but"),
@@ -193,7 +193,7 @@ def change(*at: int, to: float) -> np.ndarray:
         (STACK, {"names": ["a"]}, "1 names for 3 items"),
         (STACK, {"key": "x"}, "--key x names an array of a .npz file"),
         (STACK.astype("f4") * 255, {}, "not probabilities"),
-        (STACK[0, 0, 0], {}, "Say kind="),
+        (STACK[0, 0, 0], {}, "Give kind="),
         (LABELS, {}, "may hold any of several kinds. Give kind="),
         (np.full((1, 2, 3, 3), 128, np.uint8), {}, "with scale None"),
     ],
@@ -216,7 +216,7 @@ def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     convert(source, out, overwrite=True)
     assert len(stored(out)) == 2
     for place in ("s3://bucket/s", tmp_path / "out.zip"):
-        with pytest.raises(OutputError, match="local folders"):
+        with pytest.raises(OutputError, match="local folder"):
             convert(source, place)
     with pytest.raises(UsageError, match="contains the input"):
         convert(source, tmp_path, overwrite=True)
