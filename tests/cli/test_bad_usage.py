@@ -148,14 +148,15 @@ def test_a_report_that_lacks_the_uncertainty(
         says=["r.json: it has no threshold for std", "it has PAvPU for entropy"],
     )  # fmt: skip
     report["results"]["pavpu"] |= {
-        "uncertainty_threshold": None, "uncertainty_threshold_reason": "fitted for each item apart",
+        "uncertainty_threshold": None,
+        "uncertainty_threshold_reason": "fitted for each item separately",
     }  # fmt: skip
     file.write_text(json.dumps(report))
     third = tmp_path / "items"
     third.mkdir()
     pavpu_refused(
         third, complete, "--threshold-from", file,
-        says=["pavpu has no single threshold: fitted for each item apart"],
+        says=["pavpu has no single threshold: fitted for each item separately"],
     )  # fmt: skip
 
 

@@ -217,7 +217,7 @@ def test_options_reach_the_numbers(complete: Path) -> None:
     }  # fmt: skip
     record = ma["results"]["pavpu"]
     assert record["uncertainty_threshold"] is None
-    assert record["uncertainty_threshold_reason"] == "fitted for each class apart"
+    assert record["uncertainty_threshold_reason"] == "fitted for each class separately"
     assert all(row["uncertainty_threshold"] > 0 for row in record["per_class"])
 
 

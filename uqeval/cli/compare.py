@@ -82,7 +82,10 @@ class CompareOptions(Settings):
             options = ", ".join(f"--{name}" for name in of_intervals)
             raise UsageError(f"{options} has no effect with --no-intervals; leave one of them out.")
         if self.output == "-" and self.format not in ("table", "json"):
-            raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
+            raise UsageError(
+                f"-o - prints JSON, so --format {self.format} has no effect; leave "
+                "out one of them, or give -o FILE."
+            )
         if self.layout != "scores" and "page" in self.forms:
             raise UsageError(
                 f"--layout {self.layout} applies to tables, not to a page. Leave --layout out, or "

@@ -34,7 +34,7 @@ def evidence(
 ) -> None:  # fmt: skip
     """Collect the files for a safety case: a statement to sign, results, environment, README.
 
-    Refuses files that do not belong together. Writes the whole of DIR or nothing. The statement
+    Refuses files that do not belong together. Writes all files of DIR, or none. The statement
     says whether the tests passed; sign it with the command in the README.
 
     Example: uqeval evidence report.json --verdicts verdicts.json --rules gate.yaml -o evidence/

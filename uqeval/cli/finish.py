@@ -75,7 +75,7 @@ def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
         real = path if path == "-" else os.path.realpath(path)
         if real in written:
             destination = "stdout" if path == "-" else path
-            raise UsageError(f"two outputs go to {destination}; give each a file of its own.")
+            raise UsageError(f"two outputs go to {destination}; give each its own file.")
         written.add(real)
         if path != "-":
             check_writable(path)

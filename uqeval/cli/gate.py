@@ -57,9 +57,12 @@ class GateOptions(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if "-" in (self.junit, self.markdown) and self.format != "table":
-            raise UsageError("two outputs go to stdout; give each a file of its own.")
+            raise UsageError("two outputs go to stdout; give each its own file.")
         if self.output == "-" and self.format == "markdown":
-            raise UsageError("-o - prints JSON; give --format markdown alone, or -o FILE.")
+            raise UsageError(
+                "-o - prints JSON, so --format markdown has no effect; leave out "
+                "one of them, or give -o FILE."
+            )
 
     @property
     def on_github(self) -> bool:

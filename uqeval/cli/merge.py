@@ -19,8 +19,8 @@ def merge(
     parts: Annotated[list[str], typer.Argument(
         metavar="STATES...", show_default=False,
         help="Reports with their saved states, states files, or folders of them: all shards of "
-        "one run (--part), or runs with the same settings on different items. Give one alone "
-        "to recompute it with --ci or --slices.")],
+        "one run (--part), or runs with the same settings on different items. Give only one to "
+        "recompute it with --ci or --slices.")],
     allow_missing: Annotated[bool, typer.Option(
         "--allow-missing",
         help="Accept missing shards; the report is then partial.")] = False,

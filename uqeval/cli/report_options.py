@@ -67,7 +67,7 @@ class ReportOptions(Settings):
         panel=_GALLERY)
     single_file: bool = shared_option(
         False, "Embed all pictures in the page.", panel=_GALLERY,
-        shown="above 3.5 MB they are files in a folder beside it")
+        shown="above 3.5 MB they are files in a folder next to it")
     tensorboard: str | None = shared_option(
         None, "Also log scores, figures, settings and the page to TensorBoard, in this folder.",
         metavar="DIR", panel=_TRACKERS)

@@ -47,7 +47,10 @@ class SelectOptions(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.output == "-" and self.format in ("json", "markdown"):
-            raise UsageError(f"-o - prints CSV; give --format {self.format} alone, or -o FILE.")
+            raise UsageError(
+                f"-o - prints CSV, so --format {self.format} has no effect; leave "
+                "out one of them, or give -o FILE."
+            )
 
 
 @with_options(of=SelectOptions)

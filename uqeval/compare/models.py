@@ -65,7 +65,7 @@ def load_models(
     if len(set(unique_names)) < len(unique_names) or "" in unique_names:
         raise UsageError(
             f"--name {cut(', '.join(unique_names))}: a name is empty or given twice; give each "
-            "model a name of its own."
+            "model its own name."
         )
     return [
         Model(name, tuple(paths_of_one))

@@ -45,7 +45,7 @@ METRICS = (
     Metric("calibration", "brier_decomposition.resolution", "score", "higher", (0.0, 1.0), _MURPHY,
            _VOID, resolution,
            label="Brier resolution",
-           meaning="How much the probabilities tell pixels of different classes apart.",
+           meaning="How well the probabilities distinguish pixels of different classes.",
            advice="Train longer, or with more data: calibration cannot add resolution.",
            interval="biased"),
     Metric("calibration", "brier_decomposition.uncertainty", "score", None, (0.0, 1.0), _MURPHY,

@@ -155,7 +155,7 @@ METRICS = (
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
            _ONE_ACCURACY, half_surplus,
            label="half Surplus",
-           meaning="Half of the Surplus: the share of the certain patches alone.",
+           meaning="Half of the Surplus: the part of the certain patches only.",
            advice=RANKING, interval="linear",
            units_with=_BY_ACCURACY),
 )  # fmt: skip

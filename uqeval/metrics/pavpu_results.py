@@ -56,7 +56,7 @@ def results_of(
         set_value(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
     else:
         scope = "class" if fitted else "item"
-        results["uncertainty_threshold_reason"] = f"fitted for each {scope} apart"
+        results["uncertainty_threshold_reason"] = f"fitted for each {scope} separately"
     (scores,) = _records(at.sum(axis=0)[None], [reasons])
     results |= scores
     results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))

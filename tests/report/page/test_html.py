@@ -301,7 +301,7 @@ def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:
     assert re.search(r"<li><a href=.#item-\d+.>\d+</a> \(\d+ wrong pixels?\)</li>", html)
     assert "_blank" not in html
     without = to_html({"r": one})
-    assert "behind-" not in without and "keep the report's states beside it" in without
+    assert "behind-" not in without and "keep the report's states next to it" in without
 
 
 def test_a_page_says_when_its_report_was_finished() -> None:

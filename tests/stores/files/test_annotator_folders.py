@@ -54,5 +54,5 @@ def test_folders_that_are_not_of_annotators(folder: Path) -> None:
     with pytest.raises(StoreError, match=r"ben/b\.png: is 3×3 .* expected one size"):
         open_store(folder, role="labels", names=NAMES, annotator_folders=True)
     save(folder / "b.png", 0)
-    with pytest.raises(StoreError, match=r"holds 'b\.png' beside the folders"):
+    with pytest.raises(StoreError, match=r"holds 'b\.png' next to the folders"):
         open_store(folder, role="labels", names=NAMES, annotator_folders=True)

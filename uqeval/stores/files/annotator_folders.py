@@ -77,7 +77,7 @@ def open_annotator_folders(
         folder, *rest = PurePosixPath(file).parts
         if not rest:
             raise StoreError(
-                f"{cut(path)}: holds {quoted(file)} beside the folders; --annotator-folders "
+                f"{cut(path)}: holds {quoted(file)} next to the folders; --annotator-folders "
                 "expects a folder of label PNGs for each annotator, and no others. Move it."
             )
         files_of[folder].append("/".join(rest))

@@ -81,7 +81,7 @@ class SavedStates:
         except FileNotFoundError as error:
             raise StoreError(
                 f"{cut(path)}: {error.strerror}; expected the states file that a run with -o "
-                f"FILE.json writes beside its report."
+                "FILE.json writes next to its report."
             ) from None
         except DAMAGED as error:
             raise StoreError(f"{cut(path)}: is not a states file: {cut(error)}.") from None

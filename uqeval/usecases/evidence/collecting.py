@@ -85,7 +85,7 @@ def _reports(paths: Sequence[str | Path]) -> Evidence:
             if named_report.name in evidence.reports:
                 raise UsageError(
                     f"{named_report.path} and {evidence.report_files[named_report.name].path} are "
-                    f"both called {named_report.name}; give each report a name of its own."
+                    f"both called {named_report.name}; give each report its own name."
                 )
             if named_report.report.partial or named_report.report.inputs.get("missing_parts"):
                 raise UsageError(

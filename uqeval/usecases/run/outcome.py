@@ -78,7 +78,7 @@ class RunSettings(Settings):
         panel="Output", shown="3 if that is cheap")
     single_file: bool = shared_option(
         False, "Embed all pictures in the pages.", panel="Output",
-        shown="above 3.5 MB they are files in a folder beside a page")
+        shown="above 3.5 MB they are files in a folder next to a page")
     stores: Sequence[str] = shared_option(
         (), "Evaluate only this store of the file. Repeat for more.", flags=("--store",),
         metavar="NAME", list_by="repeat", panel="File")
