@@ -276,8 +276,8 @@ def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
     [
         ('{"schema": "uqeval.report/2"}', "schema 'uqeval.report/2'"), ("[]", "schema None"),
         ('{"schema": "uqeval.report/1", "results": NaN}', "NaN is not a number"),
-        ('{"schema": "uqeval.rep', "is no JSON"), ("", "is no JSON"), ("[" * 99999, "is no JSON"),
-        ('{"schema": "uqeval.report/1"}', "is no report"),
+        ('{"schema": "uqeval.rep', "(not JSON)"), ("", "(not JSON)"), ("[" * 99999, "(not JSON)"),
+        ('{"schema": "uqeval.report/1"}', "is not a uqeval report"),
     ],
 )  # fmt: skip
 def test_bad_reports(folder: Path, text: str, says: str) -> None:

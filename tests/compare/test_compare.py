@@ -384,7 +384,7 @@ def test_which_scores(folder: Path) -> None:
     assert len(of_classes) == 2 + 2 * (C + 1) and of_classes[-1] == "pavpu.per_class.mixed.n_ac"
     with pytest.raises(UsageError, match=r"calibration\.ecee: no two.*nearest is calibration\.ece"):
         addresses(metrics=("calibration.ecee",))
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         addresses(metrics=("ece",))
     with pytest.raises(UsageError, match="so --all has no effect"):
         addresses(metrics=("calibration.ece",), every=True)

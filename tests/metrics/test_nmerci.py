@@ -214,7 +214,8 @@ def test_intervals_of_the_target() -> None:
         ({"alpha": 0}, "--alpha 0"), ({"alpha": 100.5}, "--alpha 100.5"),
         ({"alpha": -1}, "--alpha -1"), ({"depth_step": 0.0}, "--depth-step 0"),
         ({"depth_step": -1.0}, "--depth-step -1"), ({"interpolation": "nearest"}, "expected one"),
-        ({"over": "kept", "mae": "trimmed"}, "leave out --mae"), ({"definition": "x"}, "--definition"),
+        ({"over": "kept", "mae": "trimmed"}, "leave out --mae"),
+        ({"definition": "x"}, "--definition"),
         ({"uncertainty": "target"}, "no uncertainty"),
     ],
 )  # fmt: skip

@@ -227,7 +227,7 @@ def test_another_schema(tmp_path: Path, index: object) -> None:
     with zipfile.ZipFile(path, "w") as file:
         if index is not None:
             file.writestr("index.json", json.dumps(index))
-    with pytest.raises(StoreError, match=r"schema|no states file"):
+    with pytest.raises(StoreError, match=r"schema|not a states file"):
         SavedStates(path)
 
 
