@@ -16,7 +16,7 @@ from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
 import uqeval
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, UsageError
 from uqeval.metrics import _ranked_items as ranked
 from uqeval.metrics._aggregation import Aggregation
 from uqeval.statistics.sets_of_units import InUnits
@@ -201,6 +201,33 @@ def test_a_variant_of_the_same_run() -> None:
         assert item["image_failure"]["risk"] == 1 - item["pavpu[window=7]"]["pavpu"]
 
 
+def test_a_number_of_a_region(tmp_path: Path) -> None:
+    """Of a report: by its address; another variant or region is refused, not taken as the whole."""
+    place = "box:0:0.5,0:1"
+    states, path = tmp_path / "r.states.zip", tmp_path / "r.json"
+    families = ["segmentation", "pavpu"]
+    report = uqeval.evaluate(*data(), families, workers=1, region=place, states=states)
+    path.write_text(report.to_json())
+    address = f'segmentation@"{place}".miou'
+    merged = merge(path, metrics={"image_failure": {"risk": address, "confidence": "pavpu.pavpu"}})
+    for item, own in zip(merged.items[:-1], report.items, strict=False):
+        assert item["image_failure"]["risk"] == 1 - own[f"segmentation@{place}"]["miou"]
+    for other in ("segmentation@boundary:1.miou", "pavpu[window=3].pavpu"):
+        with pytest.raises(UsageError, match=r"is no result of the report .*Evaluate again"):
+            merge(path, metrics={"image_failure": {"risk": other, "confidence": "pavpu.pavpu"}})
+
+
+def test_each_region_ranks_images_by_its_own_numbers() -> None:
+    place = "box:0:0.5,0:1"
+    report = uqeval.evaluate(*data(), ["image_failure"], workers=1, region=place)
+    for item in report.items[:-1]:
+        own = item[f"segmentation@{place}"]
+        assert item[f"image_failure@{place}"]["risk"] == 1 - own["miou"]
+    families = {"image_failure": {"risk": f'segmentation@"{place}".miou'}}
+    with pytest.raises(UsageError, match="is of one region"):
+        uqeval.evaluate(*data(), families, workers=1, region=place)
+
+
 def test_numbers_and_the_states_of_a_report(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     target = rng.uniform(1, 9, (8, 6, 6)).astype("f4")
@@ -250,7 +277,7 @@ def test_merged_parts_are_the_whole(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"confidence": "column:x"}, ["column:x", "--item-table"]),
-        ({"confidence": "p101"}, ["p101", "FAMILY.FIELD"]),
+        ({"confidence": "p101"}, ["p101", "pNN", "FAMILY.FIELD"]),
         ({"risk": "nothing.x"}, ["nothing.x", "miou, dice, accuracy"]),
         ({"risk": "regression.rmse"}, ["regression", "classes data"]),
         ({"risk": "calibration.nothing"}, ["calibration.nothing", "ece"]),

@@ -7,6 +7,7 @@ from a column of a table, or from the uncertainty of the item's pixels.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 #: One number per item; None if undefined.
 Numbers = list[float | None]
+
+#: family[variant]@region.field; a region with a dot is in quotes.
+_FIELD = re.compile(
+    r'(?P<family>\w+)(?P<variant>\[.+?\])?(?:@(?:"(?P<quoted>[^"]+)"|(?P<region>[^".@]+)))?'
+    r"\.(?P<field>[^@\"]+)"
+)
 
 
 @dataclass(frozen=True)
@@ -286,20 +293,18 @@ class Wanted:
 
 
 def key_and_field(text: str) -> tuple[str, str]:
-    """Return the key of a family and the field of "regression.rmse" or
-    "pavpu[window=7].pavpu". Raises `UsageError`."""
+    """Return the key of a family and the field of "regression.rmse",
+    "pavpu[window=7].pavpu" or 'segmentation@"boundary:1.5".miou'. Raises `UsageError`."""
     from uqeval.metrics._families import FAMILIES_IN_REPORTS
 
-    family, bracket, rest = text.partition("[")
-    variant, closing, name = rest.partition("].") if bracket else ("", "", "")
-    if bracket and closing:
-        key = f"{family}[{variant}]"
-    else:
-        key, _, name = text.partition(".")
-    if family_of(key) not in FAMILIES_IN_REPORTS or not name:
+    match = _FIELD.fullmatch(text)
+    if match is None or match["family"] not in FAMILIES_IN_REPORTS:
         raise UsageError(
             f"{quoted(text)} is not a number of an item; expected {', '.join(OF_COUNTS)}, "
-            "column:NAME, or FAMILY.FIELD such as regression.rmse, with FAMILY one of "
+            "column:NAME, for --confidence also mean, sum, max, pNN, patch-max, share or "
+            "mean-above, or FAMILY.FIELD such as regression.rmse, with FAMILY one of "
             f"{', '.join(FAMILIES_IN_REPORTS)}."
         )
-    return key, name
+    region = match["quoted"] or match["region"]
+    variant = match["variant"] or ""
+    return match["family"] + variant + (f"@{region}" if region else ""), match["field"]

@@ -14,6 +14,7 @@ import uqeval.metrics._item_numbers as item_numbers
 import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.image_failure_scores as scores_of_items
 from uqeval.errors import UsageError, quoted
+from uqeval.keys import Key
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
@@ -178,6 +179,11 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
                 )
             return item_numbers.OfCounts(wanted.name, info, wanted.scale)
         key, field = item_numbers.key_and_field(wanted.name)
+        if self.region and Key.parse(key).region is not None:
+            raise UsageError(
+                f"{quoted(wanted.text)} is of one region, and --region ranks images by numbers of "
+                "each region. Leave the region out of the name, or leave --region out."
+            )
         return item_numbers.OfField(key, field, self._evaluation_of(key), wanted.scale)
 
     def _evaluation_of(self, key: str) -> Evaluation[Any]:
@@ -200,7 +206,12 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
                 "Evaluate the variant in the same run: name it in uqeval.yaml, and use uqeval "
                 "run."
             )
-        return family.evaluation(settings.get(key, next(iter(settings.values()))), self.info)
+        if key not in settings:
+            raise UsageError(
+                f"{key} is no result of the report of {self.info.where}, whose items have no "
+                "fields of it. Evaluate again with this variant or region."
+            )
+        return family.evaluation(settings[key], self.info)
 
     def _known(self, wanted: Wanted, key: str, items: Sequence[Mapping[str, Any]]) -> Known | None:
         """Return the numbers that records of items have; None if they have none."""
