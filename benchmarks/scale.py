@@ -119,7 +119,7 @@ def client(items: int, family: str, states: bool) -> dict[str, Any]:
         report = run(
             inputs, {family: {}}, RunOptions(memory=4 * 10**9, cluster=cluster, states=file)
         )
-        (folder / "report.json").write_text(report.model_dump_json())
+        (folder / "report.json").write_text(report.to_json())
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
         return {
             "items": items, "family": family, "open": opened, "seconds": seconds, "cpu": cpu,

@@ -83,7 +83,7 @@ def test_the_same_bits_from_maps_parts_and_workers(
     report = failure(chunked, "--workers", "3")
     assert report["results"]["failure"] == expected["results"]["failure"]
     for given, workers in (((maps, stores / "labels.zarr"), 2), ((complete,), 1)):
-        report = uqeval.evaluate(*given, metrics=["failure"], workers=workers).model_dump()
+        report = uqeval.evaluate(*given, metrics=["failure"], workers=workers).record()
         assert report["results"]["failure"] == expected["results"]["failure"]
         for one, other in zip(report["items"], expected["items"], strict=True):
             assert one["failure"] == other["failure"]

@@ -33,7 +33,7 @@ def evaluated(store: Path, **options: Any) -> dict[str, Any]:
     """The report of the same evaluation in this process."""
     workers = options.pop("workers", None)
     report = uqeval.evaluate(store, metrics={"sparsification": options}, workers=workers)
-    return report.model_dump()
+    return report.record()
 
 
 def test_numbers_are_the_oracles(expected: dict[str, Any], complete: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,6 @@ def save(
 
 def change(path: Path, **fields: Any) -> Path:
     """Write a report with other fields beside it, of the same states."""
-    report = Report.load(path).model_copy(update=fields)
+    report = dataclasses.replace(Report.load(path), **fields)
     path.write_text(report.to_json())
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import struct
@@ -151,7 +152,7 @@ def test_a_page_of_reports_without_the_path_of_a_store(store: Path) -> None:
     from uqeval.report.page.html import to_html
 
     report = uqeval.evaluate(store, None, ["segmentation"], workers=1)
-    other = report.model_copy(deep=True)
+    other = copy.deepcopy(report)
     del other.inputs["predictions"][0]["path"]
     assert "<td>–</td>" in to_html({"a": report, "b": other})
 

@@ -53,7 +53,7 @@ def test_zeros_are_left_out_where_the_user_says_so(tmp_path: Path) -> None:
         assert report.results == expected.results and not zeros_of(report)
         said = [v if np.isfinite(v) else str(v) for v in map(float, np.atleast_1d(given))]
         assert report.inputs["options"]["invalid"] == said
-        report.model_dump_json()
+        report.to_json()
     assert not zeros_of(evaluated(path, invalid="nan"))
     assert evaluated(path, invalid="nan").results == evaluated(path).results
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_results_of_slices(tmp_path: Path) -> None:
     assert "curve" in sun["results"]["pavpu"]
     low, high = (sun["intervals"]["pavpu.pavpu"][end] for end in ("low", "high"))
     assert low <= sun["results"]["pavpu"]["pavpu"] <= high
-    whole = report.model_copy(update={"slices": found})
+    whole = dataclasses.replace(report, slices=found)
     value = find(whole, Address.parse("pavpu.pavpu@weather=sun"))
     assert isinstance(value, Score) and value.items == 3 and value.small
     assert value.value == sun["results"]["pavpu"]["pavpu"] and value.intervals

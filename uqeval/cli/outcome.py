@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import typer
 
 from uqeval.cli.finish import tell_reused
@@ -29,7 +31,7 @@ class OutcomePrinter(Listener):
             return
         tell_reused(report)
         warnings = [f"{name}: {text}" for text in report.warnings]
-        show_warnings(report.model_copy(update={"warnings": warnings}), Console(stderr=True))
+        show_warnings(dataclasses.replace(report, warnings=warnings), Console(stderr=True))
         table = headline_table(report, f"{name}: {cost(report)}{_read_off(report)}")
         with printing():
             print_table(table, console())

@@ -238,7 +238,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
     if path is not None:
         from uqeval.records.report import Report
 
-        fitted = Report.load(path).model_dump()
+        fitted = Report.load(path).record()
         settings = {
             key: dataclasses.replace(
                 variant, threshold=repr(threshold_in(fitted, variant, str(path)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -78,7 +79,7 @@ def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOpti
             small_slices = ", ".join(small[:5]) + (" …" if len(small) > 5 else "")
             warnings.append(f"{len(small)} slices have fewer than {SMALL} units: {small_slices}.")
     changes |= {"settings": settings, "warnings": warnings, "timing": timing}
-    return report.model_copy(update=changes)
+    return dataclasses.replace(report, **changes)
 
 
 def with_debiased(

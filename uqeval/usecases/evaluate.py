@@ -160,7 +160,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             index = states_index(report, info, fitted, inputs.fingerprint)
             index |= {} if shard is None else shard.index()
             digest = states.seal(index | {"warnings": list(inputs.warnings)})
-            report = report.model_copy(update={"states_digest": digest})
+            report = dataclasses.replace(report, states_digest=digest)
             if options.cut is not None and (shard is None or not shard.unfinished):
                 report = _with_slices(report, states.partial, options.cut)
             states.put()  # last, so that they are beside an older report only briefly
@@ -180,7 +180,7 @@ def _with_temporary_states(
         report = run(
             inputs, families, dataclasses.replace(options, states=folder / "run.states.zip")
         )
-    return report.model_copy(update={"states": None, "states_digest": None})
+    return dataclasses.replace(report, states=None, states_digest=None)
 
 
 def _shard_of(

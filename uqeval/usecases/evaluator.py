@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -291,13 +292,11 @@ class Evaluator:
                 f"{listed([quoted(name) for name in self._repeated], 3)}. The first of each name "
                 "is evaluated."
             )
-        return report.model_copy(update={"inputs": inputs, "warnings": warnings})
+        return replace(report, inputs=inputs, warnings=warnings)
 
 
 def _first_item(inputs: Inputs) -> Inputs:
     """Return the same inputs with the first item alone."""
-    from dataclasses import replace
-
     from uqeval.inputs import open_inputs
 
     recipe = inputs.recipe

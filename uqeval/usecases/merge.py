@@ -173,6 +173,7 @@ def _report(
     states: str | Path | None,
     digest: str | None,
 ) -> Report:
+    from uqeval.records.checks import checked
     from uqeval.usecases.report_of_run import now
 
     index = merged_states.index
@@ -180,8 +181,9 @@ def _report(
     if index["partial"]:
         inputs = index["inputs"]
         warnings.append(f"partial: {len(index['items'])} of {inputs['items']} items.")
-    return Report(
-        **{
+    report: Report = checked(
+        Report,
+        {
             **record,
             "uqeval_version": index["uqeval_version"],
             "inputs": index["inputs"],
@@ -196,8 +198,9 @@ def _report(
                 "passes": 0,
                 "workers": 1,
             },
-        }
+        },
     )
+    return report
 
 
 def _write(merged_states: MergedStates, path: str | Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from family_reports import of_classes
 
 from uqeval.records.report import Report
@@ -11,7 +13,7 @@ from uqeval.report.figures.contract import lines_of
 
 
 def named(*names: str) -> Report:
-    own = of_classes(family="calibration").model_copy(deep=True)
+    own = copy.deepcopy(of_classes(family="calibration"))
     rows = own.results["segmentation"]["per_class"]
     for row, name in zip(rows, names, strict=True):
         row["name"] = name

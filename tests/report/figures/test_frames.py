@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import pairwise
 
@@ -69,7 +70,7 @@ def test_one_sequence_is_named_below() -> None:
          | ({"previous": f"run_{i - 1 if i != 4 else 1:02}"})}
         for i, item in enumerate(report.items)
     ]  # fmt: skip
-    (axes,) = drawn(report.model_copy(update={"items": items})).axes
+    (axes,) = drawn(dataclasses.replace(report, items=items)).axes
     assert axes.get_xlabel() == "frame of run" and not axes.texts
     assert axes.get_xticklabels()[0].get_text() == "00"
     assert 3.5 in axes.get_lines()[0].get_xdata()  # frames are missing before the pair of 4
@@ -79,7 +80,7 @@ def test_reports_of_other_frames_have_no_names_in_common() -> None:
     report = of_video()
     (axes,) = drawn(report, report).axes
     assert axes.get_xticklabels()[0].get_text() == "000"
-    (axes,) = drawn(report, report.model_copy(update={"items": report.items[:3]})).axes
+    (axes,) = drawn(report, dataclasses.replace(report, items=report.items[:3])).axes
     assert axes.get_xlabel().startswith("pair of frames") and not axes.texts
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 from family_reports import of_classes
 from matplotlib.figure import Figure as Canvas
@@ -14,7 +16,7 @@ REGIONS = ("boundary:8", "class:0")
 
 def with_regions(*families: str) -> Report:
     """A report of families and two regions, whose scores are those of the whole image."""
-    own = of_classes(family="calibration").model_copy(deep=True)
+    own = copy.deepcopy(of_classes(family="calibration"))
     own.results = {
         key: own.results["segmentation"] if family == "segmentation" else own.results["calibration"]
         for family in families

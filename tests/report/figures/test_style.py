@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def test_figures_are_files_and_always_the_same(form: str, tmp_path: Path) -> Non
 
 
 def test_a_class_name_is_no_formula(tmp_path: Path) -> None:
-    one = of_classes(family="calibration").model_copy(deep=True)
+    one = copy.deepcopy(of_classes(family="calibration"))
     one.results["segmentation"]["per_class"][0]["name"] = "$\\frac{<b>"
     write_figures({"r": one}, tmp_path, "svg")
     assert "$\\frac{&lt;b&gt;" in (tmp_path / "segmentation-classes.svg").read_text("utf-8")
@@ -68,7 +69,7 @@ def test_curves_show_their_values_under_the_pointer(tmp_path: Path) -> None:
 
 
 def test_an_earlier_report_has_points_without_a_curve() -> None:
-    report = of_classes(family="failure").model_copy(deep=True)
+    report = copy.deepcopy(of_classes(family="failure"))
     del report.results["failure"]["curve"]
     (figure,) = [
         one for own in figures_of({"r": report}).values() for one in own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from html import unescape
@@ -58,7 +59,7 @@ def test_verdicts_replace_the_first_screen_of_a_page(tmp_path: Path) -> None:
 
 
 def test_a_name_of_the_data_cannot_end_the_first_screen() -> None:
-    own = of_classes(family="pavpu").model_copy(deep=True)
+    own = copy.deepcopy(of_classes(family="pavpu"))
     for row in own.results["segmentation"]["per_class"]:
         row["name"] = "<!-- end of the first screen -->"
     page = to_html({"city": own})
@@ -119,7 +120,7 @@ def test_items_of_numbers_are_ranked_by_error(tmp_path: Path) -> None:
 
 
 def test_rows_of_items_name_their_slices() -> None:
-    own = of_classes(family="pavpu").model_copy(deep=True)
+    own = copy.deepcopy(of_classes(family="pavpu"))
     name = str(own.items[0]["name"])
     own.slices = {'light="x"': {"items": 1, "names": [name], "results": {}}}
     html = to_html({"r": own})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -71,7 +73,7 @@ def test_every_family_has_its_figures(
 @pytest.mark.draws
 def test_names_stay_text() -> None:
     """Of items, classes, stores, settings and warnings."""
-    one = of_classes(family="pavpu").model_copy(deep=True)
+    one = copy.deepcopy(of_classes(family="pavpu"))
     one.items[0]["name"] = EVIL
     for key in ("pavpu", "segmentation"):
         one.results[key]["per_class"][0]["name"] = EVIL
@@ -115,7 +117,7 @@ def test_undefined_shows_a_dash_and_its_reason() -> None:
 
 
 def test_intervals_are_shown() -> None:
-    one = of_classes(family="pavpu").model_copy(deep=True)
+    one = copy.deepcopy(of_classes(family="pavpu"))
     one.intervals = {"pavpu.pavpu": {"level": 0.95, "low": 0.25, "high": 0.75, "approximate": True}}
     html = to_html({"r": one})
     assert html.count("≈ [0.2500, 0.7500]") == 2  # on the card, in the table
@@ -144,7 +146,7 @@ def test_cards_of_many_variants_count_the_rest() -> None:
     own = report.results["pavpu"]
     undefined = own | {"pavpu": None, "pavpu_reason": "no patch was counted"}
     many = {f"pavpu[window={i}]": undefined for i in range(2, 12)}
-    report = report.model_copy(update={"results": {"pavpu": own} | many})
+    report = dataclasses.replace(report, results={"pavpu": own} | many)
     (card,) = (own for own in cards(report) if own.title == "PAvPU")
     assert (card.variant, len(card.others), card.more) == ("pavpu", 6, 4)
     html = to_html({"r": report})
@@ -203,14 +205,14 @@ def test_the_comparison_marks_the_best() -> None:
 
 def test_reports_of_different_items_are_compared_with_a_warning() -> None:
     one = of_classes(family="calibration")
-    other = one.model_copy(update={"items": one.items[1:]})
+    other = dataclasses.replace(one, items=one.items[1:])
     said = "of different items"
     assert said in to_html({"a": one, "b": other}) and said not in to_html({"a": one, "b": one})
 
 
 def test_what_several_reports_warn_of_is_said_once() -> None:
-    one = of_classes(family="calibration").model_copy(update={"warnings": ["few items"]})
-    other = one.model_copy(update={"warnings": ["few items", "no labels"], "partial": True})
+    one = dataclasses.replace(of_classes(family="calibration"), warnings=["few items"])
+    other = dataclasses.replace(one, warnings=["few items", "no labels"], partial=True)
     html = to_html({"a": one, "b": other})
     assert html.count("few items") == 1 and "<li>a, b: few items</li>" in html
     assert "<li>b: no labels</li>" in html and "<li>b: partial, not all items" in html
@@ -219,7 +221,7 @@ def test_what_several_reports_warn_of_is_said_once() -> None:
 def test_huge_reports_are_cut_with_a_note() -> None:
     small = report()
     items = [{"name": f"i{i}", "pavpu": {"surplus": i / 10_000}} for i in range(10_000)]
-    html = to_html({"r": small.model_copy(update={"items": items})})
+    html = to_html({"r": dataclasses.replace(small, items=items)})
     assert html.count('<tr id="item-') == MOST_ITEMS
     assert "10000 of 10000 items" in html and len(html) < 2_000_000
     assert f"without JavaScript the first {MOST_ITEMS};" in html
@@ -271,7 +273,7 @@ def test_the_gallery_shows_what_it_is_given() -> None:
 
 
 def test_intervals_of_classes_are_found_by_their_address() -> None:
-    one = of_classes(family="pavpu").model_copy(deep=True)
+    one = copy.deepcopy(of_classes(family="pavpu"))
     one.results["pavpu"]["per_class"][0]["name"] = "traffic.light"
     ends = {"level": 0.9, "low": 0.125, "high": 0.875}
     one.intervals = {'pavpu.per_class."traffic.light".pavpu': ends}
@@ -314,7 +316,7 @@ def test_a_page_says_when_its_report_was_finished() -> None:
     assert "finished" not in to_html({"r": report()})
     timed = {"seconds": 1.0, "bytes_read": 1}
     several = {
-        name: own.model_copy(update={"timing": own.timing | timed})
+        name: dataclasses.replace(own, timing=own.timing | timed)
         for name, own in (("a", new), ("b", old), ("c", report()))
     }
     page = to_overview(several, {}, None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import pytest
@@ -165,13 +166,13 @@ def test_sequences_of_all_models_are_one_table() -> None:
         }
         for n, (key, model) in enumerate((("temporal", "icnet"), ("temporal[hrnet]", "hrnet")))
     }  # fmt: skip
-    own = report().model_copy(update={"results": results})
+    own = dataclasses.replace(report(), results=results)
     (table,) = [t for t in tables_of(own) if t.title.startswith("By sequence")]
     assert table.columns == ["sequence", "mTC", "tracks C26", "mIoU"]
     assert [row[:2] for row in table.texts] == [
         ["a · icnet, dis", "0.9000"], ["a · hrnet, dis", "0.8000"],
         ["b · icnet, dis", "0.7000"], ["b · hrnet, dis", "0.6000"],
     ]  # fmt: skip
-    alone = report().model_copy(update={"results": {"temporal": results["temporal"]}})
+    alone = dataclasses.replace(report(), results={"temporal": results["temporal"]})
     (table,) = [t for t in tables_of(alone) if t.title.startswith("By sequence")]
     assert [row[0] for row in table.texts] == ["a", "b"]

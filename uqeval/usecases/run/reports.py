@@ -47,7 +47,7 @@ def with_sweep(task: Task, report: Report | None, options: RunOptions) -> Report
 def without_sweep(report: Report, error: BaseException) -> Report:
     """Return the report with a warning that its sweep is missing."""
     reason = str(error) or "it was interrupted."
-    return report.model_copy(update={"warnings": [*report.warnings, f"no sweep: {reason}"]})
+    return dataclasses.replace(report, warnings=[*report.warnings, f"no sweep: {reason}"])
 
 
 def _options_of_task(task: Task, folder: Path, options: RunOptions) -> RunOptions:
@@ -64,16 +64,14 @@ def _with_sweep(report: Report, swept: Report) -> Report:
     }
     timing = {key: report.timing[key] + swept.timing[key] for key in ("seconds", "bytes_read")}
     timing["finished"] = swept.timing["finished"]
-    return report.model_copy(
-        update={
-            "results": report.results | swept.results,
-            "settings": report.settings
-            | {"sweep": swept.settings["sweep"] | {"families": families}},
-            "metrics": swept.metrics | report.metrics,
-            "warnings": report.warnings
-            + [f"sweep: {text}" for text in swept.warnings if text not in report.warnings],
-            "timing": report.timing | timing | {"sweep_bytes_read": swept.timing["bytes_read"]},
-        }
+    return dataclasses.replace(
+        report,
+        results=report.results | swept.results,
+        settings=report.settings | {"sweep": swept.settings["sweep"] | {"families": families}},
+        metrics=swept.metrics | report.metrics,
+        warnings=report.warnings
+        + [f"sweep: {text}" for text in swept.warnings if text not in report.warnings],
+        timing=report.timing | timing | {"sweep_bytes_read": swept.timing["bytes_read"]},
     )
 
 

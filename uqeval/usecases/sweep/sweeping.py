@@ -121,7 +121,7 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
         index = states_index(report, info, {}, inputs.fingerprint) | shard.index() | plan.index()
         digest = states.seal(index | {"warnings": list(inputs.warnings)})
         states.put()
-    return report.model_copy(update={"states_digest": digest})
+    return dataclasses.replace(report, states_digest=digest)
 
 
 @dataclass(frozen=True)
