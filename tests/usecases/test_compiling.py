@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,7 +127,14 @@ def test_a_process_saves_its_part_for_others(
     monkeypatch.undo()
     (tmp_path / "json.py").write_text("raise SystemExit('the folder of the user is not imported')")
     evaluation = "segmentation of probs float16"
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    package = Path(uqeval.__file__).parent
+    # Kernels that the package has saved beside itself would be loaded, and not saved again.
+    copy = shutil.copytree(
+        package, tmp_path / "copy" / package.name, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(copy.parent)
+    }  # fmt: skip
     run = [sys.executable, "-P", "-m", "uqeval.kernels.ahead", str(tmp_path), "0", "3"]
     subprocess.run([*run, evaluation], cwd=tmp_path, env=environment, check=True)
     saved = {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbc")}
