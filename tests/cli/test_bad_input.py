@@ -267,7 +267,7 @@ def test_a_label_store_that_lacks_an_item(tmp_path: Path, stores: Path) -> None:
     ("text", "says"),
     [
         ("a\nb\n", "2 names for 3 items"),
-        ("a\na\nb\n", "a appear more than once"),
+        ("a\na\nb\n", "appears more than once: a"),
         ('{"a": 1}', "must be a list of texts"),
         (b"\xff\xfe\x00a", "is not text in UTF-8"),
         (None, "cannot be read: No such file"),
@@ -291,7 +291,7 @@ def test_a_names_file_that_does_not_fit(
 
 def test_names_of_the_store_that_cannot_be(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "bad.zarr", names=["a", "a", "b"])
-    pavpu_refused(tmp_path, store, says=["bad.zarr: attribute names: a appear more than once"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr: attribute names: appears more than once: a"])
 
 
 def test_class_names_that_cannot_be(tmp_path: Path) -> None:

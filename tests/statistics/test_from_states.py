@@ -14,6 +14,7 @@ from saved_runs import run, scoring, table_file
 from uqeval.errors import StoreError
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
+from uqeval.records.resampling import NoInterval
 from uqeval.statistics import resampler
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import common_items
@@ -206,9 +207,9 @@ def test_pairs_are_the_items_that_both_have(made: Path) -> None:
 
 def test_no_pairs(made: Path) -> None:
     new, old = (made / name / "report.json" for name in ("new", "old"))
-    with pytest.raises(StoreError, match="share 1 items; a paired comparison needs"):
+    with pytest.raises(NoInterval, match="share 1 item; a paired comparison needs"):
         pair_of(made, "plain", "old", [3])
-    with pytest.raises(StoreError, match="there is one group"):
+    with pytest.raises(NoInterval, match="there is one group"):
         pair_of(made, "new", "old", [0, 1, 2])
     with pytest.raises(StoreError, match="the change has no interval"):
         resampler().change(new, old, Address.parse("pavpu.no_such"), 0.9, False)

@@ -190,7 +190,7 @@ def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
     ("names", "words"),
     [
         (["a", "b"], "2 names for 3 items"),
-        (["a", "b", "a"], "a appear more than once"),
+        (["a", "b", "a"], "appears more than once: a"),
         (["a", "b", 3], "list of texts"),
         ("abc", "list of texts"),
         (["a", "", "c"], "empty"),

@@ -105,7 +105,8 @@ def split_paths(
         wrong = stores[truth.index(True)]
         noun = _noun(wrong)
         raise UsageError(
-            f"{wrong} holds {noun}; give one store of {noun}, after all predictions."
+            f"{wrong} holds {noun}, and {stores[-1]} follows it; give one store of {noun}, after "
+            "all predictions."
             + _how_to_pack(stores)
         )
     if truth[-1]:

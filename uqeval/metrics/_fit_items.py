@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uqeval.errors import UsageError, listed
+from uqeval.errors import UsageError, listed, number_of
 from uqeval.metrics._dataset_info import DatasetInfo
 
 
@@ -22,7 +22,7 @@ def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
         raise UsageError(
             f"--fit-on {fit_on}: is empty; expected the names of items, one per line."
             if not names
-            else f"--fit-on {fit_on}: {len(strange)} of its {len(names)} names are not among the "
-            f"{len(place)} evaluated items: {listed(strange)}."
+            else f"--fit-on {fit_on}: {len(strange)} of {number_of(len(names), 'name')} not among "
+            f"the {number_of(len(place), 'evaluated item')}: {listed(strange)}."
         )
     return sorted({place[name] for name in names})

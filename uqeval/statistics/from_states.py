@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, cut
+from uqeval.errors import StoreError, cut, number_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import foreign_states
 from uqeval.records.report import Report
@@ -232,19 +232,19 @@ def common_items(
 ) -> Samples:  # fmt: skip
     """Return the samples of the items that two runs have in common, among `items` of the first.
 
-    Both runs are resampled in the same way. Raises `StoreError` for fewer than two common items or
+    Both runs are resampled in the same way. Raises `NoInterval` for fewer than two common items or
     groups.
     """
     positions = {name: i for i, name in enumerate(other_scoring.names)}
     common = [i for i in items if scoring.names[i] in positions]
     if len(common) < 2:
-        raise StoreError(
-            f"{scoring.path} and {other_scoring.path} share {len(common)} items; a paired "
-            "comparison needs at least 2."
+        raise NoInterval(
+            f"no interval: {scoring.path} and {other_scoring.path} share "
+            f"{number_of(len(common), 'item')}; a paired comparison needs at least 2"
         )
     resampling = resampling_of(report, loaded_report, scoring, common)
     if resampling.units < 2:
-        raise StoreError(f"{scoring.path}: there is one {resampling.unit}; 2 are needed.")
+        raise NoInterval(f"no interval: there is one {resampling.unit}; 2 are needed")
     places = [common, [positions[scoring.names[i]] for i in common]]
     return Samples([scoring, other_scoring], places, resampling, named)
 

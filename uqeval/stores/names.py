@@ -44,7 +44,7 @@ def checked_names(values: object, where: str, count: int | None = None) -> tuple
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise StoreError(
-            f"{where}: {listed(repeated)} appear more than once as item names. Give each item a "
+            f"{where}: an item name appears more than once: {listed(repeated)}. Give each item a "
             "different name."
         )
     if "" in names:

@@ -94,7 +94,7 @@ def test_without_names(tmp_path: Path) -> None:
 
 def test_names_twice(tmp_path: Path) -> None:
     save(tmp_path / "a.png")
-    with pytest.raises(StoreError, match="a appear more than once"):
+    with pytest.raises(StoreError, match="appears more than once: a"):
         open_label_folder(tmp_path, ["a", "a"])
 
 
