@@ -291,7 +291,8 @@ def test_a_names_file_that_does_not_fit(
 
 def test_names_of_the_store_that_cannot_be(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "bad.zarr", names=["a", "a", "b"])
-    pavpu_refused(tmp_path, store, says=["bad.zarr: attribute names: appears more than once: a"])
+    says = ["bad.zarr: attribute names: an item name appears more than once: a"]
+    pavpu_refused(tmp_path, store, says=says)
 
 
 def test_class_names_that_cannot_be(tmp_path: Path) -> None:

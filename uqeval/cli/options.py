@@ -106,8 +106,7 @@ def split_paths(
         noun = _noun(wrong)
         raise UsageError(
             f"{wrong} holds {noun}, and {stores[-1]} follows it; give one store of {noun}, after "
-            "all predictions."
-            + _how_to_pack(stores)
+            "all predictions." + _how_to_pack(stores)
         )
     if truth[-1]:
         return stores[:-1], stores[-1]
