@@ -106,6 +106,13 @@ def test_a_report_that_was_tampered_with_is_none(
         Report.load(path)
 
 
+def test_a_key_of_a_later_version(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(report().record() | {"later": 1}))
+    with pytest.raises(StoreError, match="is not a uqeval report: later: unknown key"):
+        Report.load(path)
+
+
 @pytest.mark.parametrize(
     "items", [[], [{"name": "a", "x": {"y": [1, 2]}}, {"name": '\n  "items": []'}]]
 )

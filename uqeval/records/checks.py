@@ -20,7 +20,8 @@ def checked(kind: type, record: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(k) for k in first["loc"])
-        raise ValueError(f"{cut(key)}: {first['msg']}") from None
+        is_unknown = first["type"] == "unexpected_keyword_argument"
+        raise ValueError(f"{cut(key)}: {'unknown key' if is_unknown else first['msg']}") from None
     for key, check in _CHECKS.items():
         try:
             check(getattr(report, key))
