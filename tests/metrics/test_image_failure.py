@@ -213,7 +213,7 @@ def test_a_number_of_a_region(tmp_path: Path) -> None:
     for item, own in zip(merged.items[:-1], report.items, strict=False):
         assert item["image_failure"]["risk"] == 1 - own[f"segmentation@{place}"]["miou"]
     for other in ("segmentation@boundary:1.miou", "pavpu[window=3].pavpu"):
-        with pytest.raises(UsageError, match=r"is no result of the report .*Evaluate again"):
+        with pytest.raises(UsageError, match=r"is not a result of the report .*Evaluate again"):
             merge(path, metrics={"image_failure": {"risk": other, "confidence": "pavpu.pavpu"}})
 
 

@@ -208,7 +208,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
             )
         if key not in settings:
             raise UsageError(
-                f"{key} is no result of the report of {self.info.where}, whose items have no "
+                f"{key} is not a result of the report of {self.info.where}, whose items have no "
                 "fields of it. Evaluate again with this variant or region."
             )
         return family.evaluation(settings[key], self.info)
