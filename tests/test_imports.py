@@ -42,7 +42,7 @@ HOMES = {
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
-    ("errors", "keys", "special", "version"),
+    ("errors", "keys", "lazy", "special", "version"),
     ("disk", "kernels", "settings"),
     ("records", "stores"),
     ("maps",),
@@ -58,8 +58,8 @@ LAYERS = (
 
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
-    "stores": {"disk", "errors"},
-    "stores.states": {"disk", "errors"},
+    "stores": {"disk", "errors", "lazy"},
+    "stores.states": {"disk", "errors", "lazy"},
     "stores.zarr": {
         "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
         "stores.contents", "stores.kinds", "stores.names", "stores.watch",
@@ -67,16 +67,16 @@ LESS = {
     "records": {"disk", "errors", "keys"},
     # Files that an option names: a report with a threshold, a list or table of items.
     "metrics": {
-        "errors", "kernels", "keys", "maps", "records.report", "settings", "stores.item_table",
-        "stores.names", "tallies",
+        "errors", "kernels", "keys", "lazy", "maps", "records.report", "settings",
+        "stores.item_table", "stores.names", "tallies",
     },
     "statistics": {
-        "disk", "errors", "kernels", "keys", "metrics", "records", "settings", "special", "stores",
-        "tallies",
+        "disk", "errors", "kernels", "keys", "lazy", "metrics", "records", "settings", "special",
+        "stores", "tallies",
     },
     "engine": {
-        "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation", "settings",
-        "statistics.options", "stores", "tallies",
+        "disk", "errors", "inputs", "lazy", "maps", "metrics._driver", "metrics._evaluation",
+        "settings", "statistics.options", "stores", "tallies",
     },
     "gate": {"disk", "errors", "glossary", "keys", "records", "special"},
     "compare": {"errors", "gate", "glossary", "keys", "records", "statistics"},
@@ -105,7 +105,8 @@ NEVER = {
     "disk": {"keys", "numpy", "zarr"},
 }
 
-#: Packages that import these inside functions only, so that listing metrics loads neither.
+#: Packages that import these inside functions only, so that listing metrics loads neither; NumPy
+#: they have from `uqeval.lazy`.
 LATE = {"metrics": {"numpy", "uqeval.kernels"}, "tallies": {"numpy", "uqeval.kernels"}}
 
 #: What help, completion and the gate may not load.

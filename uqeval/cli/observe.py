@@ -22,6 +22,7 @@ from uqeval.cli.streams import tell, warn
 from uqeval.disk.files import stream_of
 from uqeval.errors import OutputError, UsageError
 from uqeval.inputs.options import InputOptions
+from uqeval.lazy import np
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.settings import Settings, same_option, shared_option
 
@@ -263,8 +264,6 @@ class _Summary:
         text = f"mean TC {self._tc / self._pairs:.4f}"
         if all(math.isnan(value) for value in self._values):
             return text, ()
-        import numpy as np
-
         from uqeval.statistics.methods import NoBounds
         from uqeval.statistics.series import series_mean
 

@@ -9,6 +9,8 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.stores.map_cache import MapCache
@@ -48,8 +50,6 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     It covers all that states depend on, except the parameters and versions of tallies. None if
     changes of the item's files cannot be detected.
     """
-    import numpy as np
-
     from uqeval.maps import VERSION
     from uqeval.stores.states.saved import ITEMS_SCHEMA
     from uqeval.stores.watch import combined_stamp
@@ -82,8 +82,6 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
 
 def _exponential() -> str:
     """Return a digest of NumPy's exp, whose last bit depends on the processor."""
-    import numpy as np
-
     values = np.linspace(-20, 0, 4099)
     results = (np.exp(values).tobytes(), np.exp(values.astype(np.float32)).tobytes())
     return hashlib.sha256(b"".join(results)).hexdigest()[:16]

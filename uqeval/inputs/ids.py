@@ -17,6 +17,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.lazy import np
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
@@ -209,8 +210,6 @@ _FEW = 32
 
 def like_ids(frames: Frames, i: int, classes: int, void: int) -> str:
     """Return a warning if frame `i` looks like an image of class ids, else an empty text."""
-    import numpy as np
-
     from uqeval.stores.video.image_folder import ImageFolder
 
     values = frames.single_channel(i) if isinstance(frames, ImageFolder) else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -16,7 +18,6 @@ def squared_distances(label: NDArray[Any]) -> NDArray[Any]:
     distances are integers, so the result is rounded.
     """
     import cv2
-    import numpy as np
 
     void = void_id(label)
     far = np.iinfo(np.int32).max
@@ -36,6 +37,4 @@ def squared_distances(label: NDArray[Any]) -> NDArray[Any]:
 
 def void_id(ids: NDArray[Any]) -> int:
     """Return the id of void pixels: the largest number of the dtype."""
-    import numpy as np
-
     return int(np.iinfo(ids.dtype).max)

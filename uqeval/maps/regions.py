@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.maps import video_names
 from uqeval.maps.distances import void_id
 from uqeval.maps.names import (
@@ -84,8 +85,6 @@ class Region(View):
         Labels outside the region are void; `UNMASKED_LABEL` has all labels. Of a video, predicted
         ids of frame t are void, too, and `INSIDE` is the mask.
         """
-        import numpy as np
-
         if _of_pairs(maps):
             return self._maps_of_pair(maps)
         label = maps["label"]
@@ -266,14 +265,10 @@ class Within(View):
 
 def _void_outside(ids: NDArray[Any], inside: NDArray[Any]) -> NDArray[Any]:
     """Return ids [y, x], void outside of a mask."""
-    import numpy as np
-
     return np.where(inside, ids, ids.dtype.type(void_id(ids)))
 
 
 def _within(size: int, low: float, high: float) -> NDArray[Any]:
-    import numpy as np
-
     centres = np.arange(size) + 0.5
     mask: NDArray[Any] = (centres >= low * size) & (centres < high * size)
     return mask

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from uqeval.lazy import np
 from uqeval.maps.names import OF_CLASSES, Betas, of_subset
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ class OneOfSets(View):
 
     def maps(self, maps: Maps) -> Maps:
         """Return maps in which the pixels of all other sets are void."""
-        import numpy as np
-
         label = maps["label"]
         is_other = (label != 0) & (label != self.number)
         return maps | {"label": np.where(is_other, np.iinfo(label.dtype).max, label)}
@@ -93,8 +92,6 @@ class InDistribution(View):
 
     def maps(self, maps: Maps) -> Maps:
         """Return maps of classes, void outside."""
-        import numpy as np
-
         inner = {
             name.removeprefix(OF_CLASSES): values
             for name, values in maps.items() if name.startswith(OF_CLASSES)

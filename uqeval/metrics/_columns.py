@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ class SetStates:
 
 def over(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return a / b, NaN where b is 0."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         quotient: NDArray[Any] = np.where(b != 0, a / b, np.nan)
     return quotient
@@ -77,8 +76,6 @@ def over(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 def mean_of_defined(values: NDArray[Any]) -> NDArray[Any]:
     """Return the means of rows [set, class] over what is no NaN, NaN where all is."""
-    import numpy as np
-
     is_defined = np.isfinite(values)
     return over(running_sum(np.where(is_defined, values, 0.0)), is_defined.sum(axis=-1))
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from uqeval.errors import UsageError
+from uqeval.lazy import np
 from uqeval.metrics._columns import Place
 from uqeval.metrics._dataset_info import DatasetInfo
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import SetStates
@@ -84,8 +84,6 @@ class Gaps:
         self, signed: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the score [set] of gaps [set, bin] and weights [bin]."""
-        import numpy as np
-
         sizes = np.maximum(signed, 0.0) if self.one_sided else np.abs(signed)
         best = np.max if self.largest else np.sum
         scores: NDArray[np.float64] = best(sizes * weights, axis=1)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -59,8 +61,6 @@ def each(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:
 
 def exact_sums(values: NDArray[Any]) -> NDArray[Any]:
     """Return the sums of the last axis, rounded once: the bits of `math.fsum`."""
-    import numpy as np
-
     rows = values.reshape(-1, values.shape[-1]) if values.shape[-1] else np.zeros((0, 0))
     total, rest = np.zeros((2, *values.shape[:-1])).reshape(2, -1)
     is_rounded = np.zeros(total.size, bool)

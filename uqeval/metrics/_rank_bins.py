@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
@@ -43,8 +45,6 @@ class RankBins:
         cls, tally: RankedErrors, state: State, groups: Iterable[int]
     ) -> dict[int | None, RankBins]:
         """Return the bins of all groups of a state together (None), and of each of `groups`."""
-        import numpy as np
-
         (at, pixels), (at_errors, own_errors) = map(_entries, tally.thin(state))
         errors = np.zeros(at.size, own_errors.dtype)
         errors[np.searchsorted(at, at_errors)] = own_errors
@@ -66,22 +66,16 @@ class RankBins:
     @classmethod
     def nothing(cls) -> RankBins:
         """Return the bins of no pixels."""
-        import numpy as np
-
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, empty, empty)
 
     def with_split(self, finer: RankBins, skip: int, prefixes: Collection[int]) -> RankBins:
         """Return these bins with `finer` in place of those that have one of the `prefixes`."""
-        import numpy as np
-
         is_retained = ~np.isin(self.key >> (32 - skip), list(prefixes))
         return self.merged_with(finer, is_retained)
 
     def merged_with(self, other: RankBins, retained: Any = slice(None)) -> RankBins:
         """Return the `retained` bins and all bins of another object, which shares no key."""
-        import numpy as np
-
         return RankBins(
             np.concatenate([self.key[retained], other.key]),
             np.concatenate([self.low[retained], other.low]),
@@ -90,8 +84,6 @@ class RankBins:
         )._sorted()
 
     def _sorted(self) -> RankBins:
-        import numpy as np
-
         if (self.key[1:] > self.key[:-1]).all():
             return self
         order = np.argsort(self.key, kind="stable")
@@ -99,8 +91,6 @@ class RankBins:
 
     def _without_repeats(self) -> RankBins:
         """Return the bins with those of the same key added up; pixels and errors are counts."""
-        import numpy as np
-
         first = np.flatnonzero(np.diff(self.key, prepend=-1))
         if not first.size:
             return self
@@ -116,16 +106,12 @@ class RankBins:
     @cached_property
     def upto(self) -> NDArray[Any]:
         """Return the pixels up to the end of each bin."""
-        import numpy as np
-
         cumulative: NDArray[Any] = np.cumsum(self.pixels)
         return cumulative
 
     @cached_property
     def errors_upto(self) -> NDArray[Any]:
         """Return the errors up to the end of each bin."""
-        import numpy as np
-
         cumulative: NDArray[Any] = np.cumsum(self.errors)
         return cumulative
 
@@ -149,8 +135,6 @@ class RankBins:
     @property
     def zeros(self) -> list[int]:
         """Return the bin of score 0, or None. After it is split, it has no other scores."""
-        import numpy as np
-
         return np.flatnonzero(self.key == ZERO_KEY).tolist()
 
     def prefixes(self, bins: Any, skip: int) -> list[int]:
@@ -162,8 +146,6 @@ def _entries(
     entries: tuple[NDArray[Any] | None, NDArray[Any]],
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the places and values of a field that are not 0."""
-    import numpy as np
-
     places, values = entries
     if places is not None:
         return places, values

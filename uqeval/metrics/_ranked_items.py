@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics.sparsification_curves import harmonics
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.float64]
@@ -34,8 +34,6 @@ class RankedItems:
     @classmethod
     def of(cls, weights: NDArray[Any], target: Numbers, score: Numbers) -> RankedItems:
         """Return the ties of each set."""
-        import numpy as np
-
         is_defined = np.isfinite(target) & np.isfinite(score)
         order = np.argsort(score[is_defined], kind="stable")
         target, score = (values[is_defined][order] for values in (target, score))
@@ -79,8 +77,6 @@ def e_aurc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Number
 
     An item that is m times in a set adds Σ_j (R + j·r)/(N + j), j = 1 … m, to the best AURC·N.
     """
-    import numpy as np
-
     area = aurc(weights, risk, uncertainty)
     ranked = RankedItems.of(weights, risk, np.where(np.isfinite(uncertainty), risk, np.nan))
     if not ranked.items.shape[1]:
@@ -134,8 +130,6 @@ def average_precision_in(weights: NDArray[Any], positive: Numbers, score: Number
 def fpr95(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
     """Return the share of negatives at or above the highest threshold that keeps 95 % of the
     positives. Undefined without positives or without negatives."""
-    import numpy as np
-
     ranked = RankedItems.of(weights, positive, score)
     flagged, hits = _from_top(ranked)
     if not flagged.shape[1]:
@@ -149,8 +143,6 @@ def fpr95(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
 
 def detection_error(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
     """Return the least of (FPR + FNR)/2 over thresholds. Undefined as `fpr95`."""
-    import numpy as np
-
     ranked = RankedItems.of(weights, positive, score)
     flagged, hits = _from_top(ranked)
     if not flagged.shape[1]:
@@ -172,8 +164,6 @@ def _from_top(ranked: RankedItems) -> tuple[Numbers, Numbers]:
 def spearman(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return Spearman's ρ: Pearson's r of the ranks, ties averaged. Undefined where one of the two
     is constant."""
-    import numpy as np
-
     is_defined = np.isfinite(risk) & np.isfinite(uncertainty)
     w = weights[:, is_defined].astype(np.float64)
     if not w.shape[1]:
@@ -187,8 +177,6 @@ def spearman(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numb
 def kendall(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return Kendall's τ-b: (concordant − discordant pairs)/√(pairs not tied in the one · in the
     other). Undefined where one of the two is constant."""
-    import numpy as np
-
     is_defined = np.isfinite(risk) & np.isfinite(uncertainty)
     w = weights[:, is_defined].astype(np.float64)
     x, y = risk[is_defined], uncertainty[is_defined]
@@ -200,16 +188,12 @@ def kendall(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbe
 
 def _mean_upto(ranked: RankedItems) -> Numbers:
     """Return the mean target up to the end of each tie; 0 where no item is."""
-    import numpy as np
-
     mean: Numbers = ranked.targets_upto / np.maximum(ranked.upto, 1)
     return mean
 
 
 def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:
     """Return the rank of each item in each set, ties averaged, less the mean rank: [set, item]."""
-    import numpy as np
-
     distinct, tie_of = np.unique(values, return_inverse=True)
     items = _sums_of_ties(w, tie_of.reshape(-1), distinct.size)
     ranks = items.cumsum(axis=1) - (items - 1) / 2
@@ -219,8 +203,6 @@ def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:
 
 def _tied_pairs(w: Numbers, values: Numbers) -> Numbers:
     """Return the pairs of items of equal values in each set."""
-    import numpy as np
-
     distinct, tie_of = np.unique(values, return_inverse=True)
     items = _sums_of_ties(w, tie_of.reshape(-1), distinct.size)
     pairs: Numbers = (items * (items - 1) / 2).sum(axis=1)
@@ -229,8 +211,6 @@ def _tied_pairs(w: Numbers, values: Numbers) -> Numbers:
 
 def _sums_of_ties(w: Numbers, tie_of: NDArray[Any], ties: int) -> Numbers:
     """Return the sums of weights [set, item] over the items of each tie: [set, tie]."""
-    import numpy as np
-
     if not ties:
         return np.zeros((len(w), 0))
     order = np.argsort(tie_of, kind="stable")
@@ -245,8 +225,6 @@ def _concordance(w: Numbers, x: Numbers, y: Numbers) -> Numbers:
     Sets that differ from a common one in a single item, as those of a jackknife, take one product
     with K together.
     """
-    import numpy as np
-
     common = w.max(axis=0, initial=0.0)
     change = w - common
     sums = np.zeros((2, len(w)))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import SetStates
 
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ def at_ranks(tiles: Tiles, ranks: NDArray[Any], *fields: Cumulated) -> AtRanks:
 
     Only tiles with a rank of any set are folded.
     """
-    import numpy as np
-
     bins = np.zeros(ranks.shape, np.int64)
     before, through = ([np.zeros(ranks.shape) for _ in fields] for _ in range(2))
     if not tiles.spans:
@@ -102,8 +101,6 @@ def _first_reaching(
     All are searched at once: `cumulative` ascends within a set, and sets are put one above the
     other.
     """
-    import numpy as np
-
     most = int(cumulative[:, -1].max(initial=0)) + 1
     above = np.arange(len(cumulative), dtype=np.int64) * most
     stacked = cumulative.astype(np.int64)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 #: Items of which the weights are added up first.
@@ -19,8 +20,6 @@ def quantile(
 
     Interpolated linearly, as NumPy's. NaN without values.
     """
-    import numpy as np
-
     order = np.argsort(values, kind="stable")[: int(np.isfinite(values).sum())]
     if not order.size:
         return np.full(len(weights), np.nan)
@@ -53,8 +52,6 @@ def correlation(
 
     NaN for fewer than three items, and where one of the two is constant.
     """
-    import numpy as np
-
     finite = np.isfinite(x) & np.isfinite(y)
     w = weights[:, finite].astype(np.float64)
     a, b = (

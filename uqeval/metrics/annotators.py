@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.annotators_scores as scores_of_sums
+from uqeval.lazy import np
 from uqeval.metrics._columns import SetStates, as_numbers, of_rows, running_sum, scores_of
 from uqeval.metrics._contract import (
     ClassBars,
@@ -99,8 +100,6 @@ class Annotators(Evaluation[AnnotatorsSettings]):
     def _columns(
         self, distances: SetStates, votes: SetStates, correlation: SetStates
     ) -> dict[Place, NDArray[Any]]:
-        import numpy as np
-
         items, sums = distances["items"][:, 1], distances["sums"].T
         pixels, _, pairs, agreeing = votes["counts"].T
         cross_entropy, label_entropy, brier = votes["sums"].T
@@ -158,8 +157,6 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         return rows
 
     def gaps(self) -> dict[Place, Gaps]:
-        import numpy as np
-
         votes = self._votes
 
         def signed(states: Mapping[Tally, SetStates]) -> NDArray[Any]:

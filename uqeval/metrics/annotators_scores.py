@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over, running_sum
 from uqeval.metrics._contract import Chance, IntervalKind, Metric
 
@@ -61,8 +62,6 @@ def kappa(pairs: NDArray[Any], agreeing: NDArray[Any], votes: NDArray[Any]) -> N
     Fleiss 1971. `pairs` of annotators at a pixel and those that agree; `votes` of each class
     [set, class].
     """
-    import numpy as np
-
     total = votes.sum(axis=-1)
     expected = running_sum(over(votes, total[:, None]) ** 2)
     observed = over(agreeing, pairs)

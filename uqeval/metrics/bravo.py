@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.failure_scores as failure_scores
 import uqeval.metrics.ood_scores as ood_scores
+from uqeval.lazy import np
 from uqeval.maps.views import InDistribution
 from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
@@ -60,8 +61,6 @@ def fpr95_of_success(rank_bins: RankBins) -> float | None:
 
 def _bin_of_95_right(rank_bins: RankBins) -> int:
     """Return the first bin up to which lie at least 95 % of the right pixels."""
-    import numpy as np
-
     right = wrong_and_right(rank_bins)[3]
     return int(np.flatnonzero(20 * right >= 19 * right[-1])[0])
 
@@ -172,8 +171,6 @@ class Bravo(Part[OodSettings]):
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        import numpy as np
-
         counts, bins, *ranks = self._tallies
         valid, out = (failure_columns.SetRankBins.from_states(states[tally]) for tally in ranks)
         scores = failure_columns.SCORES
@@ -196,8 +193,6 @@ class Bravo(Part[OodSettings]):
 
 def _fpr95_of_sets(rank_bins: failure_columns.SetRankBins) -> NDArray[Any]:
     """Return `fpr95_of_success` of many sets [set]."""
-    import numpy as np
-
     right = rank_bins.upto - rank_bins.errors_upto
     if not right.shape[1]:
         return np.full(len(right), np.nan)
@@ -207,8 +202,6 @@ def _fpr95_of_sets(rank_bins: failure_columns.SetRankBins) -> NDArray[Any]:
 
 
 def _harmonic_means(values: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    import numpy as np
-
     stacked = np.stack(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = len(values) / (1 / stacked).sum(axis=0)

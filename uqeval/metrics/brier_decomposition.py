@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Part
@@ -81,8 +82,6 @@ class BrierDecomposition(Part[CalibrationSettings]):
         return self._tallies
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        import numpy as np
-
         bins, scores = (states[tally] for tally in self._tallies)
         with np.errstate(all="ignore"):
             columns = _decomposed({k: v[None] for k, v in bins.items()}, scores["sums"][None, 1])
@@ -100,8 +99,6 @@ class BrierDecomposition(Part[CalibrationSettings]):
 
 def _decomposed(bins: Mapping[str, NDArray[Any]], brier: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Return the terms [set] from bins [set, class, bin] and sums of Brier scores [set]."""
-    import numpy as np
-
     count, correct, confidence = (
         bins[name].astype(np.float64) for name in ("count", "correct", "confidence")
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Passes
     from uqeval.tallies import Uncertainty
@@ -49,8 +51,6 @@ def exact_edges(
 
 
 def _tied_pixels(fine: Mapping[int, Any], edges: Sequence[float]) -> int:
-    import numpy as np
-
     from uqeval.tallies.ranks import FINE_BITS
 
     total = 0

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import TEMPERATURE, Metric
 from uqeval.metrics._items import exact_sums
@@ -34,8 +35,6 @@ def kumar_l2(binned: Binned) -> NDArray[Any]:
     Bins of one pixel count as 0. NaN without pixels. Kumar et al. 2019, Definition 5.1;
     `unbiased_l2_ce` of the package uncertainty-calibration.
     """
-    import numpy as np
-
     n, total = binned.count, binned.count.sum(axis=-1)
     accuracy = over(binned.correct, n)
     noise = over(accuracy * (1 - accuracy), n - 1)
@@ -50,8 +49,6 @@ def kumar_l1(binned: Binned) -> NDArray[Any]:
     The mean has a closed form (folded normal); the package uncertainty-calibration averages 1,000
     random draws. May be below 0. NaN without pixels, and where a bin holds one pixel.
     """
-    import numpy as np
-
     n, total = binned.count, binned.count.sum(axis=-1)
     gap, accuracy = over(binned.signed, n), over(binned.correct, n)
     spread = np.sqrt(over(accuracy * (1 - accuracy), n))
@@ -62,8 +59,6 @@ def kumar_l1(binned: Binned) -> NDArray[Any]:
 
 def _mean_distance(mean: NDArray[Any], std: NDArray[Any]) -> NDArray[Any]:
     """Return E|X| of X ~ N(mean, std²)."""
-    import numpy as np
-
     z = over(mean, std)
     erf = np.array([math.erf(value / math.sqrt(2)) for value in z.flat]).reshape(z.shape)
     spread = std * math.sqrt(2 / math.pi) * np.exp(-z * z / 2) + mean * erf
@@ -77,8 +72,6 @@ def sweep_l1(binned: Binned) -> NDArray[Any]:
 
 def sweep_l2(binned: Binned) -> NDArray[Any]:
     """Return √(Σ_b n_b/N·gap_b²); NaN without pixels."""
-    import numpy as np
-
     gaps = abs(binned.signed)
     squares = np.where(binned.count > 0, over(gaps * gaps, binned.count), 0.0)
     root: NDArray[Any] = np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
@@ -149,8 +142,6 @@ def sweep(state: Mapping[str, Any]) -> int:
 
     1 where it falls in two bins. Pixels that share a bin of the state stay together.
     """
-    import numpy as np
-
     pixels, wrong = (state[name][0][::-1] for name in ("pixels", "errors"))
     nonempty = np.flatnonzero(pixels)
     pixels, right = pixels[nonempty], (pixels - wrong)[nonempty]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._evaluation import Gaps
 from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import SetStates
@@ -70,7 +70,6 @@ def _gaps(
 
     `of_each`: relative to the pixels of the bin; `largest`: the score is the greatest of them, not
     their mean."""
-    import numpy as np
 
     def binned(states: Mapping[Tally, SetStates]) -> Binned:
         bins = bins_of(states)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import OfFields
 from uqeval.metrics._weighted import quantile
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 _NONE = "no image has a labelled pixel"
@@ -21,8 +21,6 @@ _REFERENCE = "docs/metrics.md, Calibration of single images"
 
 def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean [set] of the defined values."""
-    import numpy as np
-
     is_defined = np.isfinite(values)
     w = weights[:, is_defined]
     return over((w * values[is_defined]).sum(axis=1), w.sum(axis=1))
@@ -30,8 +28,6 @@ def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float
 
 def _value(score: Any) -> Any:
     def value(values: Sequence[float]) -> float | None:
-        import numpy as np
-
         found = score(np.ones((1, len(values)), np.int64), np.array(values, np.float64))[0]
         return float(found) if np.isfinite(found) else None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import TEMPERATURE, Metric
 from uqeval.metrics._items import exact_sums
@@ -76,8 +77,6 @@ def mce(binned: Binned) -> NDArray[Any]:
 
     NaN where no bin has any.
     """
-    import numpy as np
-
     largest: NDArray[Any] = np.fmax.reduce(binned.mean_gaps, axis=-1)
     return largest
 
@@ -87,8 +86,6 @@ def ace(binned: Binned) -> NDArray[Any]:
 
     Nixon et al. 2019, §3, in the bins of the ECE, as ValUES has it. NaN where no bin has any.
     """
-    import numpy as np
-
     gaps = np.where(binned.count > 0, binned.mean_gaps, 0.0)
     return over(exact_sums(gaps), (binned.count > 0).sum(axis=-1))
 

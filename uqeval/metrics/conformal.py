@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.conformal_scores as cs
 from uqeval.errors import DataError, number_of
+from uqeval.lazy import np
 from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
@@ -95,8 +96,6 @@ class Conformal(Evaluation[ConformalSettings]):
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        import numpy as np
-
         (tally,) = self.tallies()
         state = states[tally]
         total = {name: state[name].sum(axis=1) for name in ("pixels", "covered")}
@@ -142,8 +141,6 @@ class Conformal(Evaluation[ConformalSettings]):
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Compute the scores of the items that are not calibrated on."""
-        import numpy as np
-
         (tally,) = self.tallies()
         items = self.records(results)
         evaluated = [i for i, item in enumerate(items) if not item["calibration"]]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.metrics.conformal_settings import ConformalSettings, calibration_items, refuse_few
@@ -94,8 +95,6 @@ class _Search:
 
     def narrow(self, counts_of: CountsOf) -> int:
         """Return the bin; the next search is inside it."""
-        import numpy as np
-
         shares: Any = 0.0
         for size in self._items:
             shares = shares + counts_of(size) / size

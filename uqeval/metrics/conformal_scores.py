@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._weighted import quantile
@@ -83,8 +84,6 @@ Score = Callable[["NDArray[Any]", "NDArray[Any]"], "NDArray[Any]"]
 
 def percentile(values: Sequence[float], p: float) -> float | None:
     """Return a percentile, linearly interpolated; undefined without values."""
-    import numpy as np
-
     found = float(quantile(p / 100, np.ones((1, len(values)), np.int64), np.array(values))[0])
     return found if np.isfinite(found) else None
 
@@ -95,8 +94,6 @@ def _percentile(p: float) -> Score:
 
 
 def _moments(weights: NDArray[Any], loss: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    import numpy as np
-
     is_defined = np.isfinite(loss)
     own, values = weights[:, is_defined], 1 - loss[is_defined]
     total = own.sum(axis=1)

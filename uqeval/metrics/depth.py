@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._evaluation import Part, Run
@@ -107,8 +108,6 @@ class DepthScores(Part[RegressionSettings]):
 
 def _columns(state: SetStates) -> dict[Place, NDArray[Any]]:
     """Return the scores of states of `DepthSums`."""
-    import numpy as np
-
     n, (no_target, no_mean) = state["count"][:, 0], state["bad"].T
     relative, squared = state["sums"].T
     total, squares, absolute = state["logs"].T
@@ -128,8 +127,6 @@ def _spread(
     state: SetStates, total: NDArray[Any], squares: NDArray[Any], n: NDArray[Any]
 ) -> NDArray[Any]:
     """Return Σ (d - d̄)² of merged items [set]."""
-    import numpy as np
-
     between = state["means"][:, 0] - total * total / np.maximum(n, 1)
     spread = state["within"][:, 0] + np.maximum(between, 0.0)
     # Between items of one set the rounding of sums stays below 1e-15 of the squares.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._tiles import RankedSets
 from uqeval.metrics.failure_cuts import COVERAGES, RISKS
@@ -104,8 +105,6 @@ def _augrc(rank_bins: SetRankBins) -> NDArray[Any]:
 
 
 def _aurc(rank_bins: SetRankBins) -> NDArray[Any]:
-    import numpy as np
-
     rate = np.maximum(rank_bins.upto, 1)
     np.divide(rank_bins.errors_upto, rate, out=rate)
     return over(dot(rank_bins.pixels, rate), rank_bins.total)
@@ -120,8 +119,6 @@ def _e_aurc(rank_bins: SetRankBins) -> NDArray[Any]:
 
 
 def _aupr_error(rank_bins: SetRankBins) -> NDArray[Any]:
-    import numpy as np
-
     below = rank_bins.upto - rank_bins.pixels
     hits = rank_bins.wrong[:, None] - (rank_bins.errors_upto - rank_bins.errors)
     rate = hits / np.maximum(rank_bins.total[:, None] - below, 1)
@@ -129,15 +126,11 @@ def _aupr_error(rank_bins: SetRankBins) -> NDArray[Any]:
 
 
 def _aupr_success(rank_bins: SetRankBins) -> NDArray[Any]:
-    import numpy as np
-
     rate = (rank_bins.upto - rank_bins.errors_upto) / np.maximum(rank_bins.upto, 1)
     return over(dot(rank_bins.pixels - rank_bins.errors, rate), rank_bins.total - rank_bins.wrong)
 
 
 def _fpr95(rank_bins: SetRankBins) -> NDArray[Any]:
-    import numpy as np
-
     wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     # The last bin with 20·(errors of it and above) >= 19·errors: at most 5 % lie below it.
     at = np.minimum(
@@ -161,8 +154,6 @@ def _risk_at(rank_bins: SetRankBins, percent: int) -> NDArray[Any]:
 
 
 def _coverage_at(rank_bins: SetRankBins, percent: int) -> NDArray[Any]:
-    import numpy as np
-
     good = 100 * rank_bins.errors_upto <= percent * rank_bins.upto
     return over(np.where(good, rank_bins.upto, 0.0).max(axis=1, initial=0.0), rank_bins.total)
 
@@ -173,24 +164,18 @@ def _first(
     """Return the first bin [set] that reaches (or, from the "right", passes) the limit of
     its set.
     """
-    import numpy as np
-
     pairs = zip(cumulative, limits, strict=True)
     return np.array([row.searchsorted(limit, side) for row, limit in pairs], np.int64)
 
 
 def dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return Σ_bin a·b of each set."""
-    import numpy as np
-
     products: NDArray[Any] = np.einsum("sb,sb->s", a, b)
     return products
 
 
 def _value_at_bin(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
     """Return the value [set] of each set at its bin; 0 where there are no bins."""
-    import numpy as np
-
     if not values.shape[1]:
         return np.zeros(len(values))
     selected: NDArray[Any] = np.take_along_axis(values, bins[:, None], axis=1)[:, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ def curve(rank_bins: RankBins) -> dict[str, Any]:
     A cut lies behind each tie or bin, of which there are `points`. At most `MOST` are kept; a cut
     that is left out is at most `bound` above or below the line between its neighbours.
     """
-    import numpy as np
-
     coverage = rank_bins.upto / rank_bins.total
     risk = rank_bins.errors_upto / rank_bins.upto
     chosen, bound = thinned(coverage, risk)
@@ -48,8 +47,6 @@ def thinned(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], float]:
 
     Begins with the ends, and adds in each round the farthest point between neighbours.
     """
-    import numpy as np
-
     chosen = np.unique([0, len(x) - 1])
     while True:
         gap = np.abs(y - np.interp(x, x[chosen], y[chosen]))

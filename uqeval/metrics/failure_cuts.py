@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -51,8 +53,6 @@ def bins_to_split(rank_bins: RankBins) -> list[int]:
     These are the bins that hold a wanted rank. For the coverage at a risk, they are also the bins
     above the last good one that may hold a better cut.
     """
-    import numpy as np
-
     if not rank_bins.total:
         return []
     e, _, wrong, right = wrong_and_right(rank_bins)
@@ -80,8 +80,6 @@ def cut_ties(rank_bins: RankBins) -> int:
 
 def widest_bins(rank_bins: RankBins, count: int) -> list[int]:
     """Return the open bins that widen the bounds most."""
-    import numpy as np
-
     e, c, wrong, right = wrong_and_right(rank_bins)
     # The share of each bin in the bound of AUROC, and in that of AURC and AUPR.
     widths = (e * c / 2, rank_bins.pixels * (rank_bins.pixels / (wrong + right)))
@@ -103,16 +101,12 @@ def _bins_at_cuts(rank_bins: RankBins) -> list[int]:
 def bin_of_95(rank_bins: RankBins) -> int:
     """Return the last bin at and above which lie at least 95 % of the wrong pixels, of which there
     must be some."""
-    import numpy as np
-
     wrong = rank_bins.errors_upto
     above = wrong[-1] - wrong + rank_bins.errors
     return int(np.flatnonzero(20 * above >= 19 * wrong[-1])[-1])
 
 
 def _bin_of_coverage(rank_bins: RankBins, percent: int) -> int:
-    import numpy as np
-
     least = -(-percent * rank_bins.total // 100)  # of pixels, rounded up
     return int(np.searchsorted(rank_bins.upto, least))
 

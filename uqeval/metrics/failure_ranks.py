@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._rank_bins import RankBins
 from uqeval.metrics.failure_cuts import bins_to_split, widest_bins
@@ -57,8 +58,6 @@ def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
     """Yield (class, block) of all pixels, all classes of a block in one batch of at most
     BLOCK_ROWS.
     """
-    import numpy as np
-
     batch: list[tuple[int, int]] = []
     for block in np.flatnonzero(blocks.any(axis=0)).tolist():
         rows = [(c, block) for c in np.flatnonzero(blocks[:, block]).tolist()]

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics.failure_cuts import (
     COVERAGES,
@@ -68,8 +69,6 @@ def aupr_success(rank_bins: RankBins) -> Bounded:
 
 
 def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any]) -> Bounded:
-    import numpy as np
-
     total = float(hit.sum())
     if not total:
         return None
@@ -90,8 +89,6 @@ def aurc(rank_bins: RankBins) -> Bounded:
     Geifman & El-Yaniv 2017; Geifman et al. 2019, eq. 1. A bin's own part lies between
     n·E_b/(N_b + c) and n·(E_b + e)/(N_b + e). Undefined without pixels.
     """
-    import numpy as np
-
     e, c, wrong, right = wrong_and_right(rank_bins)
     n, total = rank_bins.pixels, rank_bins.total
     if not total:

@@ -15,6 +15,7 @@ import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.image_failure_scores as scores_of_items
 from uqeval.errors import UsageError, quoted
 from uqeval.keys import Key
+from uqeval.lazy import np
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
@@ -104,8 +105,6 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Compute all scores from the risks and confidences of the items."""
-        import numpy as np
-
         values = [number.scale.of(number.values(results)) for number in self._sources]
         reasons = [number.undefined for number in self._sources]
         items = [_item(pair, reasons) for pair in zip(*values, strict=True)]
@@ -243,8 +242,6 @@ def _above(
     limit: float | None, weights: NDArray[Any], risk: NDArray[Any], uncertainty: NDArray[Any]
 ) -> NDArray[Any]:
     """Return the AUROC of the items with a risk above the limit."""
-    import numpy as np
-
     if limit is None:
         return np.full(len(weights), np.nan)
     positive = np.where(np.isfinite(risk), risk > limit, np.nan)
@@ -253,8 +250,6 @@ def _above(
 
 def _limit(text: str, risk: NDArray[Any]) -> float | None:
     """Return the limit of risk; None without risks."""
-    import numpy as np
-
     rule = limit_rule(text)
     if rule.kind == "value":
         return rule.value

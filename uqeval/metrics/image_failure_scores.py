@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._ranked_items as ranked_items
+from uqeval.lazy import np
 from uqeval.metrics._contract import Chance, Metric
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ def _of_one_set(score: Callable[..., NDArray[Any]]) -> Callable[..., float | Non
     """Return a function of risks and uncertainties, for one set with weight 1 for each item."""
 
     def value(risk: Sequence[float], uncertainty: Sequence[float]) -> float | None:
-        import numpy as np
-
         with np.errstate(all="ignore"):
             weights = np.ones((1, len(risk)), np.int64)
             found = float(score(weights, np.array(risk, float), np.array(uncertainty, float))[0])
@@ -83,8 +82,6 @@ def curve(risk: NDArray[Any], confidence: NDArray[Any]) -> dict[str, list[float]
     `coverage`: the share of items that are at least as confident; `risk`: their mean risk;
     `confidence`: the lowest of them.
     """
-    import numpy as np
-
     ranked = ranked_items.RankedItems.of(np.ones((1, risk.size), np.int64), risk, -confidence)
     distinct = np.unique(confidence[np.isfinite(risk) & np.isfinite(confidence)])[::-1]
     return {

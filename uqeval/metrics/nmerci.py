@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.nmerci_scores as ns
+from uqeval.lazy import np
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
@@ -148,8 +149,6 @@ def _percentiles(
 
     `coarse` [(λ, ε), bin]: how many pixels have these high bits of their keys.
     """
-    import numpy as np
-
     from uqeval.tallies import ErrorRanks, ErrorsUpto, SumsBelow
     from uqeval.tallies.percentiles import RequiredPercentiles
 

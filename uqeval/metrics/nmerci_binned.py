@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.nmerci_scores as ns
+from uqeval.lazy import np
 from uqeval.metrics.nmerci_columns import OF_KEPT, middles
 from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of
 
@@ -35,15 +36,11 @@ class Binned:
     @classmethod
     def from_state(cls, coarse: NDArray[Any]) -> Binned:
         """Return the occupied bins of a row of `ErrorRanks`; 0 and ∞ are their own bins' values."""
-        import numpy as np
-
         bins = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
         return cls(middles(bins), coarse[bins], np.cumsum(coarse[bins]))
 
     def percentile(self, p: float, rule: str) -> float | None:
         """Return the p-th percentile by a rule of `uqeval.tallies.percentiles`."""
-        import numpy as np
-
         from uqeval.tallies.percentiles import between, ranks_of
 
         ranks = ranks_of(int(self.upto[-1]) if self.upto.size else 0, p, rule)
@@ -54,8 +51,6 @@ class Binned:
 
     def upto_value(self, limit: float | None) -> ns.Sums | None:
         """Return the values up to a finite limit; None for none."""
-        import numpy as np
-
         if limit is None or not math.isfinite(limit):
             return None
         end = int(np.searchsorted(self.value, limit, side="right"))

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.nmerci_scores as ns
+from uqeval.lazy import np
 from uqeval.metrics._tiles import AtRanks, Cumulated, RankedSets, Tiles, at_ranks
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 def middles(bins: NDArray[Any]) -> NDArray[Any]:
     """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
-    import numpy as np
-
     from uqeval.tallies.ranks import FINE_BITS
 
     bits = ((bins << FINE_BITS) - 2**31).astype(np.int32)
@@ -43,8 +42,6 @@ def columns_of(
     settings: NmerciSettings, sums: SetStates, states: SetStates
 ) -> dict[Place, NDArray[Any]]:
     """Return the scores of states of `ItemErrors` and `ErrorRanks`, NaN where undefined."""
-    import numpy as np
-
     from uqeval.tallies.percentiles import ranks_of
 
     assert isinstance(states, RankedSets) and states.columns is not None
@@ -76,8 +73,6 @@ def _located(
 ) -> AtRanks:  # fmt: skip
     """Return the bins of the ranks below and above the percentile of each set, and the counts and
     sums of values up to these."""
-    import numpy as np
-
     finite = np.where(np.isinf(value), 0.0, value)
 
     @lru_cache(1)  # both fields of a tile are read one after the other

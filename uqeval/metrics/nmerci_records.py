@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.nmerci_scores as ns
+from uqeval.lazy import np
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ def sums_of(state: State) -> ns.Sums:
 
 def running(state: State, group: int) -> Sequence[ns.Sums]:
     """Return sums of all pixels of a group at or below each limit, from a state of `SumsBelow`."""
-    import numpy as np
-
     counts = np.cumsum(state["count"][group]).tolist()
     errors, sigmas = np.cumsum(state["sums"][group], axis=0).T.tolist()
     most = np.maximum.accumulate(state["most"][group]).tolist()

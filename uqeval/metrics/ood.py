@@ -15,6 +15,7 @@ import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.errors import DataError
+from uqeval.lazy import np
 from uqeval.maps.views import WHOLE, OneOfSets, View
 from uqeval.metrics._aggregation import VOID, Aggregation
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
@@ -166,8 +167,6 @@ class OutOfDistribution(Evaluation[OodSettings]):
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the scores of items."""
-        import numpy as np
-
         run = super().run_of(results, exact)
         if self._has_items:
             images = run.results["images"]
@@ -200,8 +199,6 @@ def _columns(
     bins: failure_columns.SetRankBins, fields: Collection[str], every: bool
 ) -> Sequence[tuple[str, NDArray[Any]]]:
     """Return the scores of one view: those of `fields`, or all scores of a single set."""
-    import numpy as np
-
     total, out = bins.total, bins.wrong
     both = (out > 0) & (out < total)
     columns = [("pixels", np.where(total > 0, total, np.nan))]
@@ -221,8 +218,6 @@ def _of_both_kinds(
     score: Any, weights: NDArray[Any], out: NDArray[Any], value: NDArray[Any]
 ) -> NDArray[Any]:
     """Return a score of items; NaN if a set has only items of one kind."""
-    import numpy as np
-
     counted = weights[:, np.isfinite(value)]
     kinds = out[np.isfinite(value)]
     both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.failure_scores as failure_scores
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Chance, IntervalKind, Metric, set_value
 from uqeval.metrics.failure_cuts import bin_of_95, fpr95, wrong_and_right
@@ -43,8 +44,6 @@ def _errors_at_bins(rank_bins: RankBins) -> tuple[NDArray[Any], NDArray[Any]] | 
 
 def bins_to_split(rank_bins: RankBins) -> list[int]:
     """Return the open bins to split before the cuts are exact, the most urgent first."""
-    import numpy as np
-
     both = _errors_at_bins(rank_bins)
     if both is None:
         return []
@@ -56,8 +55,6 @@ def bins_to_split(rank_bins: RankBins) -> list[int]:
 
 def detection_errors(rank_bins: SetRankBins) -> NDArray[Any]:
     """Return `detection_error` of many sets [set]."""
-    import numpy as np
-
     wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     missed = over(rank_bins.errors_upto - rank_bins.errors, wrong[:, None])
     right_below = rank_bins.upto - rank_bins.pixels - (rank_bins.errors_upto - rank_bins.errors)

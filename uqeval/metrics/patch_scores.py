@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics._items import exact_sums
@@ -66,8 +67,6 @@ def _covariance(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Counts:
 
 def phi(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
     """Return Corr(accurate, certain) (Ma et al. 2024, §5.2); NaN where either is constant."""
-    import numpy as np
-
     n, a, c = ac + au + ic + iu, ac + au, ac + ic
     # As floats: the product of four counts may exceed 64 bits.
     spread = (a * (n - a)).astype(np.float64) * (c * (n - c))
@@ -76,8 +75,6 @@ def phi(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
 
 def half_surplus(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
     """Return Cov(accurate, certain) / std(accurate) = std(certain)·phi; NaN where a(1 - a) = 0."""
-    import numpy as np
-
     n, a = ac + au + ic + iu, ac + au
     return over(_covariance(ac, au, ic, iu), n * np.sqrt(a * (n - a)))
 
@@ -170,8 +167,6 @@ def surplus_auc(curve: Values) -> Values:
 
 def peak(curve: Values) -> Values:
     """Return the largest defined values of curves [set, t]."""
-    import numpy as np
-
     largest: Values = np.fmax.reduce(curve, axis=1)
     return largest
 

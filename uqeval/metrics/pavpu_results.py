@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import listed
+from uqeval.lazy import np
 from uqeval.metrics._columns import as_numbers, of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.patch_scores import METRICS
@@ -119,8 +120,6 @@ def _undefined_reason(
 
 def counts_at(by_threshold: Any, step: int) -> Any:
     """Return counts [category, accurate, uncertain] at one threshold of the curve."""
-    import numpy as np
-
     certain = by_threshold[..., : step + 1].sum(axis=-1)
     return np.stack([certain, by_threshold.sum(axis=-1) - certain], axis=-1)
 
@@ -170,8 +169,6 @@ def columns_of(
     step: int | None = None,
 ) -> dict[Place, NDArray[Any]]:
     """Return the scores of many sets at once, `fitted` and `step` as of `results_of`."""
-    import numpy as np
-
     at = states["counts"] if step is None else counts_at(states["by_threshold"], step)
     sets, categories = at.shape[:2]
     undefined: NDArray[Any]
@@ -198,8 +195,6 @@ def _defined(
     scores: Mapping[str, NDArray[Any]], undefined: NDArray[Any]
 ) -> dict[str, NDArray[Any]]:
     """Return scores, NaN where the threshold is undefined; the accurate share needs none."""
-    import numpy as np
-
     return {
         name: values if name == "p_accurate" else np.where(undefined, np.nan, values)
         for name, values in scores.items()

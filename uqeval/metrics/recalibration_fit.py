@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.metrics.temperature_fit import folded
 
@@ -82,8 +83,6 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
 
     Classes without a labelled pixel keep their probability. A step that raises the NLL is halved.
     """
-    import numpy as np
-
     from uqeval.tallies import LogitSlopes
 
     point = np.stack([np.ones(classes), np.zeros(classes)])
@@ -120,8 +119,6 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
 
 def _newton(state: State, pixels: int, absent: Sequence[int]) -> tuple[NDArray[Any], float]:
     """Return the step [2, class] of Newton's method, and the decrease of the mean NLL."""
-    import numpy as np
-
     ww, wb, bb = state["curvature"] / pixels
     slopes = state["slopes"] / pixels
     classes = len(ww)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.regression_results as regression_results
 import uqeval.metrics.regression_scores as rs
+from uqeval.lazy import np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import SetStates, as_numbers
 from uqeval.metrics._dataset_info import DatasetInfo
@@ -23,7 +24,6 @@ from uqeval.metrics.regression_tables import DISPLAY
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import Place
@@ -64,8 +64,6 @@ class Regression(Evaluation[RegressionSettings]):
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         """Return the scores; `exact` is Σ (y - ȳ)² from single items, which keeps all digits."""
-        import numpy as np
-
         of_one = [SetStates.of_one(states[tally]) for tally in self.tallies()]
         spread = None if exact is None else np.array([exact])
         columns = regression_results.columns(self.settings, of_one, spread)
@@ -151,8 +149,6 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Plac
     """Return the targets that lie inside the interval of each plotted level p, less p·N, which AUCE
     and its two parts add up (the rules "trapezoid" and "mean").
     """
-    import numpy as np
-
     levels = settings.quantile_levels or settings.interval_levels
     p = np.array(settings.plotted)
 

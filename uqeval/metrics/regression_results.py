@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.regression_scores import BY_FIELD, LEVELS
@@ -79,8 +80,6 @@ def merged_spread(sums: SetStates) -> NDArray[Any]:
     """Return Σ (y - ȳ)² of merged items [set]: the same to the last places where ȳ is not far above
     σ_y.
     """
-    import numpy as np
-
     n, total = sums["count"][:, 0], sums["sums"][:, 0, 4]
     between_items = sums["means"][:, 0] - np.where(n, over(total * total, n), 0.0)
     spread: NDArray[Any] = sums["within"][:, 0] + np.maximum(between_items, 0.0)
@@ -89,8 +88,6 @@ def merged_spread(sums: SetStates) -> NDArray[Any]:
 
 def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> NDArray[Any]:
     """Return the observed coverage [set, level] of each plotted level; NaN without pixels."""
-    import numpy as np
-
     n = states[0]["count"][:, 0]
     levels = settings.quantile_levels or settings.interval_levels
     covered = observed_coverage(states[-1], levels, n)

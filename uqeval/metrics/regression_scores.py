@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric
 from uqeval.metrics._items import exact_sums
@@ -53,8 +54,6 @@ def mean(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
 
 def root_mean(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
     """Return √(Σ / N) [set]; NaN without pixels."""
-    import numpy as np
-
     root: NDArray[Any] = np.sqrt(over(total, pixels))
     return root
 
@@ -64,15 +63,11 @@ def nmse(squares: NDArray[Any], spread: NDArray[Any]) -> NDArray[Any]:
 
     Quiñonero-Candela et al. 2006, eq. 4. NaN where the target is constant.
     """
-    import numpy as np
-
     return np.where(spread > 0, over(squares, spread), np.nan)
 
 
 def nll(total: NDArray[Any], pixels: NDArray[Any], zero: NDArray[Any]) -> NDArray[Any]:
     """Return the mean negative log likelihood [set], in nats; NaN where σ = 0 at `zero` pixels."""
-    import numpy as np
-
     return np.where(zero > 0, np.nan, over(total, pixels))
 
 
@@ -87,8 +82,6 @@ def area(
     `observed`: the shares p̂ [set, level]. "trapezoid": of the gaps' parts; "crossing": of the line
     through the gaps, cut where it crosses 0; "mean": of the gaps' parts, no area.
     """
-    import numpy as np
-
     gaps = np.array(p) - observed
     parts = part_of_gap(gaps)
     if rule == "mean":
@@ -124,8 +117,6 @@ def auce_under(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoi
 
 def _positive(gaps: NDArray[Any]) -> NDArray[Any]:
     """Return max(gap, 0), NaN where the gap is NaN."""
-    import numpy as np
-
     positive: NDArray[Any] = np.maximum(gaps, 0.0)
     return positive
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
@@ -18,7 +19,6 @@ from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import Place
@@ -40,8 +40,6 @@ def ence(count: NDArray[Any], errors: NDArray[Any], variances: NDArray[Any]) -> 
 
     Levi et al. 2022, eq. 8, of pixels, Σ ε² and Σ σ². NaN where σ = 0 in a whole bin.
     """
-    import numpy as np
-
     is_filled = count > 0
     with np.errstate(all="ignore"):
         gaps = np.where(is_filled & (variances > 0), abs(1 - np.sqrt(errors / variances)), 0.0)
@@ -60,8 +58,6 @@ def cv(total: NDArray[Any], squares: NDArray[Any], pixels: NDArray[Any]) -> NDAr
 
     NaN for less than two pixels, and where all σ are 0.
     """
-    import numpy as np
-
     spread = np.maximum(squares - over(total * total, pixels), 0.0)
     deviation = np.sqrt(over(spread, np.where(pixels > 1, pixels - 1, 0)))
     return over(deviation * pixels, total)
@@ -203,8 +199,6 @@ class BinsOfSigma(Part[RegressionSettings]):
 
         |1 - √(e/v)| of a bin is |e - v|/(v + √(e·v)): for the ENCE this is the weight.
         """
-        import numpy as np
-
         tally = self._bins
 
         def signed(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
@@ -229,8 +223,6 @@ class BinsOfSigma(Part[RegressionSettings]):
 
 def _roots(sums: NDArray[Any], count: NDArray[Any]) -> list[float | None]:
     """Return the root of the mean of each bin; None without pixels."""
-    import numpy as np
-
     return as_numbers(np.sqrt(over(sums, count)))
 
 
@@ -286,8 +278,6 @@ class ScaleOfSigma(Part[RegressionSettings]):
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> Mapping[Place, NDArray[Any]]:
-        import numpy as np
-
         factor, state = self.fitted["scale"], states[self._errors]
         (pixels, zero), (squares, logs) = state["count"].T, state["sums"].T
         results: dict[Place, NDArray[Any]] = {}

@@ -13,6 +13,7 @@ import functools
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -53,8 +54,6 @@ def bandwidths(gaps: NDArray[Any], *, coarse: bool = False) -> NDArray[Any]:
     smECE_σ does not increase with σ: σ* lies above a bandwidth where the error is greater than it.
     `coarse`: within 1e-7, several times as fast.
     """
-    import numpy as np
-
     widths, most = np.zeros(len(gaps)), gaps.shape[1] - 1
     if coarse:
         # Smoothing does not change the integral of gaps of one sign, such as those of one pixel.
@@ -91,8 +90,6 @@ def _fixed_points(
 
     By false position (the Illinois rule).
     """
-    import numpy as np
-
     at_low, at_high = top - low, _error(spectrum, high, nodes) - high
     midpoints = np.where(at_low <= _TOLERANCE, low, high)
     at = np.flatnonzero((at_low > _TOLERANCE) & (at_high < -_TOLERANCE))
@@ -119,8 +116,6 @@ def _newton_step(
     spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int, finer: int
 ) -> NDArray[Any]:
     """Return σ* of each set by the error at `finer` nodes, from σ* by the error at `nodes`."""
-    import numpy as np
-
     step = 1e-3 * sigma
     slope = (_error(spectrum, sigma + step, nodes) - _error(spectrum, sigma, nodes)) / step
     excess = _error(spectrum, sigma, finer) - sigma
@@ -131,8 +126,6 @@ def _newton_step(
 @functools.cache
 def _cosines(terms: int, nodes: int) -> NDArray[Any]:
     """Return cos(πkj / nodes) [k, j]."""
-    import numpy as np
-
     turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
     cosines: NDArray[Any] = np.cos(np.pi / nodes * turns)
     return cosines
@@ -140,8 +133,6 @@ def _cosines(terms: int, nodes: int) -> NDArray[Any]:
 
 def _spectrum(gaps: NDArray[Any], terms: int) -> NDArray[Any]:
     """Return Σ_j gaps_j·cos(πkj / n) of gaps [set, n + 1], for k < `terms`: [set, k]."""
-    import numpy as np
-
     nodes = gaps.shape[1] - 1
     if terms <= _SUMMED:
         return np.asarray(gaps @ _cosines(terms, nodes).T)
@@ -153,8 +144,6 @@ def _spectrum(gaps: NDArray[Any], terms: int) -> NDArray[Any]:
 
 def _smoothed(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[Any]:
     """Return the smoothed gaps at j / nodes [set, j] for a bandwidth of each set."""
-    import numpy as np
-
     k = np.arange(spectrum.shape[1])
     damped = spectrum * np.exp(-0.5 * (np.pi * sigma[:, None] * k) ** 2)
     if len(k) <= _SUMMED:
@@ -170,8 +159,6 @@ def _error(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[A
     Where f crosses 0 there are two triangles. What the rule lacks there, h²/6·|f'|, is added (Euler
     and Maclaurin); elsewhere it lacks nothing, as f has slope 0 at both ends.
     """
-    import numpy as np
-
     f = _smoothed(spectrum, sigma, nodes)
     size = np.abs(f)
     total = size.sum(axis=1) - (size[:, 0] + size[:, -1]) / 2
@@ -190,8 +177,6 @@ def _bound(sigma: NDArray[Any], absolute: NDArray[Any], nodes: int) -> NDArray[A
     does not increase, σ* differs by no more than that. No score exceeds `absolute`. The integral
     adds 10⁻⁶, more where a bandwidth has less than 32 nodes.
     """
-    import numpy as np
-
     with np.errstate(all="ignore"):
         width_in_nodes = (nodes - 1) * sigma
         integral = 1e-6 * sigma * np.fmax(1.0, (32 / width_in_nodes) ** 3)
@@ -246,8 +231,6 @@ class SmoothEce(Part[CalibrationSettings]):
         value = metric.formula(gaps, pixels)
         bound = None
         if value is not None:
-            import numpy as np
-
             absolute = state["absolute"] / pixels
             bound = float(_bound(np.array([value]), absolute, len(gaps))[0])
         set_value(record, "smooth_ece", value, metric.undefined)
@@ -258,8 +241,6 @@ class SmoothEce(Part[CalibrationSettings]):
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        import numpy as np
-
         state = states[self._gaps]
         pixels, nonempty = state["pixels"], state["pixels"][:, 0] > 0
         values = np.full(state.sets, np.nan)
@@ -273,8 +254,6 @@ class SmoothEce(Part[CalibrationSettings]):
 
         Flipped signs give a greater smooth ECE exactly where they give a greater smECE_σ*.
         """
-        import numpy as np
-
         tally = self._gaps
 
         def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:

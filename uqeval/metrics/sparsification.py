@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.sparsification_columns as sparsification_columns
 import uqeval.metrics.sparsification_curves as sc
+from uqeval.lazy import np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
@@ -238,8 +239,6 @@ def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passe
 
 def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins) -> sc.Curves:
     """Return the curves of pixels ranked by their uncertainty, and by their error, as one set."""
-    import numpy as np
-
     kept, errors = sc.values_at_cuts(ranked, settings.cuts)
     kept_by_oracle, oracle = sc.values_at_cuts(ideal, settings.cuts)
     sums = sc.CutSums(kept, errors, kept_by_oracle, oracle)
@@ -254,8 +253,6 @@ def _widest(rank_bins: RankBins) -> list[int]:
     """Return the first bin, and those whose ties widen the bound of the area over every
     rank most.
     """
-    import numpy as np
-
     width = rank_bins.errors * (rank_bins.pixels / rank_bins.upto) * rank_bins.open
     order = np.argsort(-width, kind="stable")[:WIDEST]
     return [0, *(int(i) for i in order if width[i] > 0)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.sparsification_curves as sc
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._tiles import Cumulated, at_ranks
 
@@ -21,8 +22,6 @@ def columns(
     settings: SparsificationSettings, ranked: SetRankBins, ideal: SetRankBins
 ) -> dict[Place, NDArray[Any]]:
     """Return AUSE and AURG of pixels `ranked` by their uncertainty; `ideal`: by their error."""
-    import numpy as np
-
     if not ranked.tiles.spans:
         undefined = np.full(len(ranked.total), np.nan)
         return {("ause",): undefined, ("aurg",): undefined}
@@ -35,8 +34,6 @@ def columns(
 
 def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return pixels kept and their error sums at each cut, [set, step] both."""
-    import numpy as np
-
     retained = cuts.kept_of(rank_bins.total.astype(np.int64))
     fields = (Cumulated.from_tiles(rank_bins.tiles, name) for name in ("pixels", "errors"))
     at_cuts = at_ranks(rank_bins.tiles, retained, *fields)
@@ -50,8 +47,6 @@ def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDA
 
 def _area(rank_bins: SetRankBins) -> NDArray[Any]:
     """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set]."""
-    import numpy as np
-
     n, e = rank_bins.pixels, rank_bins.errors
     below = rank_bins.upto - n
     mean = np.where(n > 0, e / n, 0.0)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics._items import exact_sums
@@ -82,8 +83,6 @@ class Curves:
         return [REASONS[flaw] for flaw in self.flaw.tolist()]
 
     def _defined(self, values: NDArray[Any]) -> NDArray[Any]:
-        import numpy as np
-
         return np.where(self.flaw == 0, values, np.nan)
 
 
@@ -93,8 +92,6 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
     `rooted`: the root of the mean; `normalised`: divided by the value at 0; `zero_at_1`: a point
     (1, 0) is appended.
     """
-    import numpy as np
-
     with np.errstate(all="ignore"):
         model, oracle = sums.errors / sums.kept, sums.oracle / sums.kept_by_oracle
         if rooted:
@@ -118,8 +115,6 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
 
 def joined(parts: Sequence[Curves]) -> Curves:
     """Return the curves of all sets from those of consecutive sets."""
-    import numpy as np
-
     names = [field.name for field in dataclasses.fields(Curves)]
     return Curves(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
@@ -129,8 +124,6 @@ def mean_over_items(items: Curves) -> Curves:
 
     Items without curves are left out. If all are, the reason is that of the first with pixels.
     """
-    import numpy as np
-
     good = np.flatnonzero(items.flaw == 0)
     flaws = items.flaw[items.flaw != REASONS.index(VOID)]
 
@@ -151,8 +144,6 @@ def mean_over_items(items: Curves) -> Curves:
 
 def _trapezoid(values: NDArray[Any], steps: int, zero_at_1: bool) -> NDArray[Any]:
     """Return the areas under curves [set, step]: ends halved, or a last point (1, 0) appended."""
-    import numpy as np
-
     halves = [-values[:, :1] / 2] if zero_at_1 else [-values[:, :1] / 2, -values[:, -1:] / 2]
     return exact_sums(np.concatenate([values, *halves], axis=1)) / steps
 
@@ -160,8 +151,6 @@ def _trapezoid(values: NDArray[Any], steps: int, zero_at_1: bool) -> NDArray[Any
 def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the retained pixels and error sums of one set at each cut, [1, step]; exact without
     `bins_to_split`."""
-    import numpy as np
-
     if not rank_bins.total:
         return np.zeros((1, cuts.steps), np.int64), np.zeros((1, cuts.steps))
     ends = np.array([0, rank_bins.pixels.size])
@@ -181,8 +170,6 @@ def cut_ties(rank_bins: RankBins, cuts: Cuts) -> int:
 
 def _divided(rank_bins: RankBins, cuts: Cuts) -> NDArray[Any]:
     """Return the bins that contain a cut."""
-    import numpy as np
-
     cumulative = rank_bins.upto
     if not cumulative.size:
         return np.zeros(0, np.int64)
@@ -197,8 +184,6 @@ def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
     Within a bin of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
     its order can move by no more than Σ e/(N_b + j).
     """
-    import numpy as np
-
     n, e = rank_bins.pixels, rank_bins.errors
     cumulative, errors = rank_bins.upto, rank_bins.errors_upto
     below = cumulative - n
@@ -214,8 +199,6 @@ def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
 
 def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return H_b - H_a = 1/(a + 1) + … + 1/b of whole numbers […], a <= b, to the last places."""
-    import numpy as np
-
     table_size = 64
     table = np.append(0.0, np.cumsum(1 / np.arange(1, table_size + 1)))
     start, stop = np.maximum(a, table_size), np.maximum(b, table_size)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
+from uqeval.lazy import np
 from uqeval.metrics._columns import SetStates, scores_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
@@ -86,8 +87,6 @@ class Temperature(Part[CalibrationSettings]):
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        import numpy as np
-
         if not self.tallies():
             return {}
         own = states[self.tallies()[0]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.temporal_scores as ts
 import uqeval.metrics.track_scores as track_scores
+from uqeval.lazy import np
 from uqeval.metrics._columns import as_number, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.temporal_pairs import tc, three
@@ -92,8 +93,6 @@ def _pooled_counts(
     states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
 ) -> NDArray[Any]:
     """Return the pooled counts of all retained pairs [3, class]."""
-    import numpy as np
-
     counts = [three(state, field, occluded) for state in states]
     total: NDArray[Any] = np.zeros_like(counts[0])
     for pair_counts, keep in zip(counts, retained, strict=True):
@@ -106,8 +105,6 @@ def columns(
     settings: TemporalSettings, pairs: SetStates, tracks: SetStates | None
 ) -> dict[Place, NDArray[Any]]:
     """Return the scores of pooled counts of `PairCounts`, and of `TrackCounts` if there are any."""
-    import numpy as np
-
     counts = np.moveaxis(pairs["counts"].sum(axis=1), 1, 0)
     results: dict[Place, NDArray[Any]] = {("mtc_pooled",): tc(settings, counts)}
     if settings.average == "pooled":

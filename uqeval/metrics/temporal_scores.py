@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.errors import number_of
+from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import IntervalKind, Metric
 from uqeval.metrics._items import exact_sums
@@ -43,8 +44,6 @@ def mean_iou(
     ("zero"), or over those of the first map ("current"). Classes of fewer than `least` pixels in
     the first map are left out. NaN where no class is left.
     """
-    import numpy as np
-
     values, retained = ious(current, warped, intersection), current >= least
     if absent == "zero":
         retained &= current.sum(axis=-1, keepdims=True) > 0
@@ -67,8 +66,6 @@ def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) ->
     """Return the IoU of the classes weighted by their pixels in the first map [set]; NaN without
     any.
     """
-    import numpy as np
-
     values = np.nan_to_num(ious(current, warped, intersection))
     return over(exact_sums(current * values), current.sum(axis=-1))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from uqeval.errors import DataError, UsageError, quoted
+from uqeval.lazy import np
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import TallyResult
@@ -159,8 +160,6 @@ def lacks_threshold(fitted: Mapping[str, Any] | None) -> bool:
 
 def is_same(first: float | None, second: float | None) -> bool:
     """Return whether two defined thresholds are equal in float32, as patches are compared."""
-    import numpy as np
-
     return None not in (first, second) and bool(np.float32(first) == np.float32(second))
 
 

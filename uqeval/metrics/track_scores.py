@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.maps.names import TRACK_LENGTHS
 from uqeval.metrics._columns import SetStates, as_number, as_numbers, of_rows, over
 from uqeval.metrics._contract import Metric, set_value
@@ -70,8 +71,6 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
 
 def consistency_record(states: Sequence[State]) -> dict[str, Any]:
     """Return the consistency of the tracks that end in some pairs, such as those of a sequence."""
-    import numpy as np
-
     (metric,) = METRICS
     tracks, consistent = (
         np.array([state[name].sum() for state in states]).sum() for name in ("tracks", "consistent")

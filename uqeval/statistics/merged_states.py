@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut
+from uqeval.lazy import np
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED
 from uqeval.stores.states.saved import SavedStates, tally_key
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 #: Input options that must be equal in all runs.

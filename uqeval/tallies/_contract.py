@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from uqeval.lazy import np
 from uqeval.maps.views import WHOLE, View
 from uqeval.tallies._fields import Field, SparseState, identity, is_large, record_of, zeros
 
@@ -153,8 +154,6 @@ class Tally(ABC):
 
     def empty(self) -> State:
         """Return the state of no items: the identity of `merge`."""
-        import numpy as np
-
         return {
             name: zeros(field)
             if field.merge == "sum"
@@ -176,8 +175,6 @@ class Tally(ABC):
 
     def thin(self, state: State) -> Thin:
         """Return the sparse form: large fields keep only entries that differ from `empty()`."""
-        import numpy as np
-
         if isinstance(state, SparseState):
             return state.thin
         entries: Thin = []
@@ -202,8 +199,6 @@ class Tally(ABC):
 
     def fold(self, target: State, source: Thin) -> None:
         """Add a sparse state (see `thin`) to `target`, in place: the same bits as `merge`."""
-        import numpy as np
-
         join = {"sum": np.add, "min": np.minimum, "max": np.maximum}
         for (name, field), (indices, values) in zip(
             self.packing.fields.items(), source, strict=True
@@ -244,8 +239,6 @@ class Tally(ABC):
         columns `first[i]` up to `first[i + 1]` (excluded). The states have the same bits as those
         of `update`. `known` as in `thin_of`.
         """
-        import numpy as np
-
         from uqeval.tallies._counted import CountedItems
 
         if type(self).update_items is Tally.update_items:
@@ -281,8 +274,6 @@ class Tally(ABC):
 
         Raises `ValueError` as `unpack` does.
         """
-        import numpy as np
-
         counted = self.packing.unpack_items(states)
         state: State = {}
         for (name, field), own in zip(self.packing.fields.items(), counted.fields, strict=True):
@@ -299,8 +290,6 @@ class Tally(ABC):
 
     def load_items(self, states: Sequence[bytes]) -> LoadedItems:
         """Return the states of several items. Raises `ValueError` as `load` does."""
-        import numpy as np
-
         from uqeval.tallies._loading import ItemColumns, LoadedItems, check_values
 
         fields = self.packing.fields

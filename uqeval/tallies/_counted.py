@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.tallies._fields import Field, identity, is_large
 
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ class CountedItems:
     def fold(self, fields: Mapping[str, Field], total: State) -> None:
         """Add all items to a state of these fields, one after another: the same bits as
         `Tally.fold` of each."""
-        import numpy as np
-
         for (name, field), entries in zip(fields.items(), self.fields, strict=True):
             join = {"sum": np.add, "min": np.minimum, "max": np.maximum}[field.merge]
             flat = total[name].reshape(-1)
@@ -76,8 +75,6 @@ class CountedItems:
 
 
 def _joined(entries: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]) -> FieldOfItems:
-    import numpy as np
-
     places = [indices for indices, _ in entries if indices is not None]
     if not places:
         return FieldOfItems(np.stack([values for _, values in entries]))
@@ -91,8 +88,6 @@ def _joined(entries: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]) -> Fiel
 
 
 def _rows(field: Field, values: NDArray[Any]) -> FieldOfItems:
-    import numpy as np
-
     rows = np.ascontiguousarray(values, field.dtype).reshape(len(values), -1)
     if not is_large(field):
         return FieldOfItems(rows)

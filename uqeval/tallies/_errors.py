@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.maps.names import ERROR_KEY
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ class Error:
 
     def values(self, maps: Maps) -> NDArray[Any]:
         """Return the errors as float32 [y, x], for rank keys too; squared by the caller."""
-        import numpy as np
-
         if self.name == "zero-one":
             wrong: NDArray[Any] = (maps["prediction"] != maps["label"]).astype(np.float32)
             return wrong
@@ -88,8 +87,6 @@ class Error:
 
 def _ratios(maps: Maps, far: bool) -> NDArray[Any]:
     """Return max(ŷ/y, y/ŷ) as float32 [y, x]; with `far`, whether it is at least 1.25."""
-    import numpy as np
-
     mean, target = (maps[name].astype(np.float64) for name in ("mean", "target"))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(mean > 0, np.maximum(mean / target, target / mean), np.inf)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -73,8 +75,6 @@ def is_large(field: Field) -> bool:
 
 
 def most_bytes(field: Field) -> int:
-    import numpy as np
-
     return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
 
 
@@ -84,8 +84,6 @@ def zeros(field: Field) -> NDArray[Any]:
     Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.
     """
     import mmap
-
-    import numpy as np
 
     size = math.prod(field.shape) * np.dtype(field.dtype).itemsize
     if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.tallies._counted import CountedItems, FieldOfItems
 from uqeval.tallies._fields import Field, identity
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.tallies._fields import State
@@ -27,8 +27,6 @@ class PackedRows:
     """
 
     def __init__(self, states: Sequence[bytes], skip: int) -> None:
-        import numpy as np
-
         self._bytes = np.frombuffer(b"".join(states), np.uint8)
         self._ends = np.cumsum(np.array([len(state) for state in states], np.int64))
         self.at = np.concatenate([[0], self._ends[:-1]]) + skip
@@ -40,8 +38,6 @@ class PackedRows:
 
     def large(self, field: Field, dtype: np.dtype[Any]) -> FieldOfItems:
         """Return a field in sparse form: places and values of entries that differ from empty."""
-        import numpy as np
-
         size = math.prod(field.shape)
         counts = self._take(self.at, 8, advance=True).view("<i8").reshape(-1).astype(np.int64)
         if counts.min(initial=0) < 0 or counts.max(initial=0) > size:
@@ -63,8 +59,6 @@ class PackedRows:
         self, counts: NDArray[Any], first: NDArray[Any], dtype: np.dtype[Any]
     ) -> NDArray[Any]:
         """Return the next `counts` numbers of each state, one state after another."""
-        import numpy as np
-
         if (self.at + counts * dtype.itemsize > self._ends).any():
             raise ValueError("cut short")
         within = np.arange(first[-1]) - np.repeat(first[:-1], counts)
@@ -74,8 +68,6 @@ class PackedRows:
 
     def _take(self, places: NDArray[Any], size: int, advance: bool = False) -> NDArray[Any]:
         """Return `size` bytes from each place on, [place, byte]."""
-        import numpy as np
-
         if advance:
             if (self.at + size > self._ends).any():
                 raise ValueError("cut short")
@@ -88,8 +80,6 @@ class PackedRows:
 
 def check_values(id_: str, fields: Mapping[str, Field], values: Mapping[str, NDArray[Any]]) -> None:
     """Raise `ValueError` for values that no data can produce."""
-    import numpy as np
-
     for name, field in fields.items():
         numbers = values[name]
         if numbers.dtype.kind in "iu":
@@ -120,8 +110,6 @@ class ItemColumns:
     @classmethod
     def of(cls, fields: Mapping[str, Field], counted: CountedItems) -> ItemColumns:
         """Return the large ones of these fields."""
-        import numpy as np
-
         large = {
             name: (fields[name], entries)
             for name, entries in zip(fields, counted.fields, strict=True)
@@ -149,8 +137,6 @@ class ItemColumns:
 
     def padded(self, fields: Mapping[str, Field]) -> State:
         """Return the fields [item, …, column of the item]; missing columns are as if empty."""
-        import numpy as np
-
         first = np.searchsorted(self.item, np.arange(self.items + 1))
         within = np.arange(self.item.size) - first[self.item]
         most = int(np.diff(first).max(initial=0))

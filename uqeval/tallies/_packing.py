@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.tallies._fields import Field, identity, is_large, most_bytes
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ class Packing:
     """
 
     def __init__(self, id_: str, fields: dict[str, Field], added: Collection[str]) -> None:
-        import numpy as np
-
         self._id, self.fields = id_, fields
         self._mark = _mark(id_, fields)
         self._earlier = {name: field for name, field in fields.items() if name not in added}
@@ -44,8 +43,6 @@ class Packing:
 
     def pack(self, thin: Thin) -> bytes:
         """Return the sparse form of a state as bytes; equal states give equal bytes."""
-        import numpy as np
-
         parts = [self._mark]
         for (indices, values), dtype in zip(thin, self._dtypes, strict=True):
             if indices is not None:
@@ -56,8 +53,6 @@ class Packing:
 
     def pack_items(self, counted: CountedItems) -> list[bytes]:
         """Return the state of each item as `pack` does."""
-        import numpy as np
-
         large = [entries.values.size for entries in counted.fields if entries.places is not None]
         if sum(large) > _MANY_ENTRIES * counted.items:
             return [self.pack(counted.thin(item)) for item in range(counted.items)]
@@ -74,8 +69,6 @@ class Packing:
 
     def _pack_entries(self, counted: CountedItems) -> list[bytes]:
         """Return the state of each item, where items have different numbers of entries."""
-        import numpy as np
-
         lengths = np.full(counted.items, _MARK_BYTES)
         for entries, dtype in zip(counted.fields, self._dtypes, strict=True):
             if entries.first is None:
@@ -115,8 +108,6 @@ class Packing:
 
         Fields that an earlier version lacked are as in the empty state.
         """
-        import numpy as np
-
         packed_fields, at = self._fields_in(data), _MARK_BYTES
         thin: Thin = []
         for (name, field), dtype in zip(self.fields.items(), self._dtypes, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 
 if TYPE_CHECKING:
@@ -31,7 +32,5 @@ class OfErrors(Tally):
 
     def update_as_items(self, state: State, maps: Maps) -> None:
         """Add one item by `update_items`."""
-        import numpy as np
-
         first = np.array([0, maps["label"].size])
         self.update_items({name: values[None] for name, values in state.items()}, maps, first)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -18,8 +20,6 @@ _WIDTH = 4.0
 
 def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
     """Return two values that very likely enclose the value with this share of all below it."""
-    import numpy as np
-
     n = sample.size
     wide = _WIDTH * math.sqrt(n * share * (1 - share)) + 1
     first, last = round(n * share - wide), round(n * share + wide)
@@ -33,8 +33,6 @@ def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
 
 def statistics(values: NDArray[Any], lower: int, upper: int) -> tuple[float, float]:
     """Return the values of rank `lower` and of the same or the next, `upper`, from 0 on."""
-    import numpy as np
-
     # The next rank is the minimum of the values above. Partitioning at both ranks takes twice as
     # long.
     ordered = np.partition(values, lower)

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -34,8 +36,6 @@ def ties(
     `bins`: only ties in these bins of the high bits of the key (None: all). `score` and `error` are
     float32, and errors are not negative. The errors of a tie are added in ascending order.
     """
-    import numpy as np
-
     from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
 
     is_wanted = np.zeros(BINS + 1, np.uint8)
@@ -69,8 +69,6 @@ def rank_counts(
 
     Pixels [i] of `score`, `error` and `label` are those of one item after another, from `first` on.
     """
-    import numpy as np
-
     from uqeval.kernels.items import count_ranks_of_items
 
     bins = 1 << (32 - rest)
@@ -95,8 +93,6 @@ def of_entries(
 
     Item i has the entries `ends[i]` up to `ends[i + 1]` of the arrays.
     """
-    import numpy as np
-
     from uqeval.tallies._counted import CountedItems, FieldOfItems
 
     fields, used = [], int(ends[-1])
@@ -118,8 +114,6 @@ _of_thread = threading.local()
 def _empty_bins(bins: int) -> list[NDArray[Any]]:
     """Return the arrays of zeros that `count_ranks_of_items` works in, one set a thread: a state of
     all bins is mostly empty, and clearing it takes longer than counting a small item."""
-    import numpy as np
-
     arrays: dict[int, list[NDArray[Any]]] = _of_thread.__dict__.setdefault("arrays", {})
     if bins not in arrays:
         words = -(-bins // 64)
@@ -135,8 +129,6 @@ def rows_of_bins(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return which bins of a state have a row of their own, uint8 [..., bin + 1], and which row
     that is, [..., bin]. `bins` are places in `shape` [..., bin], by row."""
-    import numpy as np
-
     row = np.zeros(shape, dtype)
     is_wanted = np.zeros((*shape[:-1], shape[-1] + 1), np.uint8)
     for i, place in enumerate(bins):

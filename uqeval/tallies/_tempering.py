@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -14,8 +16,6 @@ def tempered(
     probs: NDArray[Any], label: NDArray[Any], void: int, beta: float
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the confidences (float32) and the labels' probabilities (float64) at one β, [i]."""
-    import numpy as np
-
     from uqeval.kernels.tempering import BLOCK, temper
 
     confidence = np.empty(label.shape, np.float32)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from uqeval.lazy import np
 from uqeval.tallies._fields import Field, SparseState
 
 if TYPE_CHECKING:
@@ -97,8 +98,6 @@ def _summed(
     field: Field, parts: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return places, ascending, and the sums of the values at each, added in the order of parts."""
-    import numpy as np
-
     places = np.concatenate([np.zeros(0, np.int64), *(at for at, _ in parts if at is not None)])
     values = np.concatenate([np.zeros(0, field.dtype), *(own for _, own in parts)])
     order = np.argsort(places, kind="stable")

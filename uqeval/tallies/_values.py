@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.lazy import np
 from uqeval.maps.names import IN_NATS, void_of
 
 __all__ = ["RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
@@ -29,8 +30,6 @@ class Uncertainty:
 
     def values(self, maps: Maps) -> NDArray[Any]:
         """Return the float32 uncertainties [y, x]; -0.0 is 0.0."""
-        import numpy as np
-
         values = maps[self.name]
         if self.name == "confidence":
             return np.float32(1.0) - values
@@ -62,8 +61,6 @@ def float16_end(threshold: float, side: int, closed: bool) -> float:
 
     `closed`: values on the returned threshold count as above it.
     """
-    import numpy as np
-
     end = np.float32(threshold + side * half_step(threshold))
     if side < 0 and not closed:
         end = np.nextafter(end, np.float32(-np.inf))

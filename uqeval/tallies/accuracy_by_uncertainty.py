@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
@@ -40,8 +41,6 @@ class AccuracyByUncertainty(Tally):
         return None
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.counting import count_by_uncertainty
 
         count_by_uncertainty(

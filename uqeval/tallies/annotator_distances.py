@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.maps.names import annotations_of, choices_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
@@ -102,8 +103,6 @@ class AnnotatorDistances(Tally):
         return None
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.annotators import count_overlaps
 
         annotations, label = present(maps, self.annotators, self.classes)
@@ -170,8 +169,6 @@ class Pairs:
         ids: NDArray[Any], classes: int, distance: Distance,
     ) -> Pairs:  # fmt: skip
         """Return the pairs from counts as `count_overlaps` makes them."""
-        import numpy as np
-
         sizes = common + alone
         both = overlaps + overlaps.transpose(1, 0, 2) + common
         diagonal = np.arange(len(alone))
@@ -192,8 +189,6 @@ class Pairs:
 
     def mean(self, a: NDArray[Any], b: NDArray[Any]) -> float:
         """Return the expected distance of a map of `a` and one of `b`."""
-        import numpy as np
-
         if self.distance.pooled:
             return float(self._pooled(*self._totals(np.ix_(a, b))))
         return float(self.distances[np.ix_(a, b)].mean())
@@ -207,8 +202,6 @@ class Pairs:
 
     def by_class(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Return `mean` of each class alone."""
-        import numpy as np
-
         return self._by_class(np.ix_(a, b))
 
     def by_class_apart(self, maps: NDArray[Any]) -> NDArray[Any]:
@@ -217,8 +210,6 @@ class Pairs:
 
     def one_to_others(self, maps: NDArray[Any]) -> float:
         """Return the mean over maps of the energy distance of one to all others."""
-        import numpy as np
-
         others, square = len(maps) - 1, np.ix_(maps, maps)
         if self.distance.pooled:
             sums = [of[square][..., self.counted].sum(-1) for of in (self.shared, self.size)]
@@ -234,8 +225,6 @@ class Pairs:
         return shared, size
 
     def _pooled(self, shared: NDArray[Any], size: NDArray[Any]) -> NDArray[Any]:
-        import numpy as np
-
         ratio = np.where(size > 0, shared / np.maximum(size, 1), self.distance.of_absent)
         distances: NDArray[Any] = 1.0 - ratio
         return distances
@@ -252,14 +241,10 @@ class Pairs:
 def _with_others(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return of each map [map, map] the value with itself, the sum with all others, and the sum of
     all pairs of others."""
-    import numpy as np
-
     own, rows = np.diagonal(values), values.sum(axis=1)
     return own, rows - own, values.sum() - 2 * rows + own
 
 
 def _different(maps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    import numpy as np
-
     i, j = np.triu_indices(len(maps), 1)
     return maps[i], maps[j]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.maps.names import annotations_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
@@ -22,8 +23,6 @@ def present(maps: Maps, annotators: int, classes: int) -> tuple[NDArray[Any], ND
 
     Every pixel with a label has one of each of them.
     """
-    import numpy as np
-
     label = maps["label"].reshape(-1)
     annotations = maps[annotations_of(annotators)].reshape(annotators, -1)
     counted = label != void_of(classes)
@@ -83,8 +82,6 @@ class AnnotatorVotes(Tally):
         return None
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.annotators import sum_votes
         from uqeval.kernels.calibration import count_bins
 
@@ -136,8 +133,6 @@ class AnnotatorCorrelation(Tally):
         return None
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.annotators import disagreements
 
         annotations, label = present(maps, self.annotators, self.classes)

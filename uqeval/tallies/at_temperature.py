@@ -10,6 +10,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+from uqeval.lazy import np
 from uqeval.maps.names import UNMASKED_LABEL, Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import Tally
@@ -73,8 +74,6 @@ class _AtBeta(Tally):
         self, state: State, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
     ) -> None:
         """Add an item's confidences and its labels' probabilities, both [y x], to a state."""
-        import numpy as np
-
         from uqeval.kernels.calibration import sum_scores
 
         label, hit, confidence = self._hits(maps, confidence, probability)
@@ -89,8 +88,6 @@ class _AtBeta(Tally):
         self, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return labels, hits and the confidences that are binned, all [i]."""
-        import numpy as np
-
         label = maps["label"].reshape(-1)
         if not self.positive:
             return label, (maps["prediction"] == maps["label"]).reshape(-1), confidence
@@ -106,8 +103,6 @@ class _AtBeta(Tally):
         probability: NDArray[Any],
     ) -> None:
         """Add several items to their states, as `_add` does one."""
-        import numpy as np
-
         from uqeval.kernels.items import count_bins_of_items, sum_scores_of_items
 
         void = void_of(self.classes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
@@ -57,8 +58,6 @@ class DepthSums(Tally):
         return state["count"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         is_valid = maps["label"] != VOID
         target, mean, error = (
             maps[name][is_valid].astype(np.float64) for name in ("target", "mean", "error")
@@ -111,8 +110,6 @@ class ScaledErrors(Tally):
         return state["count"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         is_valid = maps["label"] != VOID
         error, sigma = (maps[name][is_valid].astype(np.float64) for name in ("error", self.sigma))
         positive = sigma > 0
@@ -152,8 +149,6 @@ class SigmaBins(Tally):
         return state["count"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         is_valid = maps["label"] != VOID
         error, sigma = (maps[name][is_valid].astype(np.float64) for name in ("error", self.sigma))
         bins = np.searchsorted(np.array(self.edges, np.float32), sigma.astype(np.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies.error_sums import VOID, Intervals, groups_of
@@ -49,8 +50,6 @@ class Digits(Tally):
         return {"counts": Field((len(self.wanted), 1 << DIGITS[self.level]), "int64")}
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.error_sums import count_digits
 
         bits = np.ascontiguousarray(maps[self.of], np.float32).view(np.int32).astype(np.int64)
@@ -82,8 +81,6 @@ class GroupRanks:
 
     def refine(self, tally: Digits, counts: NDArray[Any]) -> None:
         """Add the counts of the keys in `wanted`."""
-        import numpy as np
-
         entry = {prefix: i for i, prefix in enumerate(tally.wanted)}
         below = np.cumsum(counts, axis=1)
         for (g, rank), (bits, within) in self._so_far.items():

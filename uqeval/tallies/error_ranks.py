@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._ratios import OfErrors
 from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
 
@@ -75,8 +76,6 @@ class ErrorRanks(OfErrors, CountsByRank):
     def count_items(
         self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
     ) -> CountedItems | None:
-        import numpy as np
-
         from uqeval.kernels.members import set_ratios
         from uqeval.tallies._counted import CountedItems, FieldOfItems
         from uqeval.tallies._sorted import rank_counts

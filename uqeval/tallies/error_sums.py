@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.tallies._contract import KnownItems
@@ -35,8 +35,6 @@ class Intervals:
 
     def values(self, maps: Maps) -> NDArray[Any]:
         """Return the interval [y, x] of each pixel, counted from `base`; -1 outside of all."""
-        import numpy as np
-
         k = place_of(maps["target"], self.step) - self.base
         k[(k < 0) | (k >= self.count)] = -1
         return k.astype(np.int32)
@@ -48,15 +46,11 @@ def place_of(target: NDArray[Any] | float, step: float) -> NDArray[np.float64]:
     A target less than 1e-9·step below an edge belongs to the interval above it, because 0.7 / 0.1
     is 6.999999999999999 in float64.
     """
-    import numpy as np
-
     return np.floor(np.asarray(target, np.float64) / step + _EDGE)
 
 
 def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
     """Return the interval of each pixel; 0 without intervals."""
-    import numpy as np
-
     if intervals is not None:
         return intervals.values(maps)
     return np.broadcast_to(np.int32(0), maps["label"].shape)
@@ -118,8 +112,6 @@ class ErrorSums(Tally):
         return None if self.intervals else state["count"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.error_sums import sum_errors
 
         item_state = self.empty()
@@ -157,8 +149,6 @@ class ErrorSums(Tally):
 
         The variance of the target stays the same, and the sums of its means keep their digits.
         """
-        import numpy as np
-
         count, sums = states["count"], states["sums"].copy()
         nonempty = count > 0
         with np.errstate(all="ignore"):
@@ -174,8 +164,6 @@ class ErrorSums(Tally):
 
 def _add_means(state: State) -> None:
     """Add Σ ȳ² of each group."""
-    import numpy as np
-
     state["means"] += state["sums"][..., 4] ** 2 / np.maximum(state["count"], 1)
 
 
@@ -210,8 +198,6 @@ class SumsBelow(Tally):
         }
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.error_sums import sum_below
 
         names = (self.of, "error", self.sigma, "label")
@@ -249,8 +235,6 @@ class ErrorsUpto(Tally):
         }
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.error_sums import BLOCK, sum_upto
         from uqeval.kernels.ratios import sum_finely
 

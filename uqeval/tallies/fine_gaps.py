@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
@@ -53,8 +54,6 @@ class FineGaps(Tally):
         }
 
     def flaw(self, state: State) -> str | None:
-        import numpy as np
-
         pixels, absolute = state["pixels"][..., 0], state["absolute"][..., 0]
         # A confidence may be a little above 1 by rounding: 2 is the limit of other tallies, too.
         if not (absolute <= 2.0 * pixels).all():
@@ -77,8 +76,6 @@ class FineGaps(Tally):
 
     def _flat(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return confidences, hits uint8 and labels, all [i]."""
-        import numpy as np
-
         label = maps["label"]
         value = maps["mean_probs"][1] if self.positive else maps["confidence"]
         hit = label == (1 if self.positive else maps["prediction"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
@@ -47,8 +48,6 @@ class PredictiveScores(OfErrors):
         self.update_as_items(state, maps)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.number_items import sum_scores_of_items
 
         sum_scores_of_items(
@@ -84,8 +83,6 @@ class IntervalCounts(OfErrors):
         self.update_as_items(state, maps)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.number_items import count_levels_of_items
 
         lowest, first_level, unsure, steps = _sorted_factors(self.factors)
@@ -120,8 +117,6 @@ class QuantileCounts(Tally):
         return state["counts"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.calibration import count_quantiles
 
         inputs = (maps[name].reshape(-1) for name in ("mean", "target", "error", self.sigma))
@@ -134,8 +129,6 @@ class QuantileCounts(Tally):
 def _sorted_factors(factors: tuple[float, ...]) -> tuple[int, NDArray[Any], NDArray[Any], int]:
     """By the high bits of a ratio ε/σ as float32, from the lowest that matter on: how many factors
     are surely below it, and whether any is not surely above it; and how many those are at most."""
-    import numpy as np
-
     from uqeval.kernels.intervals import RATIO_BITS
 
     bits = np.arange((0x7F800000 >> RATIO_BITS) + 1, dtype=np.int32) << RATIO_BITS

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._counted import CountedItems
 from uqeval.tallies._errors import Error
@@ -14,7 +15,6 @@ from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.tallies._contract import KnownItems
@@ -36,15 +36,11 @@ class Cuts:
 
     def kept(self, n: int) -> list[int]:
         """Return pixels kept at fraction k/steps, k = 0 … steps - 1."""
-        import numpy as np
-
         counts: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
         return counts
 
     def kept_of(self, n: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return `kept` of several numbers of pixels: [n, step]."""
-        import numpy as np
-
         k, n = np.arange(self.steps), n[:, None]
         if self.keep == "truncate":
             return ((1.0 - k * (1 / self.steps)) * n).astype(np.int64)
@@ -61,8 +57,6 @@ class Cuts:
         `pixels` [bin] of one set after another. Set i has the bins `ends[i]` up to `ends[i + 1]`
         (excluded), at least one.
         """
-        import numpy as np
-
         upto, first = np.cumsum(pixels), ends[:-1]
         earlier = (upto[first] - pixels[first])[:, None]
         retained = self.kept_of(upto[ends[1:] - 1] - earlier[:, 0])
@@ -77,8 +71,6 @@ class Cuts:
 
         `pixels` of ties and `ends` as in `places_in`; `errors`: sums up to the end of each tie.
         """
-        import numpy as np
-
         retained, places, upto = self.places_in(pixels, ends)
         if self.ties == "together":
             retained = upto
@@ -131,8 +123,6 @@ class ItemCurves(Tally):
         self.fold(state, self.thin_of(maps))
 
     def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin:
-        import numpy as np
-
         known = {} if known is None else known
         counted: KnownItems = {}
         for _, ranked in self._rankings:
@@ -143,8 +133,6 @@ class ItemCurves(Tally):
     def count_items(
         self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
     ) -> CountedItems:
-        import numpy as np
-
         known, fields = {} if known is None else known, self.packing.fields
         state = {n: np.zeros((first.size - 1, *f.shape), f.dtype) for n, f in fields.items()}
         for i, (ranking, ranked) in enumerate(self._rankings):
@@ -180,8 +168,6 @@ class ItemCurves(Tally):
 
         `counted`: pixels and errors by high bits of their rank.
         """
-        import numpy as np
-
         from uqeval.kernels.tie_items import split_bins_of_items
         from uqeval.tallies._sorted import BINS, REST
 
@@ -211,8 +197,6 @@ def _joined_fields(
     counted: CountedItems,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the bins of items, where those of each item begin, their pixels, and their errors."""
-    import numpy as np
-
     from uqeval.tallies._sorted import BINS
 
     places = []
@@ -228,8 +212,6 @@ def _joined_fields(
 
 
 def _area(cumulative: NDArray[Any], errors: NDArray[Any]) -> float:
-    import numpy as np
-
     m = np.arange(1, cumulative[-1] + 1)
     risk = np.interp(m, np.append(0, cumulative), np.append(0.0, errors)) / m
     return float(risk.sum() - (risk[0] + risk[-1]) / 2)

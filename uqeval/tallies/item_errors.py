@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
 
@@ -86,8 +87,6 @@ class ItemErrors(OfErrors):
 
     def update(self, state: State, maps: Maps) -> None:
         """Add one item."""
-        import numpy as np
-
         from uqeval.tallies._select import statistics
         from uqeval.tallies.percentiles import between
 
@@ -120,15 +119,11 @@ class ItemErrors(OfErrors):
     def count_items(
         self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
     ) -> CountedItems | None:
-        import numpy as np
-
         if np.diff(first).max() > _MOST_PIXELS:
             return None
         return super().count_items(maps, first, known)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.number_items import rank_errors_of_items, sum_retained_of_items
         from uqeval.tallies.percentiles import between, ranks_of
 
@@ -162,8 +157,6 @@ class ItemErrors(OfErrors):
         A sample of the pixels gives the interval. If the interval misses a percentile, another
         pass collects all values.
         """
-        import numpy as np
-
         from uqeval.kernels.error_sums import BLOCK
         from uqeval.kernels.ratios import look_at_item, take_sample
         from uqeval.tallies._select import FEW, STEP, guess

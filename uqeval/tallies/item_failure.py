@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Field
@@ -47,8 +48,6 @@ class ItemFailure(Tally):
         }
 
     def flaw(self, state: State) -> str | None:
-        import numpy as np
-
         pixels, wrong, bin_count = np.moveaxis(state["counts"], -1, 0)
         pairs, ordered = np.moveaxis(state["pairs"], -1, 0)
         if (wrong > pixels).any() or (bin_count > pixels - wrong).any():
@@ -64,8 +63,6 @@ class ItemFailure(Tally):
         return state["counts"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         void = void_of(self.classes)
         pixels = int(np.count_nonzero(maps["label"] != void))
         if not pixels:

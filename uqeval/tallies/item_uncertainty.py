@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
@@ -40,8 +41,6 @@ class ItemPercentile(Tally):
         return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         values = self.uncertainty.values(maps)[maps["label"] != void_of(self.classes)]
         ranks = ranks_of(values.size, self.percentile, "linear")
         if ranks is None:
@@ -110,8 +109,6 @@ class AboveThreshold(Tally):
         return state["counts"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         values = self.uncertainty.values(maps)[maps["label"] != void_of(self.classes)]
         threshold = np.float32(self.threshold)
         reaching = values[values >= threshold]

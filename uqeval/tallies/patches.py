@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.maps.names import REGION_SHARE, UNMASKED_LABEL
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
@@ -58,8 +59,6 @@ class Patches:
 
         A category is a class, `void_of(classes)` for mixed patches, or -1 without valid pixels.
         """
-        import numpy as np
-
         from uqeval.kernels.windows import patch_table
 
         label = maps["label"]
@@ -141,8 +140,6 @@ class PatchCounts(Tally):
         return "more ties than patches" if (state["ties"] > patches).any() else None
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.counting import count_patches
 
         table = self.patches.table(maps)
@@ -200,8 +197,6 @@ class ItemPatchCounts(Tally):
         )  # fmt: skip
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         is_labelled = maps["label"] != void_of(self.patches.classes)
         pixels = self.patches.uncertainty.values(maps)[is_labelled].astype(np.float64)
         table = self.patches.table(maps)
@@ -242,8 +237,6 @@ def counts_along(by_threshold: NDArray[Any]) -> NDArray[Any]:
 
     `by_threshold`: patches […, category, accurate, step]; the result is [4, …, t].
     """
-    import numpy as np
-
     patches = by_threshold.sum(axis=-3)
     certain = np.cumsum(patches, axis=-1)[..., :-1]
     uncertain = patches.sum(axis=-1, keepdims=True) - certain

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError
+from uqeval.lazy import np
 from uqeval.tallies.ranks import FINE_BITS
 
 if TYPE_CHECKING:
@@ -51,15 +52,11 @@ def between(a: float, b: float, weight: float) -> float:
 
 def value_of(key: int) -> float:
     """Return the float32 whose rank key this is (`uqeval.kernels.counting.rank_key`)."""
-    import numpy as np
-
     return float(values_of(np.array([key]))[0])
 
 
 def values_of(keys: NDArray[Any]) -> NDArray[Any]:
     """Return the float32 numbers [i] of rank keys int64 [i]."""
-    import numpy as np
-
     bits = np.where(keys >= _ZERO, keys - _ZERO, -keys - 1)
     return bits.astype(np.int32).view(np.float32)
 
@@ -72,8 +69,6 @@ class RequiredPercentiles:
     """
 
     def __init__(self, coarse: NDArray[Any], percentiles: Iterable[float], rule: str) -> None:
-        import numpy as np
-
         occupied = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
         below = np.append(0, np.cumsum(coarse[occupied]))
         self.n = int(below[-1])
@@ -114,8 +109,6 @@ class RequiredPercentiles:
     ) -> tuple[int, float]:
         """Return how many values lie in the bins of the p-th percentile up to a `value`, and their
         sum, of `sums` [entry of these bins, low bits]."""
-        import numpy as np
-
         count, total = 0, 0.0
         for b, own_sums in zip(self.bins_of(p), sums, strict=True):
             row = fine[self.bins.index(b)]
@@ -133,8 +126,6 @@ class RequiredPercentiles:
 
         Raises `DataError` if the values are not those counted before. `where` names the store.
         """
-        import numpy as np
-
         from uqeval.kernels.counting import find_ranks
 
         row = np.searchsorted(self.bins, self._bin_of)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.maps.names import is_lambda
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
@@ -48,8 +49,6 @@ class EvaluatedPixels(Tally):
         state["pixels"] += int(_counted(maps, self.classes, self.of_class).sum())
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
         total = np.concatenate([[0], np.cumsum(is_counted)])
         state["pixels"][:, 0] += np.diff(total[first])
@@ -80,15 +79,11 @@ class Nonconformity(Tally):
 
     def value_of(self, coarse: int, fine: int) -> float:
         """Return the score of a key, ∞ where λ is; of "lac" the probability of the label."""
-        import numpy as np
-
         key = (coarse << _LOW_BITS) | fine
         bits = _INFINITE - key if self.score == LAC else key
         return float(np.array(bits, np.int32).view(np.float32))
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         bins = self._bins(maps)[1]
         counts = state["counts"]
         if bins.size > _SORTED:
@@ -100,8 +95,6 @@ class Nonconformity(Tally):
     def count_items(
         self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
     ) -> CountedItems | None:
-        import numpy as np
-
         from uqeval.tallies._counted import CountedItems, FieldOfItems
 
         pixels, bins = self._bins(maps)
@@ -114,8 +107,6 @@ class Nonconformity(Tally):
 
     def _bins(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the places of the counted pixels, and their bins, int64 [i]."""
-        import numpy as np
-
         is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
         pixels = np.flatnonzero(is_counted)
         bits = (self._scores(maps, pixels) + np.float32(0)).view(np.int32).astype(np.int64)
@@ -127,8 +118,6 @@ class Nonconformity(Tally):
 
     def _scores(self, maps: Maps, pixels: NDArray[Any]) -> NDArray[Any]:
         """Return the scores of some pixels, float32 [i]; of "lac" the labels' probabilities."""
-        import numpy as np
-
         if is_lambda(self.score):
             return np.asarray(maps[self.score].reshape(-1)[pixels], np.float32)
         probs, label = flat(maps), maps["label"].reshape(-1)
@@ -173,8 +162,6 @@ class PredictionSets(Tally):
         pixels, covered = state["pixels"].sum(axis=-1), state["covered"].sum(axis=-1)
         if (state["by_size"].sum(axis=-1) != pixels).any():
             return "other numbers of pixels by size of the set than by class"
-        import numpy as np
-
         sizes = (state["by_size"] * np.arange(self.classes + 1)).sum(axis=-1)
         if (state["sizes"].sum(axis=-1) != sizes).any():
             return "other sizes of sets by size than by class"
@@ -185,8 +172,6 @@ class PredictionSets(Tally):
         return state["pixels"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         self._add({name: own[None] for name, own in state.items()}, maps, np.array([0]))
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
@@ -194,8 +179,6 @@ class PredictionSets(Tally):
 
     def _add(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         """Add items, the first pixels of which are at `first`, to their states [item, …]."""
-        import numpy as np
-
         from uqeval.kernels.prediction_sets import find_mass_sets, find_threshold_sets
 
         probs, label, void = flat(maps), maps["label"].reshape(-1), void_of(self.classes)
@@ -250,8 +233,6 @@ class PredictionIntervals(Tally):
         return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         is_counted = _counted(maps, 1, None)
         ratio = maps[self.ratio][is_counted]
         state["pixels"] += ratio.size

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Field, is_large
@@ -118,8 +119,6 @@ class RankedErrors(Tally):
         Sums of floats in bins with all low bits are those of the ties, sorted, if they have few
         pixels.
         """
-        import numpy as np
-
         if not (self.skip or self.by_class):
             counted = self.count_items(maps, np.array([0, maps["label"].size]))
             return counted.thin(0) if counted is not None else None
@@ -142,8 +141,6 @@ class RankedErrors(Tally):
 
     def _sorted_counts(self, maps: Maps) -> Thin:
         """Return the occupied bins of the pixels, which are sorted by their bin."""
-        import numpy as np
-
         from uqeval.kernels.ranked import place_ranked
 
         score, error = self._values(maps)
@@ -191,8 +188,6 @@ class RankedErrors(Tally):
     def _rows_of_classes(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the column of high bits, int32 [high bits], and the row [class, column]; 0 and -1
         for none."""
-        import numpy as np
-
         prefixes = sorted({prefix for _, prefix in self.bins})
         column = np.zeros(1 << self.skip, np.int32)
         column[prefixes] = np.arange(1, len(prefixes) + 1)
@@ -220,8 +215,6 @@ class RankedErrors(Tally):
         label: NDArray[Any],
     ) -> CountedItems:
         """Return the states of several items by the bits of their keys below the high ones."""
-        import numpy as np
-
         from uqeval.kernels.tie_items import count_finely_of_items
 
         ends, places = np.zeros(first.size, np.int64), np.empty(label.size, np.int64)

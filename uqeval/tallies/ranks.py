@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import RawMap, Uncertainty, void_of
@@ -128,8 +129,6 @@ class Ranks(CountsByRank):
         count_all_ranks_finely(values, group, void, is_wanted, slot, state["fine"])
 
     def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
-        import numpy as np
-
         if not self.pixelwise:
             return None
         counted = self.count_items(maps, np.array([0, maps["label"].size]))
@@ -155,8 +154,6 @@ class Ranks(CountsByRank):
     @cached_property
     def _rows_of_groups(self) -> NDArray[Any]:
         """Return the row of each coarse bin, int16 [group, bin]; -1 for none."""
-        import numpy as np
-
         slot = np.full((self.groups, COARSE), -1, np.int16)
         for i, (g, b) in enumerate(self.bins):
             slot[g, b] = i
@@ -164,8 +161,6 @@ class Ranks(CountsByRank):
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
         """Return values [i], their groups [i], and the group of what does not count."""
-        import numpy as np
-
         void = void_of(self.classes)
         if not isinstance(self.of, Patches):
             return self.of.values(maps).reshape(-1), maps["label"].reshape(-1), void
@@ -195,8 +190,6 @@ def _located(counts: NDArray[Any], ranks: Sequence[int]) -> list[tuple[int, int]
 
     Sums blocks of bins first: summing up all of many bins takes ten times as long.
     """
-    import numpy as np
-
     width = math.gcd(counts.size, _BLOCK)
     blocks = np.cumsum(counts.reshape(-1, width).sum(axis=1))
     places = []
@@ -242,7 +235,5 @@ def order_statistics(
 
 def _value(key: int) -> float:
     """Return the float32 number of a key, which sorts as the number does."""
-    import numpy as np
-
     bits = key - 2**31 if key >= 2**31 else -key - 1
     return float(np.array(bits, np.int64).astype(np.int32).view(np.float32))

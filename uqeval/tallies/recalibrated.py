@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._tempering import flat
@@ -93,8 +94,6 @@ class LogitSlopes(Tally):
         }
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.recalibration import add_logit_slopes
 
         label = maps["label"].reshape(-1)
@@ -143,8 +142,6 @@ class _Recalibrated(Tally):
         return flaw_of_bins(state)
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.calibration import sum_scores
 
         label, void = maps["label"].reshape(-1), void_of(self.classes)
@@ -179,8 +176,6 @@ class Isotonic(_Recalibrated):
         self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
         brier: NDArray[Any],
     ) -> NDArray[Any]:  # fmt: skip
-        import numpy as np
-
         from uqeval.kernels.recalibration import recalibrate
 
         table = np.interp(np.arange(CONFIDENCE_BINS), self.places, self.values)
@@ -213,8 +208,6 @@ class VectorScaled(_Recalibrated):
         self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
         brier: NDArray[Any],
     ) -> NDArray[Any]:  # fmt: skip
-        import numpy as np
-
         from uqeval.kernels.recalibration import scale_logits
 
         hit = np.zeros(label.size, np.uint8)
@@ -228,8 +221,6 @@ class VectorScaled(_Recalibrated):
 
 def _free(classes: int, fixed: tuple[int, ...]) -> NDArray[Any]:
     """Return a mask [class] of the classes that are not fixed."""
-    import numpy as np
-
     free = np.ones(classes, bool)
     free[list(fixed)] = False
     return free

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
@@ -38,8 +39,6 @@ class Bins:
 
     def edges(self) -> NDArray[Any]:
         """Return the edges k / count, float64 [count + 1]."""
-        import numpy as np
-
         exact = np.arange(self.count + 1) / self.count
         if self.edge == "upper-float32":
             return exact.astype(np.float32).astype(np.float64)
@@ -86,8 +85,6 @@ class Reliability(Tally):
         add_bins(self.bins, maps["confidence"], hit, maps["label"], self.classes, state)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.items import count_bins_of_items
 
         label = maps["label"].reshape(-1)
@@ -174,8 +171,6 @@ class AdaptiveReliability(Tally):
         return state["count"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.calibration import count_intervals
 
         hit = (maps["prediction"] == maps["label"]).view(np.uint8)
@@ -186,8 +181,6 @@ class AdaptiveReliability(Tally):
         )  # fmt: skip
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.items import count_intervals_of_items
 
         label = maps["label"].reshape(-1)
@@ -233,8 +226,6 @@ class ItemAdaptive(Tally):
 
     def _edges(self, confidence: NDArray[Any]) -> NDArray[Any]:
         """Return the edges float32 [bins - 1] of bins of equal mass; 0 without confidences."""
-        import numpy as np
-
         n = confidence.size
         ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
         if not n or not ranks:
@@ -243,8 +234,6 @@ class ItemAdaptive(Tally):
         return edges
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.items import count_intervals_of_items
 
         label, confidence = maps["label"].reshape(-1), maps["confidence"].reshape(-1)
@@ -260,8 +249,6 @@ class ItemAdaptive(Tally):
 
 def flaw_of_bins(state: State) -> str | None:
     """Return what cannot be in counts by bin, or None."""
-    import numpy as np
-
     count, total = state["count"], state["confidence"]
     if (state["correct"] > count).any():
         return "more right pixels than pixels in a bin"
@@ -284,8 +271,6 @@ def add_bins(
     state: State,
 ) -> None:
     """Add values float32 [y, x], right where `hit` (bool), to a state of bins, in place."""
-    import numpy as np
-
     from uqeval.kernels.calibration import count_bins
 
     count_bins(

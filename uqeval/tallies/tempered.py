@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from uqeval.lazy import np
 from uqeval.maps.names import Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import Tally
@@ -60,8 +61,6 @@ class TemperatureSlopes(Tally):
         return Betas(self.lowest, self.step, self.count).values()
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.tempering import BLOCK, add_slopes
 
         probs, label = _sampled(flat(maps), maps["label"].reshape(-1), self.sample)
@@ -162,8 +161,6 @@ class Likelihoods(Tally):
         return Betas(self.lowest, self.step, self.count).values()
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.calibration import sum_scores
 
         probs, label = _sampled(flat(maps), maps["label"].reshape(-1), self.sample)
@@ -183,8 +180,6 @@ class Likelihoods(Tally):
         return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.items import sum_scores_of_items
 
         items = first.size - 1
@@ -206,8 +201,6 @@ class Likelihoods(Tally):
         self, probs: NDArray[Any], label: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return which pixels have a label with p̄_y > 0, and which one with p̄_y = 0."""
-        import numpy as np
-
         is_labelled = label != void_of(self.classes)
         of_label = probs[np.where(is_labelled, label, 0), np.arange(label.size)]
         return is_labelled & (of_label > 0), is_labelled & ~(of_label > 0)
@@ -215,8 +208,6 @@ class Likelihoods(Tally):
 
 def _are_sampled(first: NDArray[Any], sample: int | None) -> bool:
     """Return whether some item counts with a part of its pixels."""
-    import numpy as np
-
     return sample is not None and int(np.diff(first).max(initial=0)) > sample
 
 
@@ -224,8 +215,6 @@ def _sampled(
     probs: NDArray[Any], label: NDArray[Any], sample: int | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return about `sample` pixels, an odd number apart: of an even one whole columns are lost."""
-    import numpy as np
-
     if sample is None or label.size <= sample:
         return probs, label
     stride = -(-label.size // sample) | 1

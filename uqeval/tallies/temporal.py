@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.maps import video_names as names
 from uqeval.maps.names import INSIDE
 from uqeval.maps.views import WHOLE
@@ -91,8 +92,6 @@ class PairCounts(Tally):
         self, state: State, maps: Maps, bands: int, run: Callable[..., Iterable[None]]
     ) -> None:
         """Update in bands of rows, which `run` maps in parallel; the same bits as `update`."""
-        import numpy as np
-
         from uqeval.kernels.warping import count_pair, fold_rows
 
         *frames, flow = (maps[name] for name in self.inputs[:5])
@@ -178,8 +177,6 @@ def _quantiles(flow: NDArray[Any]) -> tuple[float, float]:
     Exact, without sorting: the bits of a non-negative float32 order like the number, so one pass
     counts their high bits, and a second the low bits in the few bins that hold the wanted ranks.
     """
-    import numpy as np
-
     from uqeval.kernels import warping
 
     coarse = np.zeros(1 << warping.COARSE_BITS, np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
@@ -46,8 +47,6 @@ class Undetected(Tally):
         return state["counts"][..., 0].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.ranked import count_undetected
 
         count_undetected(
@@ -60,8 +59,6 @@ class Undetected(Tally):
         )
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        import numpy as np
-
         from uqeval.kernels.items import count_undetected_of_items
 
         count_undetected_of_items(

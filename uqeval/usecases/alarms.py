@@ -6,6 +6,7 @@ from typing import Any
 
 from uqeval.errors import UsageError
 from uqeval.keys import family_of
+from uqeval.lazy import np
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 
@@ -22,8 +23,6 @@ def alarm_from(
     `UsageError` for a report without a TC_t of these `settings`: with another flow or definition,
     TC_t differs.
     """
-    import numpy as np
-
     if not 0 <= quantile <= 1:
         raise UsageError(f"--alarm-quantile {quantile}; expected 0 to 1.")
     variants = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.engine.options import usable_cpus
 from uqeval.errors import DataError, UqevalError, UsageError
 from uqeval.inputs.ids import UNKNOWN_CLASSES
+from uqeval.lazy import np
 from uqeval.maps import video_names as names_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import void_of
@@ -158,8 +159,6 @@ class TemporalObserver:
 
     def _warm(self) -> None:
         """Compile the kernels, so that the first frames are not slow."""
-        import numpy as np
-
         from uqeval.maps.labels import label_map
 
         ids = label_map(np.zeros((2, 2), np.uint8), self.classes, self.ignore_index, "", (2, 2))
@@ -173,8 +172,6 @@ class TemporalObserver:
 
     def _taken(self, frame: Any, prediction: Any, name: str) -> Maps:
         """Return checked copies of the maps of one frame."""
-        import numpy as np
-
         from uqeval.maps.flow import grey
         from uqeval.maps.labels import label_map
 

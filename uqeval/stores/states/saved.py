@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.lazy import np
 from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
     DAMAGED,
@@ -34,7 +35,6 @@ from uqeval.stores.states.entries import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 SCHEMA = "uqeval.states/5"

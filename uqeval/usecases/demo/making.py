@@ -12,6 +12,7 @@ from uqeval.disk.outputs import refuse_url
 from uqeval.disk.publishing import refusals, sync_tree, write_file
 from uqeval.engine.options import MachineOptions, Progress, Silent
 from uqeval.errors import OutputError
+from uqeval.lazy import np
 from uqeval.usecases.compiling import compiling_ahead
 from uqeval.usecases.run import Listener, Outcome, run_config
 
@@ -106,7 +107,6 @@ def _save_streets(
     home: Path, items: int, samples: int, size: tuple[int, int], seed: int, progress: Progress
 ) -> None:
     """Write `preds.zarr` and `labels/`."""
-    import numpy as np
     from PIL import Image
 
     from uqeval.usecases.demo.streets import CLASSES, annotate, predict, street

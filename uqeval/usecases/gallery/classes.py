@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UqevalError, UsageError
 from uqeval.keys import Key, family_of
+from uqeval.lazy import np
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.usecases.gallery.named_maps import NamedMap, image_of, map_named, uncertainties_of
 from uqeval.usecases.gallery.paint import (
@@ -119,8 +120,6 @@ class Classes:
 
     def _picture(self, named: NamedMap, maps: Maps, name: str) -> Picture:
         """Return one picture of an item."""
-        import numpy as np
-
         from uqeval.maps.names import void_of
 
         if named.base == "image":
@@ -182,8 +181,6 @@ class Classes:
         binary: Sequence[tuple[int, int, int]] | None = None,
     ) -> NDArray[Any] | None:
         """Return each pixel in the colour of its patch; None if there is no single threshold."""
-        import numpy as np
-
         from uqeval.metrics.pavpu_settings import PavpuSettings
 
         threshold = self._report.results[key]["uncertainty_threshold"]

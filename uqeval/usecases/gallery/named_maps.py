@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError, quoted
+from uqeval.lazy import np
 from uqeval.maps.names import UNCERTAINTIES
 from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.paint import photo
@@ -78,8 +79,6 @@ class NamedMap:
 
         `uncertainty` and `prediction` [y, x] are of one item.
         """
-        import numpy as np
-
         if self.logarithm:
             logs = np.log10(np.maximum(uncertainty, _LEAST))
             return logs, (float(logs.min()), float(logs.max()))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.errors import UsageError, quoted
+from uqeval.lazy import np
 from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.named_maps import image_of, uncertainties_of
 from uqeval.usecases.gallery.paint import HIDDEN, css, heat, photo
@@ -49,8 +50,6 @@ class Numbers:
 
     def pictures(self, item: int) -> list[Picture]:
         """Return the pictures of one item."""
-        import numpy as np
-
         from uqeval.maps.names import void_of
 
         (maps,) = self._inputs.source.read(range(item, item + 1))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.lazy import np
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.stores.names import files_below
 from uqeval.stores.video.image_folder import FORMATS, IMAGES
@@ -60,8 +61,6 @@ def heat(
     void: NDArray[Any] | None = None,
 ) -> Picture:
     """Return a map as a picture, from dark (least) to bright (greatest)."""
-    import numpy as np
-
     from uqeval.report.figures.style import ramp
 
     finite = values[np.isfinite(values)]
@@ -133,7 +132,6 @@ def _eight_bits(image: Image) -> Image:
     """
     if not image.mode.startswith(("I", "F")):
         return image
-    import numpy as np
     from PIL import Image
 
     values = np.asarray(image).astype(np.float64)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from uqeval.lazy import np
 from uqeval.usecases.verify.comparing import distance
 
 SCHEMA = "uqeval.selftest/1"
@@ -81,8 +82,6 @@ class Checks:
 
     def same(self, name: str, computed: Any, expected: Any, tolerance: float = 0.0) -> None:
         """Record whether numbers, or arrays, are equal within absolute and relative bounds."""
-        import numpy as np
-
         computed_values = np.atleast_1d(np.asarray(computed, dtype=object)).ravel().tolist()
         expected_values = np.atleast_1d(np.asarray(expected, dtype=object)).ravel().tolist()
         bad = (

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from uqeval.errors import UsageError, number_of
+from uqeval.lazy import np
 
 
 def default_samples(total: int) -> list[int]:
@@ -21,8 +22,6 @@ def draw(
 
     R is at most the number of subsets that there are. Seeded; the same for any platform.
     """
-    import numpy as np
-
     if seed < 0:
         raise UsageError(f"--seed {seed}; expected a whole number from 0 on.")
     rng = np.random.Generator(np.random.PCG64(seed))

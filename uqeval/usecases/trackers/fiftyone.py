@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import OutputError, UsageError, cut, listed, quoted
+from uqeval.lazy import np
 from uqeval.usecases.trackers.entry import missing
 
 if TYPE_CHECKING:
@@ -125,7 +126,6 @@ def _labels(
     Ids are increased by 1, and void is 0, because FiftyOne hides 0.
     """
     import fiftyone
-    import numpy as np
 
     from uqeval.maps.names import void_of
 
