@@ -19,6 +19,7 @@ import uqeval
 from uqeval.errors import UqevalError, UsageError
 from uqeval.metrics import _ranked_items as ranked
 from uqeval.metrics._aggregation import Aggregation
+from uqeval.metrics._item_numbers import key_and_field
 from uqeval.statistics.sets_of_units import InUnits
 from uqeval.statistics.weighting import AllBut, Each, Weighting
 from uqeval.usecases.merge import merge
@@ -321,3 +322,18 @@ def test_no_item_is_left() -> None:
     assert record["aurc"] == record["mean_risk"] and record["auroc"] is None
     assert "above the limit" in record["auroc_reason"]
     assert "same risk" in record["kendall_reason"]
+
+
+def test_fields_of_items_are_read_as_addresses(tmp_path: Path) -> None:
+    """By `--risk` and by `select --by`, also with quotes; `select` takes columns of the CSV too."""
+    place = 'map:a"b.c,d'
+    results = {f"segmentation@{place}": {"miou": 0.5}}
+    items = [{"name": n, f"segmentation@{place}": {"miou": v}} for n, v in (("a", 0.9), ("b", 0.1))]
+    report = uqeval.Report(uqeval_version="1", inputs={}, settings={}, results=results, items=items)
+    address = r'segmentation@"map:a\"b.c,d".miou'
+    assert key_and_field(address) == (f"segmentation@{place}", "miou")
+    for text in (address, f"segmentation@{place}.miou"):
+        assert [own.name for own in select(report, field=text).chosen] == ["b", "a"]
+    for text in ("city/segmentation.miou", "segmentation.miou@weather=night", "segmentation"):
+        with pytest.raises(UsageError, match="is not a number of an item"):
+            key_and_field(text)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import uqeval
-from uqeval.metrics._warnings import sign_warnings
+from uqeval.metrics._warnings import sign_warnings, with_intervals
 
 METRICS: dict[str, Any] = {"pavpu": {}, "failure": {}, "sparsification": {"error": "zero-one"}}
 WORDS = ("AUROC is", "Surplus is", "AURG is")
@@ -88,3 +88,23 @@ def test_little_below_chance_is_close_to_it(
     ends = {"low": value - 0.001, "high": value + 0.001, "level": 0.95}
     (told,) = sign_warnings(family, results, ends)
     assert ("close to chance" in told) == is_chance
+
+
+def test_an_interval_decides_in_a_region_whose_name_has_dots() -> None:
+    place = "box:0:0.9,0:1"
+    report = uqeval.evaluate(
+        **store(-1), metrics="failure", region=place, ci=0.95, draws=200, workers=1
+    )
+    of_region = [text for text in report.warnings if text.startswith(f"failure@{place}: ")]
+    assert len(of_region) == 1 and "95 % interval" in of_region[0]
+
+
+def test_an_interval_decides_for_each_key_of_a_joined_warning() -> None:
+    results = {key: {"auroc": 0.3} for key in ("failure", "failure[std]", "failure@box:0:1,0:1")}
+    (text,) = sign_warnings("failure", results["failure"])
+    joined = f"{', '.join(results)}: {text}"
+    low = {"level": 0.95, "low": 0.2, "high": 0.4}
+    intervals = {"failure.auroc": low, 'failure@"box:0:1,0:1".auroc': low | {"high": 0.6}}
+    first, second = with_intervals([joined], results, intervals)
+    assert first == f"failure[std]: {text}"
+    assert second.startswith("failure: the AUROC is 0.3000 (95 % interval 0.2000 to 0.4000), below")

@@ -15,8 +15,9 @@ def test_the_table_of_a_notebook() -> None:
     labels = generator.integers(0, 2, (6, 8, 8))
     names = ["<script>alert(1)</script>", *"abcde"]
     report = uqeval.evaluate(
-        probs, labels, {"pavpu": {"threshold": [0.3, 0.4]}, "failure": {}}, ci=0.9, names=names
-    )
+        probs, labels, {"pavpu": {"threshold": [0.3, 0.4]}, "failure": {}}, ci=0.9, names=names,
+        region="box:0:0.5,0:1",
+    )  # fmt: skip
     html = report._repr_html_()
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)]
     cells = {(row[0], row[1]): row[2:] for row in rows if row}
@@ -25,6 +26,8 @@ def test_the_table_of_a_notebook() -> None:
         f"{report.results['failure']['auroc']:.4g}",
         f"{interval['low']:.4g} to {interval['high']:.4g} (90 %)",
     ]
+    of_region = report.intervals['failure@"box:0:0.5,0:1".auroc']
+    assert cells["failure@box:0:0.5,0:1", "AUROC ↑"][1].startswith(f"{of_region['low']:.4g} to ")
     assert ("pavpu[0.3]", "PAvPU ↑") in cells or len({row[0] for row in rows if row}) >= 4
     assert "<script>" not in html and "6 items" in html
 

@@ -7,7 +7,6 @@ from a column of a table, or from the uncertainty of the item's pixels.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,12 +28,6 @@ if TYPE_CHECKING:
 
 #: One number per item; None if undefined.
 Numbers = list[float | None]
-
-#: family[variant]@region.field; a region with a dot is in quotes.
-_FIELD = re.compile(
-    r'(?P<family>\w+)(?P<variant>\[.+?\])?(?:@(?:"(?P<quoted>[^"]+)"|(?P<region>[^".@]+)))?'
-    r"\.(?P<field>[^@\"]+)"
-)
 
 
 @dataclass(frozen=True)
@@ -296,15 +289,22 @@ def key_and_field(text: str) -> tuple[str, str]:
     """Return the key of a family and the field of "regression.rmse",
     "pavpu[window=7].pavpu" or 'segmentation@"boundary:1.5".miou'. Raises `UsageError`."""
     from uqeval.metrics._families import FAMILIES_IN_REPORTS
+    from uqeval.records.addresses import Address
 
-    match = _FIELD.fullmatch(text)
-    if match is None or match["family"] not in FAMILIES_IN_REPORTS:
+    try:
+        address = Address.parse(text)
+    except UsageError:
+        address = None
+    if (
+        address is None
+        or address.store is not None
+        or address.where
+        or address.metric not in FAMILIES_IN_REPORTS
+    ):
         raise UsageError(
             f"{quoted(text)} is not a number of an item; expected {', '.join(OF_COUNTS)}, "
             "column:NAME, for --confidence also mean, sum, max, pNN, patch-max, share or "
             "mean-above, or FAMILY.FIELD such as regression.rmse, with FAMILY one of "
             f"{', '.join(FAMILIES_IN_REPORTS)}."
         )
-    region = match["quoted"] or match["region"]
-    variant = match["variant"] or ""
-    return match["family"] + variant + (f"@{region}" if region else ""), match["field"]
+    return address.key, ".".join(address.fields)

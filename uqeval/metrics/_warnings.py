@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.keys import family_of
+from uqeval.records.intervals import interval_record
 
 if TYPE_CHECKING:
     from uqeval.metrics.thresholds import Fitted
@@ -96,17 +97,23 @@ def with_intervals(
     warnings: list[str], results: Mapping[str, Any], intervals: Mapping[str, Any]
 ) -> list[str]:
     """Return a report's warnings; those about signs use the intervals of scores."""
-    texts = list(warnings)
+    of_intervals: set[str] = set()
+    keys_by_text: dict[str, list[str]] = {}  # a report joins the keys with the same warning
+    added: list[str] = []
     for key, record in results.items():
         family = family_of(key)
+        for text in sign_warnings(family, record):
+            keys_by_text.setdefault(text, []).append(key)
         sign = SIGNS.get(family)
-        interval = intervals.get(f"{key}.{sign.field}") if sign else None
-        if interval is None:
-            continue
-        before = [f"{key}: {text}" for text in sign_warnings(family, record)]
-        texts = [text for text in texts if text not in before]
-        texts += [f"{key}: {text}" for text in sign_warnings(family, record, interval)]
-    return texts
+        if sign and (interval := interval_record(intervals, key, [sign.field])) is not None:
+            of_intervals.add(key)
+            added += [f"{key}: {text}" for text in sign_warnings(family, record, interval)]
+    remaining: dict[str, str | None] = {}
+    for text, keys in keys_by_text.items():
+        without = ", ".join(key for key in keys if key not in of_intervals)
+        remaining[f"{', '.join(keys)}: {text}"] = f"{without}: {text}" if without else None
+    kept = (remaining.get(text, text) for text in warnings)
+    return [*(text for text in kept if text is not None), *added]
 
 
 #: Share of the patches, or of the wrong pixels, above which a warning appears.

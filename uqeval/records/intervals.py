@@ -6,20 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def interval(
+def interval_record(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return the interval of the value at `fields` below a result, where there is one with both
-    ends.
+    """Return the record of the interval of the value at `fields` below a result; it may have a
+    reason in place of its ends.
 
-    `intervals` are those of a report or of a slice, which keys them as addresses.
+    `intervals` are those of a report or of a slice, which keys them as addresses: a region with a
+    dot, or the name of a class, stands there in quotes.
     """
     if not intervals:
         return None
     from uqeval.records.addresses import Address
 
     found = intervals.get(Address.of_key(key, tuple(fields)).within)
-    if not isinstance(found, dict) or found.get("low") is None or found.get("high") is None:
+    return found if isinstance(found, dict) else None
+
+
+def interval(
+    intervals: Mapping[str, Any], key: str, fields: Sequence[str]
+) -> dict[str, Any] | None:
+    """Return the interval of the value at `fields` below a result, where there is one with both
+    ends.
+    """
+    found = interval_record(intervals, key, fields)
+    if found is None or found.get("low") is None or found.get("high") is None:
         return None
     return found
 

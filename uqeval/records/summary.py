@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from uqeval.keys import family_of
+from uqeval.records.intervals import interval
 from uqeval.records.scalars import described
 
 _ARROWS = {"higher": "↑", "lower": "↓"}
@@ -41,18 +43,16 @@ def _rows(
 ) -> Iterator[tuple[str, str, str, str, str]]:
     for key, record in results.items():
         for name, value in record.items():
-            metric = described(metrics, key.partition("@")[0].partition("[")[0], [name])
+            metric = described(metrics, family_of(key), [name])
             if not metric or not isinstance(value, int | float | None):
                 continue
             label = f"{metric.get('label', name)} {_ARROWS.get(str(metric.get('direction')), '')}"
             shown = "undefined" if value is None else f"{value:.4g}"
             meaning = record.get(f"{name}_reason") if value is None else metric.get("meaning")
-            interval = _interval(intervals.get(f"{key}.{name}", {}))
-            yield key, label.strip(), shown, interval, str(meaning or "")
+            found = interval(intervals, key, [name])
+            ends = "" if found is None else _interval(found)
+            yield key, label.strip(), shown, ends, str(meaning or "")
 
 
-def _interval(interval: Mapping[str, Any]) -> str:
-    low, high = interval.get("low"), interval.get("high")
-    if low is None or high is None:
-        return ""
-    return f"{low:.4g} to {high:.4g} ({100 * interval['level']:g} %)"
+def _interval(found: Mapping[str, Any]) -> str:
+    return f"{found['low']:.4g} to {found['high']:.4g} ({100 * found['level']:g} %)"

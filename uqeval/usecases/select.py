@@ -10,6 +10,7 @@ from typing import Any
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.glossary import display_of
 from uqeval.keys import family_of
+from uqeval.records.addresses import Address
 from uqeval.records.report import Report
 from uqeval.stores.video.sequences import split_name
 
@@ -49,8 +50,9 @@ def select(
 ) -> Selection:
     """Return the `count` worst items of a report by one of its fields.
 
-    `field`: `<metric>.<field>` of the items, such as `pavpu.pavpu`; by default TC_t of a video, or
-    else the first metric that has a direction. Items without a value are left out. In a video, the
+    `field`: `<metric>.<field>` of the items, such as `pavpu.pavpu`, as an address of a gate rule or
+    as a column of `--csv`; by default TC_t of a video, or else the first metric that has a
+    direction. Items without a value are left out. In a video, the
     distance of two items is at least `min_gap` + 1 frames, because one bad frame lowers the scores
     of two pairs; at most `per_sequence` items are of one sequence. Scene cuts and pairs of which
     less than `min_coverage` can be compared are left out: the flow failed there, not the model.
@@ -66,7 +68,7 @@ def select(
         raise UsageError(f"--min-coverage {min_coverage}; expected a share from 0 to 1.")
     field = field or _default_field(report)
     key, name = score_of_items(report, field)
-    sign = -1 if is_lower_better(report, field) else 1
+    sign = -1 if is_lower_better(report, key, name) else 1
     _refuse_of_video(report, field, key, min_gap, per_sequence, min_coverage, keep_cuts)
     steps = {row["sequence"]: row["step"] for row in report.results[key].get("sequences", ())}
     left_out: dict[str, int] = {}
@@ -171,16 +173,10 @@ def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
     return f"after {record['previous']}: " + (", ".join(phrases) or "all classes as usual")
 
 
-def _plain(field: str) -> str:
-    """Return the address of a field in the report's metrics, without its variant."""
-    key, _, name = field.rpartition(".")
-    return f"{family_of(key)}.{name}"
-
-
-def is_lower_better(report: Report, field: str) -> bool:
+def is_lower_better(report: Report, key: str, name: str) -> bool:
     """Whether a lower value of a score of items is better."""
-    direction = report.metrics.get(_plain(field), {}).get("direction")
-    return direction == "lower" or field.rpartition(".")[2] in _LOWER
+    direction = report.metrics.get(f"{family_of(key)}.{name}", {}).get("direction")
+    return direction == "lower" or name in _LOWER
 
 
 def score_of_items(report: Report, field: str) -> tuple[str, str]:
@@ -196,16 +192,14 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
         for name, value in record.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    key, _, name = field.rpartition(".")
-    if (key, name) not in scores:
-        choices = (
-            ", ".join(".".join(address) for address in scores)
-            or "none, because the report has no scores of items"
-        )
+    addresses = {Address.of_key(key, (name,)).within: (key, name) for key, name in scores}
+    columns = {f"{key}.{name}": (key, name) for key, name in scores}
+    if field not in addresses | columns:
+        choices = ", ".join(addresses) or "none, because the report has no scores of items"
         raise UsageError(
             f"--by {quoted(field)}: no item has this score; expected one of {cut(choices)}."
         )
-    return key, name
+    return (addresses | columns)[field]
 
 
 def _default_field(report: Report) -> str:

@@ -127,6 +127,22 @@ def test_the_readme_says_what_a_reviewer_asks(folder: Path) -> None:
     assert "| 2 items | pass (passed) |" in text
 
 
+def test_the_readme_has_the_interval_of_a_region_with_dots(folder: Path) -> None:
+    """Under the address that a gate rule takes."""
+    score = 'regression@"box:0.5:1,0:1".rmse'
+
+    def change(record: Any) -> None:
+        record["results"]["regression@box:0.5:1,0:1"] = {"rmse": 1.5}
+        record["intervals"][score] = {"level": 0.9, "low": 1.25, "high": 2.0, "method": "expanded"}
+
+    changed("report.json", change)
+    judged("report", "verdicts")
+    write_evidence(whole(), "out")
+    text = Path("out/README.md").read_text()
+    row = next(line for line in text.splitlines() if line.startswith(f"| {score} ("))
+    assert "| 1.25 to 2 at level 0.9, expanded |" in row
+
+
 #: What a waiver changes in a verdict that fails.
 WAIVED = {
     "status": "waived", "counts_as": "pass",

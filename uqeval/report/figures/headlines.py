@@ -75,7 +75,7 @@ def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], row
         panel = canvas.add_subplot(cells[divmod(n, _COLUMNS)])
         lines, field = plotted_panel
         _points(panel, lines, field)
-        about = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
+        about = lines[0].report.metrics.get(f"{family_of(lines[0].key)}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(about.get("direction") or "", "")
         panel.set_title(f"{_label(lines, field)}{arrow}")
         # Ticks take most of the time to draw: only the first panel of a row names the lines.

@@ -93,7 +93,7 @@ def _draw(
         lines, field = plotted_panel
         for i, line in enumerate(lines):
             _points(panel, line, field, slices, i, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
-        metric = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
+        metric = lines[0].report.metrics.get(f"{family_of(lines[0].key)}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(metric.get("direction") or "", "")
         panel.set_title(f"{_label(lines, field)}{arrow}")
         panel.set_yticks(range(len(slices)), [style.short(name) for name in slices])

@@ -7,7 +7,8 @@ from typing import Any
 
 from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
-from uqeval.records.intervals import units_of
+from uqeval.records.addresses import Address
+from uqeval.records.intervals import interval_record, units_of
 from uqeval.records.report import Report
 from uqeval.report.markdown import cell
 from uqeval.usecases.evidence.collecting import Evidence
@@ -146,13 +147,14 @@ def _scores(name: str, report: Report) -> Iterator[str]:
             if field not in record:
                 continue
             metric = report.metrics.get(f"{family}.{field}", {})
-            interval = report.intervals.get(f"{key}.{field}") or {}
+            interval = interval_record(report.intervals, key, [field]) or {}
+            address = Address.of_key(key, (field,)).within
             value = record[field]
             value_text = (
                 record.get(f"{field}_reason", "undefined") if value is None else _number(value)
             )
             row = (
-                f"{key}.{field} ({label(family, field)})", value_text, metric.get("unit", ""),
+                f"{address} ({label(family, field)})", value_text, metric.get("unit", ""),
                 metric.get("direction") or "–", _interval(interval), units_of(interval) or "–",
                 metric.get("meaning") or metric.get("reference", ""),
             )  # fmt: skip

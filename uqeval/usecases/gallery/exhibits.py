@@ -125,4 +125,5 @@ def _rank(report: Report, by: Sequence[str], scores: Sequence[float | None]) -> 
         return 0.0
     if scores[0] is None:
         return float("inf")
-    return scores[0] if is_lower_better(report, by[0]) else -scores[0]
+    is_lower = is_lower_better(report, *score_of_items(report, by[0]))
+    return scores[0] if is_lower else -scores[0]
