@@ -65,10 +65,11 @@ LESS = {
         "stores.contents", "stores.kinds", "stores.names", "stores.watch",
     },
     "records": {"disk", "errors", "keys"},
-    # Files that an option names: a report with a threshold, a list or table of items.
+    # Files that an option names: a report with a threshold, a list or table of items. Addresses of
+    # fields and of intervals.
     "metrics": {
-        "errors", "kernels", "keys", "lazy", "maps", "records.report", "settings",
-        "stores.item_table", "stores.names", "tallies",
+        "errors", "kernels", "keys", "lazy", "maps", "records.addresses", "records.intervals",
+        "records.report", "settings", "stores.item_table", "stores.names", "tallies",
     },
     "statistics": {
         "disk", "errors", "kernels", "keys", "lazy", "metrics", "records", "settings", "special",
