@@ -125,24 +125,16 @@ class Boundary(Region):
     boundary. `near`: these pixels; else the other valid ones, the interior.
     """
 
+    need = (BOUNDARY,)
+    needs_labels = True
+    of_neighbours = True
+
     radius: float
     near: bool = True
 
     @property
     def text(self) -> str:
         return f"{'boundary' if self.near else 'interior'}:{self.radius:g}"
-
-    @property
-    def need(self) -> tuple[str, ...]:
-        return (BOUNDARY,)
-
-    @property
-    def needs_labels(self) -> bool:
-        return True
-
-    @property
-    def of_neighbours(self) -> bool:
-        return True
 
     def inside(self, maps: Maps) -> NDArray[Any]:
         is_near: NDArray[Any] = maps[BOUNDARY] <= self.radius * self.radius
@@ -153,16 +145,14 @@ class Boundary(Region):
 class OfClass(Region):
     """Pixels of one ground-truth class; `called` is the class as reports show it."""
 
+    needs_labels = True
+
     number: int
     called: str
 
     @property
     def text(self) -> str:
         return f"class:{self.called}"
-
-    @property
-    def needs_labels(self) -> bool:
-        return True
 
     def inside(self, maps: Maps) -> NDArray[Any]:
         mask: NDArray[Any] = maps["label"] == self.number
@@ -173,16 +163,14 @@ class OfClass(Region):
 class Depths(Region):
     """Pixels whose depth is at least `low` and below `high`; an unknown depth is in no region."""
 
+    need = (DEPTH,)
+
     low: float
     high: float
 
     @property
     def text(self) -> str:
         return f"depth:{short(self.low)}-{short(self.high)}"
-
-    @property
-    def need(self) -> tuple[str, ...]:
-        return (DEPTH,)
 
     def inside(self, maps: Maps) -> NDArray[Any]:
         depth = maps[DEPTH]
@@ -196,6 +184,8 @@ class Box(Region):
     Row y of H lies in it if y0 ≤ (y + ½)/H < y1; columns likewise.
     """
 
+    of_neighbours = True
+
     y0: float
     y1: float
     x0: float
@@ -205,10 +195,6 @@ class Box(Region):
     def text(self) -> str:
         y0, y1, x0, x1 = map(short, (self.y0, self.y1, self.x0, self.x1))
         return f"box:{y0}:{y1},{x0}:{x1}"
-
-    @property
-    def of_neighbours(self) -> bool:
-        return True
 
     def inside(self, maps: Maps) -> NDArray[Any]:
         height, width = maps["label"].shape

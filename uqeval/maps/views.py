@@ -83,9 +83,7 @@ class OneOfSets(View):
 class InDistribution(View):
     """The classes of in-distribution pixels, in a source of sets."""
 
-    @property
-    def name(self) -> str:
-        return "in-distribution"
+    name = "in-distribution"
 
     def inputs(self, names: Collection[str]) -> set[str]:
         return {"label", *(OF_CLASSES + name for name in names)}

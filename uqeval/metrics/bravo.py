@@ -94,18 +94,12 @@ class Bravo(Part[OodSettings]):
 
     name = "bravo"
     metrics = METRICS
+    approximate = frozenset({"*"})
+    bound = BIN_WIDTH
 
     @classmethod
     def is_requested(cls, settings: OodSettings) -> bool:
         return settings.is_bravo
-
-    @property
-    def approximate(self) -> frozenset[str]:
-        return frozenset({"*"})
-
-    @property
-    def bound(self) -> float:
-        return BIN_WIDTH
 
     @property
     def _tallies(self) -> tuple[Any, ...]:

@@ -82,9 +82,7 @@ class Calibration(Evaluation[CalibrationSettings]):
     The edges are fitted for adaptive ECE, and for an estimator that needs them.
     """
 
-    @property
-    def shares_fit(self) -> bool:
-        return False  # a region has bins of equal mass of its own
+    shares_fit = False  # a region has bins of equal mass of its own
 
     @property
     def _bins(self) -> tuple[Tally, Tally, Tally]:

@@ -71,14 +71,11 @@ class DepthScores(Part[RegressionSettings]):
 
     name = "depth"
     metrics = METRICS
+    flat = True
 
     @classmethod
     def is_requested(cls, settings: RegressionSettings) -> bool:
         return settings.depth
-
-    @property
-    def flat(self) -> bool:
-        return True
 
     @property
     def _sums(self) -> DepthSums:

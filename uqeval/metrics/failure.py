@@ -58,14 +58,8 @@ class Failure(Evaluation[FailureSettings]):
     """
 
     fits_threshold = True
-
-    @property
-    def approximate(self) -> frozenset[str]:
-        return frozenset(failure_scores.BY_FIELD) - {"undetected_error_rate"}
-
-    @property
-    def bound(self) -> float:
-        return BIN_WIDTH
+    approximate = frozenset(failure_scores.BY_FIELD) - {"undetected_error_rate"}
+    bound = BIN_WIDTH
 
     @property
     def _uncertainty(self) -> Uncertainty:

@@ -57,6 +57,9 @@ class Nmerci(Evaluation[NmerciSettings]):
     among the states: scores over the kept pixels alone are left out, and so is the table by depth.
     """
 
+    approximate = frozenset(("nmerci", "merci", "lambda", "mae_trimmed", "max_alpha"))
+    bound = BIN_WIDTH
+
     @property
     def _items(self) -> ItemErrors:
         return tallies_of(self.settings)[0]
@@ -64,14 +67,6 @@ class Nmerci(Evaluation[NmerciSettings]):
     @property
     def _coarse(self) -> ErrorRanks:
         return tallies_of(self.settings)[1]
-
-    @property
-    def approximate(self) -> frozenset[str]:
-        return frozenset(("nmerci", "merci", "lambda", "mae_trimmed", "max_alpha"))
-
-    @property
-    def bound(self) -> float:
-        return BIN_WIDTH
 
     def maps(self) -> set[str]:
         settings = self.settings

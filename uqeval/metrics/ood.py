@@ -49,13 +49,10 @@ class OutOfDistribution(Evaluation[OodSettings]):
     several.
     """
 
-    @property
-    def approximate(self) -> frozenset[str]:
-        return frozenset({*ood_scores.OF_FAILURE, "fpr95", "detection_error", "per_set", "bravo"})
-
-    @property
-    def bound(self) -> float:
-        return BIN_WIDTH
+    approximate = frozenset(
+        {*ood_scores.OF_FAILURE, "fpr95", "detection_error", "per_set", "bravo"}
+    )
+    bound = BIN_WIDTH
 
     @property
     def _views(self) -> dict[str, View]:

@@ -114,18 +114,12 @@ class BinsOfSigma(Part[RegressionSettings]):
 
     name = "ence"
     metrics = OF_BINS
+    shares_fit = False
+    flat = True
 
     @classmethod
     def is_requested(cls, settings: RegressionSettings) -> bool:
         return settings.ence
-
-    @property
-    def shares_fit(self) -> bool:
-        return False
-
-    @property
-    def flat(self) -> bool:
-        return True
 
     @property
     def can_score(self) -> bool:

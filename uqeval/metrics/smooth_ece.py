@@ -198,10 +198,7 @@ class SmoothEce(Part[CalibrationSettings]):
 
     name = "smooth_ece"
     metrics = METRICS
-
-    @property
-    def flat(self) -> bool:
-        return True
+    flat = True
 
     @property
     def can_score(self) -> bool:

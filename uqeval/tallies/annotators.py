@@ -110,6 +110,10 @@ class AnnotatorCorrelation(Tally):
     """
 
     id: ClassVar[str] = "annotator_correlation"
+    fields: ClassVar[dict[str, Field]] = {
+        "items": Field((3,), "int64"),
+        "sum": Field((1,), "float64", signed=True),
+    }
     classes: int
     annotators: int
     uncertainty: Uncertainty
@@ -119,10 +123,6 @@ class AnnotatorCorrelation(Tally):
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", annotations_of(self.annotators), self.uncertainty.name)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"items": Field((3,), "int64"), "sum": Field((1,), "float64", signed=True)}
 
     def flaw(self, state: State) -> str | None:
         items = state["items"]

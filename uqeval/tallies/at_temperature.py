@@ -126,10 +126,7 @@ class Tempered(_AtBeta):
     """
 
     id: ClassVar[str] = "tempered"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "mean_probs")
+    inputs = ("label", "prediction", "mean_probs")
 
     def update(self, state: State, maps: Maps) -> None:
         self._add(state, maps, *self._at_beta(maps))
@@ -153,15 +150,12 @@ class TemperedSamples(_AtBeta):
     """As `Tempered`, of the maps of mean_t p_t^β / Σ_c p_tc^β: the same state."""
 
     id: ClassVar[str] = "tempered_samples"
+    inputs = ("label", "prediction", "confidence", "label_probability")
 
     @classmethod
     def of(cls, classes: int, beta: float, bins: Bins, clip: float, positive: bool) -> Self:
         """Return the tally in the view that has its maps."""
         return cls(classes, beta, bins, clip, positive, view=view_of(Betas(beta)))
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "confidence", "label_probability")
 
     def update(self, state: State, maps: Maps) -> None:
         confidence, probability = maps["confidence"], maps["label_probability"]

@@ -28,10 +28,7 @@ class DepthSums(Tally):
     """
 
     id: ClassVar[str] = "depth_sums"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "mean", "target", "error")
+    inputs = ("label", "mean", "target", "error")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -90,15 +87,15 @@ class ScaledErrors(Tally):
     """
 
     id: ClassVar[str] = "scaled_errors"
+    fields: ClassVar[dict[str, Field]] = {
+        "count": Field((2,), "int64"),
+        "sums": Field((2,), "float64", signed=True),
+    }
     sigma: str = "sigma"
 
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", "error", self.sigma)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"count": Field((2,), "int64"), "sums": Field((2,), "float64", signed=True)}
 
     def flaw(self, state: State) -> str | None:
         count = state["count"]

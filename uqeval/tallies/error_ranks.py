@@ -33,6 +33,7 @@ class ErrorRanks(OfErrors, CountsByRank):
     id: ClassVar[str] = "error_ranks"
     by_column: ClassVar[bool] = True
     checks_columns: ClassVar[bool] = True
+    pixelwise = True
     sigma: str = "sigma"
     bins: tuple[tuple[int, int], ...] = ()
     few: bool = False
@@ -59,10 +60,6 @@ class ErrorRanks(OfErrors, CountsByRank):
 
     def evaluated(self, state: State) -> Counts | None:
         return None if self.bins else state["coarse"][..., ERROR, :].sum(axis=-1)
-
-    @property
-    def pixelwise(self) -> bool:
-        return True
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.ratios import count_ratios, count_ratios_finely

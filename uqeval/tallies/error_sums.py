@@ -217,12 +217,9 @@ class ErrorsUpto(Tally):
 
     id: ClassVar[str] = "errors_upto"
     keeps_items: ClassVar[bool] = False
+    inputs = ("label", "error")
     limit: float
     bins: tuple[int, ...] = ()
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error")
 
     @property
     def fields(self) -> dict[str, Field]:

@@ -54,23 +54,20 @@ class ItemErrors(OfErrors):
 
     id: ClassVar[str] = "item_errors"
     counts_void: ClassVar[bool] = True
+    fields: ClassVar[dict[str, Field]] = {
+        "pixels": Field((1,), "int64"),
+        "totals": Field((2,), "float64"),
+        "zero": Field((1, 2), "int64"),
+        "invalid": Field((1,), "int64"),
+        "own": Field((2,), "float64", "max"),
+        "count": Field((1,), "int64"),
+        "sums": Field((2,), "float64"),
+        "most": Field((1,), "float64", "max"),
+    }
     percentile: float
     rule: str
     trimmed_by_ratio: bool = False
     sigma: str = "sigma"
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {
-            "pixels": Field((1,), "int64"),
-            "totals": Field((2,), "float64"),
-            "zero": Field((1, 2), "int64"),
-            "invalid": Field((1,), "int64"),
-            "own": Field((2,), "float64", "max"),
-            "count": Field((1,), "int64"),
-            "sums": Field((2,), "float64"),
-            "most": Field((1,), "float64", "max"),
-        }
 
     def flaw(self, state: State) -> str | None:
         pixels, zero = state["pixels"], state["zero"]

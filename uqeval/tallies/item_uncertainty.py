@@ -25,6 +25,10 @@ class ItemPercentile(Tally):
     """
 
     id: ClassVar[str] = "item_percentile"
+    fields: ClassVar[dict[str, Field]] = {
+        "pixels": Field((1,), "int64"),
+        "value": Field((1,), "float64", "max"),
+    }
     uncertainty: Uncertainty
     classes: int
     percentile: float
@@ -32,10 +36,6 @@ class ItemPercentile(Tally):
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", self.uncertainty.name)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"pixels": Field((1,), "int64"), "value": Field((1,), "float64", "max")}
 
     def evaluated(self, state: State) -> Counts:
         return state["pixels"][..., 0]
@@ -60,15 +60,15 @@ class ItemPatchMaximum(Tally):
     """
 
     id: ClassVar[str] = "item_patch_maximum"
+    fields: ClassVar[dict[str, Field]] = {
+        "patches": Field((1,), "int64"),
+        "value": Field((1,), "float64", "max"),
+    }
     patches: Patches
 
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", self.patches.uncertainty.name)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"patches": Field((1,), "int64"), "value": Field((1,), "float64", "max")}
 
     def update(self, state: State, maps: Maps) -> None:
         # Patches need a prediction for their accuracy, which is not used here.
@@ -88,6 +88,10 @@ class AboveThreshold(Tally):
     """
 
     id: ClassVar[str] = "above_threshold"
+    fields: ClassVar[dict[str, Field]] = {
+        "counts": Field((3,), "int64"),
+        "total": Field((1,), "float64", signed=True),
+    }
     uncertainty: Uncertainty
     classes: int
     threshold: float
@@ -95,10 +99,6 @@ class AboveThreshold(Tally):
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", self.uncertainty.name)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"counts": Field((3,), "int64"), "total": Field((1,), "float64", signed=True)}
 
     def flaw(self, state: State) -> str | None:
         pixels, above, reaching = (state["counts"][..., i] for i in range(3))

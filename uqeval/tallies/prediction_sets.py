@@ -34,16 +34,10 @@ class EvaluatedPixels(Tally):
     """Pixels with a label or a target; those of class `of_class` if it is given."""
 
     id: ClassVar[str] = "evaluated_pixels"
+    inputs = ("label",)
+    fields: ClassVar[dict[str, Field]] = {"pixels": Field((1,), "int64")}
     classes: int
     of_class: int | None = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label",)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"pixels": Field((1,), "int64")}
 
     def update(self, state: State, maps: Maps) -> None:
         state["pixels"] += int(_counted(maps, self.classes, self.of_class).sum())
@@ -140,13 +134,10 @@ class PredictionSets(Tally):
     """
 
     id: ClassVar[str] = "prediction_sets"
+    inputs = ("label", "mean_probs")
     score: str
     classes: int
     cut: float
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "mean_probs")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -210,6 +201,10 @@ class PredictionIntervals(Tally):
     """
 
     id: ClassVar[str] = "prediction_intervals"
+    fields: ClassVar[dict[str, Field]] = {
+        "pixels": Field((1,), "int64"), "covered": Field((1,), "int64"),
+        "sigma": Field((1,), "float64"),
+    }  # fmt: skip
     ratio: str
     sigma: str
     cut: float | None
@@ -217,13 +212,6 @@ class PredictionIntervals(Tally):
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", self.ratio, self.sigma)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {
-            "pixels": Field((1,), "int64"), "covered": Field((1,), "int64"),
-            "sigma": Field((1,), "float64"),
-        }  # fmt: skip
 
     def flaw(self, state: State) -> str | None:
         is_wrong = (state["covered"] > state["pixels"]).any()

@@ -44,6 +44,7 @@ class RankedErrors(Tally):
     keeps_items: ClassVar[bool] = False
     by_column: ClassVar[bool] = True
     checks_columns: ClassVar[bool] = True
+    pixelwise = True
     score: Uncertainty | Error
     error: Error
     classes: int
@@ -61,10 +62,6 @@ class RankedErrors(Tally):
     def any_order(self) -> bool:
         """Return whether the errors are counts, and no other tally looks at the items' states."""
         return (self.skip > 0 or self.by_class) and self.error.dtype == "int64"
-
-    @property
-    def pixelwise(self) -> bool:
-        return True
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -28,11 +28,8 @@ class ConfidenceCounts(Tally):
     """Non-void pixels by bin of confidence, `count` [bin], and those that are right, `correct`."""
 
     id: ClassVar[str] = "confidence_counts"
+    inputs = ("label", "prediction", "confidence")
     classes: int
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "confidence")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -67,6 +64,7 @@ class LogitSlopes(Tally):
     """
 
     id: ClassVar[str] = "logit_slopes"
+    inputs = ("label", "mean_probs")
     classes: int
     weights: tuple[float, ...]
     biases: tuple[float, ...]
@@ -78,10 +76,6 @@ class LogitSlopes(Tally):
     def saved(self) -> bool:
         """Return whether a resumed fit needs the states of items; else it needs the total alone."""
         return self.of_items
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "mean_probs")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -121,13 +115,11 @@ class _Recalibrated(Tally):
     clipped NLL and the Brier scores.
     """
 
+    inputs: ClassVar[tuple[str, ...]] = ("label", "prediction", "confidence", "mean_probs")
+
     classes: int
     bins: Bins
     clip: float
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "confidence", "mean_probs")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -196,13 +188,10 @@ class VectorScaled(_Recalibrated):
     """
 
     id: ClassVar[str] = "vector_scaled"
+    inputs = ("label", "mean_probs")
     weights: tuple[float, ...]
     biases: tuple[float, ...]
     fixed: tuple[int, ...] = ()
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "mean_probs")
 
     def _apply(
         self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],

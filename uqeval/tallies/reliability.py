@@ -63,12 +63,9 @@ class Reliability(Tally):
     """
 
     id: ClassVar[str] = "reliability"
+    inputs = ("label", "prediction", "confidence")
     classes: int
     bins: Bins
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "confidence")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -104,12 +101,9 @@ class ClassReliability(Tally):
     """
 
     id: ClassVar[str] = "class_reliability"
+    inputs = ("label", "mean_probs")
     classes: int
     bins: Bins
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "mean_probs")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -153,12 +147,9 @@ class AdaptiveReliability(Tally):
     """
 
     id: ClassVar[str] = "adaptive_reliability"
+    inputs = ("label", "prediction", "confidence")
     classes: int
     edges: tuple[float, ...]
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "confidence")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -200,12 +191,9 @@ class ItemAdaptive(Tally):
     """
 
     id: ClassVar[str] = "item_adaptive"
+    inputs = ("label", "prediction", "confidence")
     classes: int
     bins: int
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "confidence")
 
     @property
     def fields(self) -> dict[str, Field]:

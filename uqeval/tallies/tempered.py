@@ -40,15 +40,12 @@ class TemperatureSlopes(Tally):
     """
 
     id: ClassVar[str] = "temperature_slopes"
+    inputs = ("label", "mean_probs")
     classes: int
     lowest: float
     step: float
     count: int
     sample: int | None = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "mean_probs")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -97,6 +94,7 @@ class SampleLikelihoods(Tally):
     """
 
     id: ClassVar[str] = "sample_likelihoods"
+    inputs = ("label", "tempered_nll")
     classes: int
     lowest: float
     step: float
@@ -112,10 +110,6 @@ class SampleLikelihoods(Tally):
     def betas(self) -> list[float]:
         """Return the β, ascending."""
         return Betas(self.lowest, self.step, self.count).values()
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "tempered_nll")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -141,16 +135,13 @@ class Likelihoods(Tally):
     """
 
     id: ClassVar[str] = "likelihoods"
+    inputs = ("label", "mean_probs")
     classes: int
     lowest: float
     step: float
     count: int
     clip: float
     sample: int | None = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "mean_probs")
 
     @property
     def fields(self) -> dict[str, Field]:
