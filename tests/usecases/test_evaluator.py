@@ -159,3 +159,17 @@ def test_several_annotators_in_two_processes(tmp_path: Path) -> None:
     assert report.results == expected.results
     assert report.items == expected.items
     assert report.intervals == expected.intervals
+
+
+def test_thresholds_of_regions_are_settings_before_the_regions_are_known() -> None:
+    probs, labels = np.random.default_rng(0).dirichlet(np.ones(3), (2, 8, 8)), np.eye(8, dtype=int)
+    arrays = {"probs": probs.transpose(0, 3, 1, 2).astype("f4"), "labels": np.stack([labels] * 2)}
+    metrics = {"pavpu": {"threshold_scope": "region"}}
+    options: dict[str, Any] = {"region": "box:0:0.5,0:1", "workers": 1}
+    with uqeval.Evaluator(metrics) as evaluator:
+        evaluator.update(arrays["probs"], arrays["labels"], ["a", "b"])
+        found = evaluator.report(**options)
+        with pytest.raises(UsageError, match="has no effect without a region"):
+            evaluator.report()
+    expected = uqeval.evaluate(arrays, metrics=metrics, names=["a", "b"], **options)
+    assert found.results == expected.results

@@ -162,7 +162,7 @@ class Evaluator:
         reduce(_first_item(inputs), first)
         opened = open_inputs(str(first), None, InputOptions())
         families = everything(opened)[0] if self._metrics == "all" else families_of(self._metrics)
-        maps = evaluations_of(opened.info(), families)[1]
+        maps = evaluations_of(opened.info(), families, None)[1]  # `report` chooses regions
         document = json.loads((first / "zarr.json").read_text(encoding="utf-8"))
         shutil.rmtree(first)
         left_out = ("names", "reduced_from")

@@ -172,11 +172,14 @@ def companions(kind: str) -> dict[str, Mapping[str, Any]]:
 
 
 def evaluations_of(
-    info: DatasetInfo, families: Mapping[str, Mapping[str, Any]], regions: Sequence[str] = ()
+    info: DatasetInfo,
+    families: Mapping[str, Mapping[str, Any]],
+    regions: Sequence[str] | None = (),
 ) -> tuple[dict[str, Evaluation[Any]], set[str]]:
     """Return the evaluations of all variants, parts and regions by key, and the maps they read.
 
-    Raises `UsageError` for data that have no regions.
+    `regions`: None if they are chosen later. Raises `UsageError` for data that have no regions, and
+    for settings of regions without one.
     """
     known_families(families, info)
     options_by_family = with_companions(families, info)
@@ -184,9 +187,9 @@ def evaluations_of(
     for family in known_families(options_by_family, info):
         for key, settings in family.settings(options_by_family[family.name], info).items():
             evaluations |= family.evaluations(key, settings, info)
-            if not regions:
+            if regions is not None and not regions:
                 _refuse_without_regions(settings)
-            for region in _regions(regions, family, info):
+            for region in _regions(regions or (), family, info):
                 evaluations |= family.evaluations(f"{key}@{region}", settings, info)
     for evaluation in evaluations.values():
         evaluation.use_evaluations(evaluations)

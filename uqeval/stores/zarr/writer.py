@@ -170,9 +170,9 @@ def open_array(folder: Path) -> Any:
     import zarr
 
     with writing(folder):
-        return zarr.open_array(
-            str(folder), mode="r+", zarr_format=3, config={"write_empty_chunks": True}
-        )
+        array = zarr.open_array(str(folder), mode="r+", zarr_format=3)
+        # Zarr 3.1 ignores `config` where the array exists, and left out chunks of void labels.
+        return array.with_config({"write_empty_chunks": True})
 
 
 def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], where: Path) -> None:
