@@ -272,6 +272,7 @@ def test_regions_without_pixels(data: dict[str, Any]) -> None:
         ({"areas": np.arange(N * H * W).reshape(N, H, W)}, "map:areas", UsageError, "575 ids"),
         ({}, "map:areas:4", UsageError, "no map has the id 4; areas has 0, 3, 65534"),
         ({}, "map:roads", UsageError, "no array and no path roads; .*has areas"),
+        ({}, "map:", UsageError, "names no map; .*has areas"),
         ({"depth": np.zeros((N, H + 1, W))}, "depth:0-1", StoreError, "13×16"),
         ({"areas": np.zeros((N, C, H, W), "u1")}, "map:areas", UsageError, "no array"),
     ],

@@ -116,6 +116,8 @@ def with_regions(
         if not text.strip().startswith("map:"):
             continue
         path, _ = map_and_id(text)
+        if not path:
+            raise UsageError(_unknown_map(text, path, store))
         name = path.rstrip("/").rpartition("/")[2]
         if paths.setdefault(name, path) != path:
             raise UsageError(
@@ -165,7 +167,8 @@ def _unknown_map(text: str, name: str, store: Store | None) -> str:
         and array not in ("predictions", "labels", "valid")
     )  # fmt: skip
     of_store = f"{store.path} has {', '.join(arrays) or 'none'}" if store else "a video has none"
+    absent = f"there is no array and no path {cut(name)}" if name else "it names no map"
     return (
-        f"--region {cut(text)}: there is no array and no path {cut(name)}; expected the name of an "
+        f"--region {cut(text)}: {absent}; expected the name of an "
         f"array of ids [item, y, x] ({of_store}), or a folder of PNGs of ids."
     )

@@ -65,28 +65,38 @@ def _open_several(
     for k, (stores, count) in enumerate(zip(opened, counts, strict=True)):
         low, high = (min(max(end - first, 0), count) for end in (chosen.start, chosen.stop))
         if low < high:
-            own = dataclasses.replace(of_sets[k], part=None, limit=None, fitted=None)
+            own = dataclasses.replace(of_sets[k], **_WHOLE)
             labels_of_set = truth if k == 0 else None
             parts.append((k, open_classes(stores, labels_of_set, own, range(low, high))))
         first += count
-    sources: list[Any] = [inputs.source for _, inputs in parts]
-    source = Sets(sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened))
     if not parts:
         raise DataError(
             f"{opened[0].where}: --part or --limit selects no items. Give fewer "
             "parts, or a larger limit."
         )
-    record = dict(parts[0][1].record) | evaluated
+    # Shards record the same, also those without an item of IN.
+    set_of_first, of_in = parts[0]
+    if set_of_first != 0:
+        of_in = open_classes(opened[0], truth, dataclasses.replace(options, **_WHOLE), range(1))
+    sources: list[Any] = [inputs.source for _, inputs in parts]
+    source = Sets(
+        sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened),
+        samples=of_in.source.samples,
+    )  # fmt: skip
+    record = dict(of_in.record) | evaluated
     record["predictions"] = [own for stores in opened for own in _records(stores)]
     record["sets"] = [
         {"name": label, "items": count} for label, count in zip(labels, counts, strict=True)
     ]
     return _joined(
-        [inputs for _, inputs in parts], source, labels, record, len(chosen) < sum(counts),
+        [inputs for _, inputs in parts], source, labels, of_in.ignore_index, record,
+        len(chosen) < sum(counts),
         tuple(k for k, inputs in parts for _ in range(inputs.source.items)), names,
     )  # fmt: skip
 
 
+#: Options that choose no items.
+_WHOLE: dict[str, Any] = {"part": None, "limit": None, "fitted": None}
 #: What the options of IN say need not hold for OUT.
 _OF_IN_ONLY: dict[str, Any] = {
     "label_map": None, "names": None, "annotator_folders": False,
@@ -102,7 +112,7 @@ def _open_masked(
     inputs = open_classes(opened, truth, options)
     source: Any = inputs.source
     mask, record = _mask(opened, inputs, options)
-    sets = Sets([source], [0], source.names, 2, mask)
+    sets = Sets([source], [0], source.names, 2, mask, samples=source.samples)
     parts = mask.planes.parts if mask.out is None else ()
     watch = (
         inputs.watch.and_of(watched(source.names, [("mask", parts)], options))
@@ -241,8 +251,8 @@ def _records(opened: PredictionStores) -> list[dict[str, Any]]:
 
 
 def _joined(
-    parts: Sequence[Inputs], source: Any, labels: Sequence[str], record: dict[str, Any],
-    partial: bool, sets: tuple[int, ...], all_names: tuple[str, ...],
+    parts: Sequence[Inputs], source: Any, labels: Sequence[str], ignore_index: int,
+    record: dict[str, Any], partial: bool, sets: tuple[int, ...], all_names: tuple[str, ...],
 ) -> Inputs:  # fmt: skip
     """Return the inputs of several sets."""
     record["classes"] = source.classes
@@ -250,6 +260,6 @@ def _joined(
     watch = Watch.joined([part.watch for part in parts], texts, source.names)
     warnings = list(dict.fromkeys(text for part in parts for text in part.warnings))
     return Inputs(
-        source, tuple(labels), parts[0].ignore_index, record, warnings, partial=partial,
+        source, tuple(labels), ignore_index, record, warnings, partial=partial,
         watch=watch, sets=sets, all_names=all_names if "part" in record else None,
     )  # fmt: skip

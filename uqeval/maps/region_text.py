@@ -55,7 +55,7 @@ def region_of(text: str, data: Labelled, share: float = SHARE) -> Region:
 
 def _boundary(value: str) -> float:
     """Return a finite number above 0. Raises `ValueError`."""
-    distance = float(value)
+    distance = float(value) if re.fullmatch(_NUMBER, value) else math.nan
     if not 0 < distance < math.inf:
         raise ValueError(value)
     return distance

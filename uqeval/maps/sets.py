@@ -65,10 +65,13 @@ class Sets:
         names: Sequence[str],
         classes: int,
         mask: Mask | None = None,
+        *,
+        samples: int | None,
     ) -> None:
-        """`set_of`: the set of each source; `names`: of the items; `classes`: the sets."""
+        """`set_of`: the set of each source; `names`: of the items; `classes`: the sets; `samples`:
+        of IN, also where no item of it is evaluated."""
         self._sources, self._set_of, self._mask = tuple(sources), tuple(set_of), mask
-        self.names, self.classes = tuple(names), classes
+        self.names, self.classes, self.samples = tuple(names), classes, samples
         self.where = ", ".join(source.where for source in sources)
         self._first = np.cumsum([0, *(source.items for source in sources)]).tolist()
         self.wanted: frozenset[str] = frozenset()
@@ -77,11 +80,6 @@ class Sets:
     def items(self) -> int:
         """Return the number of items."""
         return len(self.names)
-
-    @property
-    def samples(self) -> int | None:
-        """Return the samples of the first source."""
-        return self._sources[0].samples
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item."""

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import uqeval.metrics._numbers as numbers
-from uqeval.errors import UsageError, cut, quoted
+from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.maps.names import lambda_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
@@ -158,8 +158,9 @@ def refuse_few(items: Sequence[Any], settings: ConformalSettings, where: str = "
     if len(items) >= settings.least_items:
         return
     reachable = Fraction(1, len(items) + 1)
+    larger = f", or give --alpha {math.ceil(float(reachable) * 10000) / 10000:g} or more"
     raise UsageError(
-        f"--fit-on {cut(settings.fit_on or '')}: {len(items)} items{where}, and --alpha "
-        f"{settings.alpha:g} needs at least {settings.least_items} (1/alpha - 1). Name more items, "
-        f"or give --alpha {math.ceil(float(reachable) * 10000) / 10000:g} or more."
+        f"--fit-on {cut(settings.fit_on or '')}: {number_of(len(items), 'item')}{where}, and "
+        f"--alpha {settings.alpha:g} needs at least {settings.least_items} (1/alpha - 1). Name "
+        f"more items{larger if items else ''}."
     )

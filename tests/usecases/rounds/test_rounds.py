@@ -62,11 +62,12 @@ def video(folder: Path) -> dict[str, Any]:
 
 
 def two_sets(folder: Path) -> dict[str, Any]:
-    """Items in-distribution and out of it."""
-    paths = [folder / "in.npz", folder / "out.npz"]
-    for seed, path in enumerate(paths):
-        np.savez(path, probs=softmax(seed, 4, 2, 3, 8, 10))
-    return {"predictions": paths[0], "out": paths[1:]}
+    """Items in-distribution, with labels and more samples, and out of it."""
+    labels = np.random.default_rng(4).integers(0, 4, (4, 8, 10)).astype("u1")
+    labels[labels == 3] = 255
+    np.savez(folder / "in.npz", probs=softmax(0, 4, 3, 3, 8, 10), labels=labels)
+    np.savez(folder / "out.npz", probs=softmax(1, 4, 2, 3, 8, 10))
+    return {"predictions": folder / "in.npz", "out": [folder / "out.npz"]}
 
 
 def rated(folder: Path) -> dict[str, Any]:
