@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.kernels import calibration
-from uqeval.kernels.calibration import count_bins, count_intervals, sum_scores
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.settings import options_of
 from uqeval.tallies.reliability import Bins
 
 bin_of = compiled(calibration.bin_of)
+count_bins = compiled(calibration.count_bins)
+count_intervals = compiled(calibration.count_intervals)
+sum_scores = compiled(calibration.sum_scores)
 CONFIDENCE = st.floats(0, 1, width=32)
 EDGES = options_of(CalibrationSettings)["edge"].choices
 

@@ -16,12 +16,11 @@ from uqeval.kernels.counting import (
     FINE,
     FINE_BITS,
     count_by_uncertainty,
-    count_classes,
     count_patches,
     count_ranks,
     count_ranks_finely,
-    measure,
 )
+from uqeval.kernels.items import count_classes_of_items, measure_items
 
 rank_key = compiled(counting.rank_key)
 
@@ -67,27 +66,29 @@ def test_counts_of_ranks_lie_at_their_keys() -> None:
 
 
 def test_pixels_by_class() -> None:
-    label = np.array([[0, 1, 2, 255]], "u1")
-    prediction = np.array([[0, 2, 2, 1]], "u1")
-    labelled, predicted, correct = np.zeros((3, 3), np.int64)
-    void = np.zeros(1, np.int64)
-    count_classes(label, prediction, 255, labelled, predicted, correct, void)
-    assert labelled.tolist() == [1, 1, 1]
-    assert predicted.tolist() == [1, 0, 2]
-    assert correct.tolist() == [1, 0, 1]
-    assert void.tolist() == [1]
+    first = np.array([0, 4, 4, 5])
+    label = np.array([0, 1, 2, 255, 1], "u1")
+    prediction = np.array([0, 2, 2, 1, 1], "u1")
+    labelled, predicted, correct = np.zeros((3, 3, 3), np.int64)
+    void = np.zeros((3, 1), np.int64)
+    count_classes_of_items(first, label, prediction, 255, labelled, predicted, correct, void)
+    assert labelled.tolist() == [[1, 1, 1], [0, 0, 0], [0, 1, 0]]
+    assert predicted.tolist() == [[1, 0, 2], [0, 0, 0], [0, 1, 0]]
+    assert correct.tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
+    assert void.tolist() == [[1], [0], [0]]
 
 
 def test_moments_of_classes() -> None:
-    value = np.array([[1.0, -2.0, 4.0, 99.0]], "f4")
-    label = np.array([[0, 0, 1, 255]], "u1")
-    count, total = np.zeros(3, np.int64), np.zeros(3)
-    least, most = np.full(3, np.inf), np.full(3, -np.inf)
-    measure(value, label, 255, count, total, least, most)
-    assert count.tolist() == [2, 1, 0]
-    assert total.tolist() == [-1, 4, 0]
-    assert least.tolist() == [-2, 4, np.inf]
-    assert most.tolist() == [1, 4, -np.inf]
+    first = np.array([0, 4, 5])
+    value = np.array([1.0, -2.0, 4.0, 99.0, 3.0], "f4")
+    label = np.array([0, 0, 1, 255, 2], "u1")
+    count, total = np.zeros((2, 3), np.int64), np.zeros((2, 3))
+    least, most = np.full((2, 3), np.inf), np.full((2, 3), -np.inf)
+    measure_items(first, value, label, 255, count, total, least, most)
+    assert count.tolist() == [[2, 1, 0], [0, 0, 1]]
+    assert total.tolist() == [[-1, 4, 0], [0, 0, 3]]
+    assert least.tolist() == [[-2, 4, np.inf], [np.inf, np.inf, 3]]
+    assert most.tolist() == [[1, 4, -np.inf], [-np.inf, -np.inf, 3]]
 
 
 def test_a_pixel_on_an_edge_lies_below_it() -> None:

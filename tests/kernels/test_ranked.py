@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.kernels.ranked import count_ranked, count_undetected
+from uqeval.kernels.items import count_undetected_of_items
+from uqeval.kernels.ranked import count_ranked
 
 VOID = 255
 
@@ -84,9 +85,10 @@ def test_neighbours_are_told_apart_by_the_last_bits() -> None:
 
 
 def test_undetected_errors_are_those_not_above_the_threshold() -> None:
-    score = np.array([[0.1, 0.2, 0.3, 0.2, 0.2]], "f4")
-    prediction = np.array([[1, 1, 1, 0, 1]], "u1")
-    label = np.array([[0, 0, 0, 0, VOID]], "u1")
-    counts = np.zeros((2, 3), np.int64)
-    count_undetected(score, prediction, label, VOID, np.float32(0.2), counts)
-    assert counts.tolist() == [[4, 3, 2], [0, 0, 0]]
+    first = np.array([0, 5, 6])
+    score = np.array([0.1, 0.2, 0.3, 0.2, 0.2, 0.1], "f4")
+    prediction = np.array([1, 1, 1, 0, 1, 0], "u1")
+    label = np.array([0, 0, 0, 0, VOID, 1], "u1")
+    counts = np.zeros((2, 2, 3), np.int64)
+    count_undetected_of_items(first, score, prediction, label, VOID, np.float32(0.2), counts)
+    assert counts.tolist() == [[[4, 3, 2], [0, 0, 0]], [[0, 0, 0], [1, 1, 1]]]

@@ -109,7 +109,7 @@ def test_an_evaluation_names_its_families_and_dtype() -> None:
 @pytest.mark.skipif(_jit.IS_INTERPRETED, reason="nothing is compiled")
 def test_only_missing_kernels_need_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    missing = {"measure", "patch_table"}
+    missing = {"measure_items", "patch_table"}
     monkeypatch.setattr(_jit, "is_cached", lambda kernel: kernel.__name__ not in missing)
     assert not compiling._is_needed(EVALUATIONS)
     missing.add("count_patches")
@@ -138,5 +138,5 @@ def test_a_process_saves_its_part_for_others(
     run = [sys.executable, "-P", "-m", "uqeval.kernels.ahead", str(tmp_path), "0", "3"]
     subprocess.run([*run, evaluation], cwd=tmp_path, env=environment, check=True)
     saved = {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbc")}
-    assert saved == {"counting.count_classes"}
-    assert ahead.needed([evaluation])[-1].startswith("counting.count_classes(")
+    assert saved == {"items.count_classes_of_items"}
+    assert ahead.needed([evaluation])[-1].startswith("items.count_classes_of_items(")

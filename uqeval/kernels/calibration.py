@@ -34,7 +34,7 @@ def bin_of(value, edges, upper):
     return min(max(b, 0), bins - 1)
 
 
-@kernel
+@kernel_part
 def count_bins(value, hit, label, void, edges, upper, count, hits, total, special):
     """Count values [i] of non-void pixels into `count`, `hits` (of which right) and `total`
     (their sum).
@@ -68,7 +68,7 @@ def count_bins(value, hit, label, void, edges, upper, count, hits, total, specia
     total[0] += sum_
 
 
-@kernel
+@kernel_part
 def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
     """Add hit - value of the non-void pixels [i] to `gaps` [node] at the nodes k / (nodes - 1).
 
@@ -93,7 +93,7 @@ def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
     absolute[0] += total
 
 
-@kernel
+@kernel_part
 def count_intervals(value, hit, label, void, edges, count, hits, total):
     """Count values [i] of non-void pixels by how many of the ascending `edges` float32 lie
     below them.
@@ -139,7 +139,7 @@ def count_quantiles(mean, target, error, sigma, label, void, quantiles, counts):
         counts[low] += 1
 
 
-@kernel
+@kernel_part
 def sum_scores(probability, brier, label, void, clip, counts, sums):
     """Sum the proper scores of non-void pixels [i].
 

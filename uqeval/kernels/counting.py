@@ -25,40 +25,6 @@ def rank_key(value):
     return -bits - np.int64(1)
 
 
-@kernel
-def count_classes(label, prediction, void, labelled, predicted, correct, ignored):
-    """Count pixels [y, x] by label, by prediction, and right ones, into [class]; void ones into
-    [1].
-    """
-    height, width = label.shape
-    for y in range(height):
-        for x in range(width):
-            c = label[y, x]
-            if c == void:
-                ignored[0] += 1
-                continue
-            p = prediction[y, x]
-            labelled[c] += 1
-            predicted[p] += 1
-            if p == c:
-                correct[c] += 1
-
-
-@kernel
-def measure(value, label, void, count, total, least, most):
-    """Update the count, sum, minimum and maximum of `value` [y, x] by label, in [class]."""
-    height, width = label.shape
-    for y in range(height):
-        for x in range(width):
-            c = label[y, x]
-            if c != void:
-                v = np.float64(value[y, x])
-                count[c] += 1
-                total[c] += v
-                least[c] = min(least[c], v)
-                most[c] = max(most[c], v)
-
-
 @kernel_part
 def high_bits(values, labels, void, shift, high):
     """Write the rank keys of a block of numbers [i] without their low `shift` bits, into `high`

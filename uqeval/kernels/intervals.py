@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel, kernel_part
+from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel_part
 from uqeval.kernels.exponential import exp_64
 
 #: Low bits of ε/σ that the search for a level ignores; 10 bits of the mantissa remain.
@@ -151,7 +151,7 @@ def _count_positive(s):
     return n
 
 
-@kernel
+@kernel_part
 def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
     """Sum the CRPS and the interval score of each level over evaluated pixels [i], into `lanes`
     [which, BLOCK]; return the sum of the negative log likelihoods where σ > 0.
@@ -207,7 +207,7 @@ def _codes(error, sigma, label, void, lowest, void_code, code):
         code[i] = c if label[i] != void else void_code
 
 
-@kernel
+@kernel_part
 def count_levels(
     error, sigma, label, void, factors, count, lowest, first, unsure, steps, levels, ties
 ):  # fmt: skip

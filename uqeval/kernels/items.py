@@ -1,7 +1,7 @@
-"""Counting many small items in one call: their pixels lie one after another.
+"""Counting one large item, or many small ones in one call: their pixels lie one after another.
 
-`first` int64 [item + 1]: the pixels of item i are those from `first[i]` up to `first[i + 1]`. Each
-kernel calls the one that counts a single item, so that the states have the same bits.
+`first` int64 [item + 1]: the pixels of item i are those from `first[i]` up to `first[i + 1]`. The
+counts are added to arrays [item, …].
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
 from uqeval.kernels.calibration import add_fine_gaps, count_bins, count_intervals, sum_scores
-from uqeval.kernels.counting import BLOCK, count_classes, high_bits, measure, rank_key
-from uqeval.kernels.ranked import count_undetected
+from uqeval.kernels.counting import BLOCK, high_bits, rank_key
 from uqeval.kernels.sorting import DIGITS, RADIX, radix_sort, sum_ties
 from uqeval.kernels.tempering import BLOCK as SLOPES_BLOCK
 from uqeval.kernels.tempering import add_slopes
@@ -22,42 +21,59 @@ _PAIRWISE_BLOCK = 128
 _FEW = 32
 
 
-@kernel_part
-def _plane(values, start, stop):
-    """Return the pixels of one item as [1, pixel]."""
-    return values[start:stop].reshape((1, stop - start))
+# Pixels of an item are taken as slices, since an index that may be negative takes a quarter longer.
 
 
 @kernel
 def count_classes_of_items(first, label, prediction, void, labelled, predicted, correct, ignored):
-    """Count as `count_classes` does, into [item, class] and [item, 1]."""
+    """Count pixels [k] by label, by prediction, and right ones, into [item, class]; void ones into
+    [item, 1]."""
     for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        count_classes(
-            _plane(label, a, b), _plane(prediction, a, b), void,
-            labelled[i], predicted[i], correct[i], ignored[i],
-        )  # fmt: skip
+        labels, predictions = label[first[i] : first[i + 1]], prediction[first[i] : first[i + 1]]
+        of_label, of_prediction, right = labelled[i], predicted[i], correct[i]
+        for k in range(labels.shape[0]):
+            c = labels[k]
+            if c == void:
+                ignored[i, 0] += 1
+                continue
+            p = predictions[k]
+            of_label[c] += 1
+            of_prediction[p] += 1
+            if p == c:
+                right[c] += 1
 
 
 @kernel
 def count_undetected_of_items(first, score, prediction, label, void, threshold, counts):
-    """Count as `count_undetected` does, into [item, class of label, 3]."""
+    """Count pixels [k], wrong ones and wrong ones not above the `threshold`, into
+    [item, class of label, 3]."""
     for i in range(first.shape[0] - 1):
         a, b = first[i], first[i + 1]
-        count_undetected(
-            _plane(score, a, b), _plane(prediction, a, b), _plane(label, a, b), void, threshold,
-            counts[i],
-        )  # fmt: skip
+        scores, predictions, labels, of_item = score[a:b], prediction[a:b], label[a:b], counts[i]
+        for k in range(labels.shape[0]):
+            c = labels[k]
+            if c != void:
+                of_item[c, 0] += 1
+                if predictions[k] != c:
+                    of_item[c, 1] += 1
+                    if scores[k] <= threshold:
+                        of_item[c, 2] += 1
 
 
 @kernel
 def measure_items(first, value, label, void, count, total, least, most):
-    """Measure as `measure` does, into [item, class]."""
+    """Update the count, sum, minimum and maximum of `value` [k] by label, in [item, class]."""
     for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        measure(
-            _plane(value, a, b), _plane(label, a, b), void, count[i], total[i], least[i], most[i]
-        )
+        values, labels = value[first[i] : first[i + 1]], label[first[i] : first[i + 1]]
+        n, sums, low, high = count[i], total[i], least[i], most[i]
+        for k in range(labels.shape[0]):
+            c = labels[k]
+            if c != void:
+                v = np.float64(values[k])
+                n[c] += 1
+                sums[c] += v
+                low[c] = min(low[c], v)
+                high[c] = max(high[c], v)
 
 
 @kernel
@@ -240,7 +256,7 @@ def pairwise_sum(values):
 
 @kernel
 def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, sums):
-    """Compute the state of `ItemFailure` of each item, into [item, 3], [item, 2] and [item, 3].
+    """Add the counts of `ItemFailure` of each item to [item, 3], [item, 2] and [item, 3].
 
     `wrong` float32 [k] is 1 where the prediction is wrong, else 0.
     """
@@ -277,11 +293,13 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
             terms[0, t] = e * (wrong_above / above)
             terms[1, t] = c * (right_upto / upto)
             terms[2, t] = tied[t] * (wrong_upto / upto)
-        counts[i, 0], counts[i, 1] = n, wrongs
-        counts[i, 2] = found_right if wrongs else 0
-        pairs[i, 0], pairs[i, 1] = wrongs * (n - wrongs), in_order
+        counts[i, 0] += n
+        counts[i, 1] += wrongs
+        counts[i, 2] += found_right if wrongs else 0
+        pairs[i, 0] += wrongs * (n - wrongs)
+        pairs[i, 1] += in_order
         for s in range(3):
-            sums[i, s] = pairwise_sum(terms[s, :ties])
+            sums[i, s] += pairwise_sum(terms[s, :ties])
 
 
 @kernel
@@ -291,11 +309,11 @@ def add_slopes_of_items(first, probs, label, void, lowest, step, slope, curvatur
     logs, work = np.empty((probs.shape[0], SLOPES_BLOCK)), np.empty((3, SLOPES_BLOCK))
     step_sums, lanes = np.empty((3, count, SLOPES_BLOCK)), np.empty((2, count, SLOPES_BLOCK))
     for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
         lanes[:] = 0.0
         add_slopes(
-            probs[:, a:b], label[a:b], void, lowest, step, logs, work, step_sums, lanes, pixels[i]
-        )
+            probs, label, first[i], first[i + 1], void, lowest, step, logs, work, step_sums, lanes,
+            pixels[i],
+        )  # fmt: skip
         for j in range(count):
-            slope[i, j] = pairwise_sum(lanes[0, j])
-            curvature[i, j] = pairwise_sum(lanes[1, j])
+            slope[i, j] += pairwise_sum(lanes[0, j])
+            curvature[i, j] += pairwise_sum(lanes[1, j])

@@ -82,20 +82,3 @@ def place_ranked(
             keys[n] = place << 1 | (1 if error[y, x] != 0 else 0)
             n += 1
     return n
-
-
-@kernel
-def count_undetected(score, prediction, label, void, threshold, counts):
-    """Count pixels, wrong ones and wrong ones not above the `threshold`, into [class of label,
-    3].
-    """
-    height, width = label.shape
-    for y in range(height):
-        for x in range(width):
-            c = label[y, x]
-            if c != void:
-                counts[c, 0] += 1
-                if prediction[y, x] != c:
-                    counts[c, 1] += 1
-                    if score[y, x] <= threshold:
-                        counts[c, 2] += 1

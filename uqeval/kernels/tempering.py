@@ -73,21 +73,25 @@ def _label(logs, label, void, start, n, enters, label_term):
             label_term[i] = logs[y, i]
 
 
-@kernel
-def add_slopes(probs, label, void, lowest, step, logs, work, step_sums, lanes, pixels):
-    """Add derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
+@kernel_part
+def add_slopes(
+    probs, label, begin, end, void, lowest, step, logs, work, step_sums, lanes, pixels
+):  # fmt: skip
+    """Add derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels from
+    `begin` up to `end`.
 
     Of one pixel they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], the moments under p̄^β / Σ p̄^β.
     `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
     2·lowest, 4·lowest …. `logs` [class, BLOCK], `work` [3, BLOCK] and `step_sums` [3, β, BLOCK] are
-    worked in; the derivatives are added to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK.
+    worked in; the derivatives are added to `lanes` [2, β, BLOCK], the i-th pixel to lane i modulo
+    BLOCK.
     `pixels` [2] counts those that enter, and those with p̄_y = 0, which do not: their clipped NLL
     is the same at every β.
     """
     count = step_sums.shape[1]
     power, factor, label_term = work[0], work[1], work[2]
-    for start in range(0, probs.shape[1], BLOCK):
-        n = min(BLOCK, probs.shape[1] - start)
+    for start in range(begin, end, BLOCK):
+        n = min(BLOCK, end - start)
         _logs(probs, start, n, logs, power)
         step_sums[:, :, :n] = 0.0
         for c in range(probs.shape[0]):

@@ -92,9 +92,13 @@ class Tally(ABC):
     def fields(self) -> dict[str, Field]:
         """Return the arrays of a state."""
 
-    @abstractmethod
     def update(self, state: State, maps: Maps) -> None:
-        """Add the maps [y, x] of one item to a state, in place. Do not change the maps."""
+        """Add the maps [y, x] of one item to a state, in place. Do not change the maps.
+
+        Tallies have `update_items`, or else this.
+        """
+        first = np.array([0, maps[self.inputs[0]].size])
+        self.update_items({name: values[None] for name, values in state.items()}, maps, first)
 
     def flaw(self, state: State) -> str | None:
         """Return a short description of an impossible count; None for a valid state.
@@ -252,8 +256,11 @@ class Tally(ABC):
         return CountedItems.of_arrays(fields, state)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        """Add several items to their states, in place: `count_items` with the items as the first
-        axis of the fields. Tallies without it are counted item by item."""
+        """Add several items to their states, in place; the items are the first axis of the fields.
+
+        `maps` and `first` as in `count_items`, or the maps [y, x] of one item. Tallies without it
+        are counted item by item.
+        """
         raise NotImplementedError
 
     def pack(self, state: State) -> bytes:

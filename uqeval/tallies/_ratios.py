@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.tallies._fields import Maps
 
 
 class OfErrors(Tally):
@@ -29,8 +28,3 @@ class OfErrors(Tally):
             maps[self.sigma].reshape(-1),
             maps["label"].reshape(-1),
         )
-
-    def update_as_items(self, state: State, maps: Maps) -> None:
-        """Add one item by `update_items`."""
-        first = np.array([0, maps["label"].size])
-        self.update_items({name: values[None] for name, values in state.items()}, maps, first)

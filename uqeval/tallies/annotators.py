@@ -83,7 +83,7 @@ class AnnotatorVotes(Tally):
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.annotators import sum_votes
-        from uqeval.kernels.calibration import count_bins
+        from uqeval.kernels.items import count_bins_of_items
 
         annotations, label = present(maps, self.annotators, self.classes)
         if not len(annotations):
@@ -94,10 +94,11 @@ class AnnotatorVotes(Tally):
             maps["prediction"].reshape(-1), self.clip,
             state["votes"], state["counts"], state["sums"], hits,
         )  # fmt: skip
-        special = np.zeros(3, np.int64)
-        count_bins(
-            maps["confidence"].reshape(-1), hits, label, void_of(self.classes), self.bins.edges(),
-            self.bins.upper, state["count"], state["share"], state["confidence"], special,
+        first, special = np.array([0, label.size]), np.zeros((1, 3), np.int64)
+        count_bins_of_items(
+            first, maps["confidence"].reshape(-1), hits, label, void_of(self.classes),
+            self.bins.edges(), self.bins.upper,
+            *(state[name][None] for name in ("count", "share", "confidence")), special,
         )  # fmt: skip
 
 

@@ -71,18 +71,24 @@ class _AtBeta(Tally):
         return state["count"].sum(axis=-1)
 
     def _add(
-        self, state: State, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
+        self,
+        state: State,
+        maps: Maps,
+        first: NDArray[Any],
+        confidence: NDArray[Any],
+        probability: NDArray[Any],
     ) -> None:
-        """Add an item's confidences and its labels' probabilities, both [y x], to a state."""
-        from uqeval.kernels.calibration import sum_scores
+        """Add the items' confidences and their labels' probabilities, both [i], to their states."""
+        from uqeval.kernels.items import sum_scores_of_items
 
         label, hit, confidence = self._hits(maps, confidence, probability)
-        add_bins(self.bins, confidence, hit, label, self.classes, state)
-        counts, sums = np.zeros(3, np.int64), np.zeros(2)  # sums[1], the Brier scores, is unused
+        add_bins(self.bins, first, confidence, hit, label, self.classes, state)
+        # The second sums, Brier scores, are unused.
+        counts, sums = np.zeros((first.size - 1, 3), np.int64), np.zeros((first.size - 1, 2))
         void, brier = void_of(self.classes), confidence
-        sum_scores(probability, brier, label, void, self.clip, counts, sums)
-        state["nll"] += sums[0]
-        state["clipped"] += counts[1]
+        sum_scores_of_items(first, probability, brier, label, void, self.clip, counts, sums)
+        state["nll"][:, 0] += sums[:, 0]
+        state["clipped"][:, 0] += counts[:, 1]
 
     def _hits(
         self, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
@@ -93,28 +99,6 @@ class _AtBeta(Tally):
             return label, (maps["prediction"] == maps["label"]).reshape(-1), confidence
         hit = label == 1
         return label, hit, np.where(hit, probability, 1.0 - probability).astype(np.float32)
-
-    def _add_items(
-        self,
-        state: State,
-        maps: Maps,
-        first: NDArray[Any],
-        confidence: NDArray[Any],
-        probability: NDArray[Any],
-    ) -> None:
-        """Add several items to their states, as `_add` does one."""
-        from uqeval.kernels.items import count_bins_of_items, sum_scores_of_items
-
-        void = void_of(self.classes)
-        label, hit, confidence = self._hits(maps, confidence, probability)
-        bins = [state[name] for name in ("count", "correct", "confidence", "special")]
-        count_bins_of_items(
-            first, confidence, hit.view(np.uint8), label, void, self.bins.edges(), self.bins.upper,
-            *bins,
-        )  # fmt: skip
-        counts, sums = np.zeros((first.size - 1, 3), np.int64), np.zeros((first.size - 1, 2))
-        sum_scores_of_items(first, probability, confidence, label, void, self.clip, counts, sums)
-        state["nll"][:, 0], state["clipped"][:, 0] = sums[:, 0], counts[:, 1]
 
 
 @dataclass(frozen=True)
@@ -128,11 +112,8 @@ class Tempered(_AtBeta):
     id: ClassVar[str] = "tempered"
     inputs = ("label", "prediction", "mean_probs")
 
-    def update(self, state: State, maps: Maps) -> None:
-        self._add(state, maps, *self._at_beta(maps))
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        self._add_items(state, maps, first, *self._at_beta(maps))
+        self._add(state, maps, first, *self._at_beta(maps))
 
     def _at_beta(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return confidences and the labels' probabilities, [i]; those of all labels for a region,
@@ -157,6 +138,6 @@ class TemperedSamples(_AtBeta):
         """Return the tally in the view that has its maps."""
         return cls(classes, beta, bins, clip, positive, view=view_of(Betas(beta)))
 
-    def update(self, state: State, maps: Maps) -> None:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         confidence, probability = maps["confidence"], maps["label_probability"]
-        self._add(state, maps, confidence.reshape(-1), probability.reshape(-1))
+        self._add(state, maps, first, confidence.reshape(-1), probability.reshape(-1))

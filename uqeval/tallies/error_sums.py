@@ -116,8 +116,7 @@ class ErrorSums(Tally):
 
         item_state = self.empty()
         if self.intervals is None:
-            first = np.array([0, maps["label"].size])
-            self.update_items({n: v[None] for n, v in item_state.items()}, maps, first)
+            super().update(item_state, maps)
         else:
             item_state["invalid"] += sum_errors(
                 maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,

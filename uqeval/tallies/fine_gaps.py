@@ -65,14 +65,11 @@ class FineGaps(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["pixels"][..., 0]
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.calibration import add_fine_gaps
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        from uqeval.kernels.items import add_fine_gaps_of_items
 
         value, hit, label = self._flat(maps)
-        add_fine_gaps(
-            value, hit, label, void_of(self.classes),
-            state["pixels"], state["absolute"], state["gaps"],
-        )  # fmt: skip
+        add_fine_gaps_of_items(first, value, hit, label, void_of(self.classes), *state.values())
 
     def _flat(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return confidences, hits uint8 and labels, all [i]."""
@@ -80,9 +77,3 @@ class FineGaps(Tally):
         value = maps["mean_probs"][1] if self.positive else maps["confidence"]
         hit = label == (1 if self.positive else maps["prediction"])
         return value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1)
-
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        from uqeval.kernels.items import add_fine_gaps_of_items
-
-        value, hit, label = self._flat(maps)
-        add_fine_gaps_of_items(first, value, hit, label, void_of(self.classes), *state.values())

@@ -44,9 +44,6 @@ class PredictiveScores(OfErrors):
             "intervals": Field((len(self.levels),), "float64"),
         }
 
-    def update(self, state: State, maps: Maps) -> None:
-        self.update_as_items(state, maps)
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.number_items import sum_scores_of_items
 
@@ -78,9 +75,6 @@ class IntervalCounts(OfErrors):
 
     def evaluated(self, state: State) -> Counts:
         return state["counts"].sum(axis=-1)
-
-    def update(self, state: State, maps: Maps) -> None:
-        self.update_as_items(state, maps)
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.number_items import count_levels_of_items

@@ -9,7 +9,6 @@ from uqeval.lazy import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Field
-from uqeval.tallies._sorted import ties
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
@@ -61,30 +60,6 @@ class ItemFailure(Tally):
 
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]
-
-    def update(self, state: State, maps: Maps) -> None:
-        void = void_of(self.classes)
-        pixels = int(np.count_nonzero(maps["label"] != void))
-        if not pixels:
-            return
-        wrong = Error("zero-one").values(maps)
-        bins = ties(self.uncertainty.values(maps), wrong, maps["label"], void, pixels)
-        assert bins is not None
-        _, n, sums = bins
-        e = sums.astype(np.int64)
-        c = n - e
-        cumulative, wrong_upto, right_upto = (np.cumsum(v) for v in (n, e, c))
-        wrongs, rights = int(wrong_upto[-1]), int(right_upto[-1])
-        # From each tie on upwards.
-        above, wrong_above = pixels - cumulative + n, wrongs - wrong_upto + e
-        last = np.flatnonzero(20 * wrong_above >= 19 * wrongs)[-1]
-        state["counts"] += (pixels, wrongs, int((above - wrong_above)[last]) if wrongs else 0)
-        state["pairs"] += (wrongs * rights, int((e * (2 * right_upto - c)).sum()))
-        state["sums"] += (
-            (e * (wrong_above / above)).sum(),
-            (c * (right_upto / cumulative)).sum(),
-            (n * (wrong_upto / cumulative)).sum(),
-        )
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import detect_failures_of_items

@@ -46,14 +46,6 @@ class Moments(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.counting import measure
-
-        measure(
-            self.uncertainty.values(maps), maps["label"], void_of(self.classes),
-            state["count"], state["total"], state["least"], state["most"],
-        )  # fmt: skip
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import measure_items
 

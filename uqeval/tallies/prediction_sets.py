@@ -39,9 +39,6 @@ class EvaluatedPixels(Tally):
     classes: int
     of_class: int | None = None
 
-    def update(self, state: State, maps: Maps) -> None:
-        state["pixels"] += int(_counted(maps, self.classes, self.of_class).sum())
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
         total = np.concatenate([[0], np.cumsum(is_counted)])
@@ -162,14 +159,7 @@ class PredictionSets(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["pixels"].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
-        self._add({name: own[None] for name, own in state.items()}, maps, np.array([0]))
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        self._add(state, maps, first[:-1])
-
-    def _add(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        """Add items, the first pixels of which are at `first`, to their states [item, …]."""
         from uqeval.kernels.prediction_sets import find_mass_sets, find_threshold_sets
 
         probs, label, void = flat(maps), maps["label"].reshape(-1), void_of(self.classes)

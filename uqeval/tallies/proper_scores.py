@@ -43,12 +43,6 @@ class ProperScores(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.calibration import sum_scores
-
-        flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
-        sum_scores(*flat, void_of(self.classes), self.clip, state["counts"], state["sums"])
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import sum_scores_of_items
 

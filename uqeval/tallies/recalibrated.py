@@ -133,15 +133,16 @@ class _Recalibrated(Tally):
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.calibration import sum_scores
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        from uqeval.kernels.items import sum_scores_of_items
 
         label, void = maps["label"].reshape(-1), void_of(self.classes)
         top, of_label = np.zeros(label.size, np.float32), np.zeros(label.size)
         brier = np.zeros(label.size)
         hit = self._apply(maps, label, top, of_label, brier)
-        add_bins(self.bins, top, hit, label, self.classes, state)
-        sum_scores(of_label, brier, label, void, self.clip, np.zeros(3, np.int64), state["sums"])
+        add_bins(self.bins, first, top, hit, label, self.classes, state)
+        counts = np.zeros((first.size - 1, 3), np.int64)
+        sum_scores_of_items(first, of_label, brier, label, void, self.clip, counts, state["sums"])
 
     def _apply(
         self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],

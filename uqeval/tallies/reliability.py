@@ -77,19 +77,9 @@ class Reliability(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
-        hit = maps["prediction"] == maps["label"]
-        add_bins(self.bins, maps["confidence"], hit, maps["label"], self.classes, state)
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
-        from uqeval.kernels.items import count_bins_of_items
-
-        label = maps["label"].reshape(-1)
-        hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
-        count_bins_of_items(
-            first, maps["confidence"].reshape(-1), hit, label, void_of(self.classes),
-            self.bins.edges(), self.bins.upper, *state.values(),
-        )  # fmt: skip
+        hit = maps["prediction"] == maps["label"]
+        add_bins(self.bins, first, maps["confidence"], hit, maps["label"], self.classes, state)
 
 
 @dataclass(frozen=True)
@@ -122,13 +112,6 @@ class ClassReliability(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"][..., 0, :].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
-        label = maps["label"]
-        for c in range(self.classes):
-            class_state = {name: state[name][c] for name in self.bins.fields()}
-            class_state["special"] = state["special"]
-            add_bins(self.bins, maps["mean_probs"][c], label == c, label, self.classes, class_state)
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import count_class_bins_of_items
 
@@ -160,16 +143,6 @@ class AdaptiveReliability(Tally):
 
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
-
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.calibration import count_intervals
-
-        hit = (maps["prediction"] == maps["label"]).view(np.uint8)
-        count_intervals(
-            maps["confidence"].reshape(-1), hit.reshape(-1), maps["label"].reshape(-1),
-            void_of(self.classes), np.array(self.edges, np.float32),
-            state["count"], state["correct"], state["confidence"],
-        )  # fmt: skip
 
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import count_intervals_of_items
@@ -205,22 +178,6 @@ class ItemAdaptive(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
-        labelled_confidence = maps["confidence"][maps["label"] != void_of(self.classes)]
-        if not labelled_confidence.size:
-            return
-        edges = self._edges(labelled_confidence)
-        AdaptiveReliability(self.classes, tuple(edges)).update(state, maps)
-
-    def _edges(self, confidence: NDArray[Any]) -> NDArray[Any]:
-        """Return the edges float32 [bins - 1] of bins of equal mass; 0 without confidences."""
-        n = confidence.size
-        ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
-        if not n or not ranks:
-            return np.zeros(len(ranks), np.float32)
-        edges: NDArray[Any] = np.partition(confidence, ranks)[ranks]
-        return edges
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import count_intervals_of_items
 
@@ -233,6 +190,15 @@ class ItemAdaptive(Tally):
         count_intervals_of_items(
             first, confidence, hit, label, void_of(self.classes), edges, *state.values()
         )
+
+    def _edges(self, confidence: NDArray[Any]) -> NDArray[Any]:
+        """Return the edges float32 [bins - 1] of bins of equal mass; 0 without confidences."""
+        n = confidence.size
+        ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
+        if not n or not ranks:
+            return np.zeros(len(ranks), np.float32)
+        edges: NDArray[Any] = np.partition(confidence, ranks)[ranks]
+        return edges
 
 
 def flaw_of_bins(state: State) -> str | None:
@@ -252,17 +218,21 @@ def flaw_of_bins(state: State) -> str | None:
 
 def add_bins(
     bins: Bins,
+    first: NDArray[Any],
     value: NDArray[Any],
     hit: NDArray[Any],
     label: NDArray[Any],
     classes: int,
     state: State,
 ) -> None:
-    """Add values float32 [y, x], right where `hit` (bool), to a state of bins, in place."""
-    from uqeval.kernels.calibration import count_bins
+    """Add values float32, right where `hit` (bool), to states of bins [item, …], in place.
 
-    count_bins(
-        value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1), void_of(classes),
-        bins.edges(), bins.upper,
+    The values are those of one item after another, which begin at `first`.
+    """
+    from uqeval.kernels.items import count_bins_of_items
+
+    count_bins_of_items(
+        first, value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1),
+        void_of(classes), bins.edges(), bins.upper,
         state["count"], state["correct"], state["confidence"], state["special"],
     )  # fmt: skip

@@ -50,14 +50,6 @@ class ClassCounts(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["labelled"].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.counting import count_classes
-
-        count_classes(
-            maps["label"], maps["prediction"], void_of(self.classes),
-            state["labelled"], state["predicted"], state["correct"], state["void"],
-        )  # fmt: skip
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import count_classes_of_items
 

@@ -29,8 +29,5 @@ class TargetCounts(Tally):
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((3,), "int64")}
 
-    def update(self, state: State, maps: Maps) -> None:
-        state["counts"] += maps[TARGET_COUNTS]
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         state["counts"] += maps[TARGET_COUNTS].reshape(-1, 3)

@@ -57,20 +57,6 @@ class TemperatureSlopes(Tally):
         """Return the β, ascending."""
         return Betas(self.lowest, self.step, self.count).values()
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.tempering import BLOCK, add_slopes
-
-        probs, label = _sampled(flat(maps), maps["label"].reshape(-1), self.sample)
-        lanes = np.zeros((2, self.count, BLOCK))
-        add_slopes(
-            probs, label, void_of(self.classes), self.lowest, self.step,
-            np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)), np.empty((3, self.count, BLOCK)),
-            lanes, state["pixels"],
-        )  # fmt: skip
-        slope, curvature = lanes.sum(axis=2)
-        state["slope"] += slope
-        state["curvature"] += curvature
-
     def count_items(
         self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
     ) -> CountedItems | None:
@@ -79,10 +65,10 @@ class TemperatureSlopes(Tally):
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import add_slopes_of_items
 
+        probs, label, first = _sampled(flat(maps), maps["label"].reshape(-1), first, self.sample)
         add_slopes_of_items(
-            first, flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.lowest,
-            self.step, *state.values(),
-        )  # fmt: skip
+            first, probs, label, void_of(self.classes), self.lowest, self.step, *state.values()
+        )
 
 
 @dataclass(frozen=True)
@@ -151,20 +137,6 @@ class Likelihoods(Tally):
         """Return the β, ascending."""
         return Betas(self.lowest, self.step, self.count).values()
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.calibration import sum_scores
-
-        probs, label = _sampled(flat(maps), maps["label"].reshape(-1), self.sample)
-        void = void_of(self.classes)
-        enters, is_out = self._which_enter(probs, label)
-        state["pixels"] += [int(enters.sum()), int(is_out.sum())]
-        sampled_label = np.where(enters, label, void).astype(label.dtype)
-        for j, beta in enumerate(self.betas()):
-            confidence, probability = tempered(probs, label, void, beta)
-            counts, sums = np.zeros(3, np.int64), np.zeros(2)
-            sum_scores(probability, confidence, sampled_label, void, self.clip, counts, sums)
-            state["nll"][j] += sums[0]
-
     def count_items(
         self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
     ) -> CountedItems | None:
@@ -173,12 +145,12 @@ class Likelihoods(Tally):
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import sum_scores_of_items
 
-        items = first.size - 1
-        probs, label, void = flat(maps), maps["label"].reshape(-1), void_of(self.classes)
+        items, void = first.size - 1, void_of(self.classes)
+        probs, label, first = _sampled(flat(maps), maps["label"].reshape(-1), first, self.sample)
         item = np.repeat(np.arange(items), np.diff(first))
         enters, is_out = self._which_enter(probs, label)
         for column, pixels in enumerate((enters, is_out)):
-            state["pixels"][:, column] = np.bincount(item[pixels], minlength=items)
+            state["pixels"][:, column] += np.bincount(item[pixels], minlength=items)
         entering_label = np.where(enters, label, void).astype(label.dtype)
         for j, beta in enumerate(self.betas()):
             confidence, probability = tempered(probs, label, void, beta)
@@ -186,7 +158,7 @@ class Likelihoods(Tally):
             sum_scores_of_items(
                 first, probability, confidence, entering_label, void, self.clip, counts, sums
             )
-            state["nll"][:, j] = sums[:, 0]
+            state["nll"][:, j] += sums[:, 0]
 
     def _which_enter(
         self, probs: NDArray[Any], label: NDArray[Any]
@@ -203,10 +175,13 @@ def _are_sampled(first: NDArray[Any], sample: int | None) -> bool:
 
 
 def _sampled(
-    probs: NDArray[Any], label: NDArray[Any], sample: int | None
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return about `sample` pixels, an odd number apart: of an even one whole columns are lost."""
-    if sample is None or label.size <= sample:
-        return probs, label
+    probs: NDArray[Any], label: NDArray[Any], first: NDArray[Any], sample: int | None
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return about `sample` pixels of an item, an odd number apart: of an even one whole columns
+    are lost. Items that are not larger keep all of theirs."""
+    if not _are_sampled(first, sample):
+        return probs, label, first
+    assert sample is not None and first.size == 2
     stride = -(-label.size // sample) | 1
-    return np.ascontiguousarray(probs[..., ::stride]), np.ascontiguousarray(label[::stride])
+    label = np.ascontiguousarray(label[::stride])
+    return np.ascontiguousarray(probs[..., ::stride]), label, np.array([0, label.size])

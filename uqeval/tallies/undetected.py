@@ -46,18 +46,6 @@ class Undetected(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0].sum(axis=-1)
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.ranked import count_undetected
-
-        count_undetected(
-            self.uncertainty.values(maps),
-            maps["prediction"],
-            maps["label"],
-            void_of(self.classes),
-            np.float32(np.nan if self.threshold is None else self.threshold),
-            state["counts"],
-        )
-
     def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import count_undetected_of_items
 
