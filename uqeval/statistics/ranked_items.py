@@ -167,8 +167,8 @@ class RankedItems:
 
     @property
     def numbers(self) -> int:
-        """Return an estimate of the number of values of a set; tiles have only some of its bins."""
-        return sum(len(values) for values in self.fields.values()) * self.bins.size // 2
+        """Return an estimate of the values of a set that are in memory: a few tiles of its bins."""
+        return sum(len(values) for values in self.fields.values()) * self.bins.size // 4
 
     def totals(self, name: str, factor: NDArray[Any] | None) -> NDArray[Any]:
         """Return the sums of a field over each tile, times `factor` [bin]: [item, row·tile]."""
