@@ -129,7 +129,10 @@ class Some:
 
 
 class Population:
-    """A run over all items of a population, its scores, and the states of its items."""
+    """A run over all items of a population, its scores, and the states of its items.
+
+    `addresses`: the scores (none: all that have intervals).
+    """
 
     def __init__(
         self,
@@ -143,7 +146,9 @@ class Population:
         self._states = SavedStates(path)
         self.scoring = Scoring(self._states)
         self.together = together
-        self.addresses = addresses
+        self.addresses = addresses or [
+            text for text in self.scoring.addresses if kind_of(text) is not None
+        ]
         everything = Subset(np.arange(self.scoring.items), self.scoring.items)
         self.truth = self.scoring.table(everything, self.addresses)[0]
         self._packed: dict[str, list[bytes]] = {}

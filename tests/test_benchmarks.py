@@ -160,3 +160,10 @@ def test_rankings_of_few_items_are_simulated() -> None:
 def test_the_bias_of_miou_is_simulated() -> None:
     rows = simulation("miou_bias.py", "--replications", "2").splitlines()
     assert len(rows) == 8 and rows[-1].count("(") == 3
+
+
+def test_every_interval_of_a_report_is_simulated() -> None:
+    printed = simulation("every_interval.py", "--replications", "2", "--items", "8", "--size", "40",
+                         "--only", "annotators")  # fmt: skip
+    rows = {line.split(" | ")[1] for line in printed.splitlines() if line.startswith("| ")}
+    assert {"annotators.ged", "annotators.ncc", "annotators.kappa"} < rows
