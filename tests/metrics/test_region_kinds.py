@@ -299,3 +299,21 @@ def test_refused_beside_other_options(data: dict[str, Any], tmp_path: Path) -> N
     for option in ({"tracks": True}, {"grid": "previous"}):
         with pytest.raises(UsageError, match="a region is of frame t"):
             uqeval.evaluate(None, None, {"tc": option}, video=place, region="box:0:1,0:0.5")
+
+
+def test_what_lies_below_void_pixels_does_not_change_a_digit() -> None:
+    """Sums by interval of depth: of a region, of targets that are NaN outside, and of a mask."""
+    rng = np.random.default_rng(5)
+    target = np.sort(rng.uniform(0, 9, (3, 24, 40)), axis=2)  # long runs of one interval
+    mean, std = target + rng.normal(size=target.shape), rng.uniform(0.1, 2, target.shape)
+    depth = rng.uniform(0, 2, target.shape).astype("f4")
+    metrics = {"nmerci": {"depth_step": 2.0}}
+    arrays = {"mean": mean, "std": std}
+    report = uqeval.evaluate(
+        arrays | {"target": target, "depth": depth}, None, metrics, region="depth:0-1", workers=1
+    )
+    expected = report.results["nmerci@depth:0-1"]
+    outside = np.where(depth < 1, target, np.nan)
+    for other in ({"target": outside}, {"target": target, "valid": depth < 1}):
+        found = uqeval.evaluate(arrays | other, None, metrics, workers=1)
+        assert found.results["nmerci"] == expected

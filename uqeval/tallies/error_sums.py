@@ -34,9 +34,14 @@ class Intervals:
     count: int
 
     def values(self, maps: Maps) -> NDArray[Any]:
-        """Return the interval [y, x] of each pixel, counted from `base`; -1 outside of all."""
+        """Return the interval [y, x] of each pixel, counted from `base`; -1 outside of all, and
+        where void.
+
+        Sums are added up in runs of one interval: what lies below a void pixel must not join two
+        runs, or it would change their last digit.
+        """
         k = place_of(maps["target"], self.step) - self.base
-        k[(k < 0) | (k >= self.count)] = -1
+        k[(k < 0) | (k >= self.count) | (maps["label"] == VOID)] = -1
         return k.astype(np.int32)
 
 
