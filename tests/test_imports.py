@@ -42,7 +42,7 @@ HOMES = {
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
-    ("errors", "keys", "lazy", "special", "version"),
+    ("arrays", "errors", "keys", "special", "version"),
     ("disk", "kernels", "settings"),
     ("records", "stores"),
     ("maps",),
@@ -58,25 +58,25 @@ LAYERS = (
 
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
-    "stores": {"disk", "errors", "lazy"},
-    "stores.states": {"disk", "errors", "lazy"},
+    "stores": {"arrays", "disk", "errors"},
+    "stores.states": {"arrays", "disk", "errors"},
     "stores.zarr": {
-        "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
+        "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
         "stores.contents", "stores.kinds", "stores.names", "stores.watch",
     },
     "records": {"disk", "errors", "keys"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of
     # fields and of intervals.
     "metrics": {
-        "errors", "kernels", "keys", "lazy", "maps", "records.addresses", "records.intervals",
+        "arrays", "errors", "kernels", "keys", "maps", "records.addresses", "records.intervals",
         "records.report", "settings", "stores.item_table", "stores.names", "tallies",
     },
     "statistics": {
-        "disk", "errors", "kernels", "keys", "lazy", "metrics", "records", "settings", "special",
+        "arrays", "disk", "errors", "kernels", "keys", "metrics", "records", "settings", "special",
         "stores", "tallies",
     },
     "engine": {
-        "disk", "errors", "inputs", "lazy", "maps", "metrics._driver", "metrics._evaluation",
+        "arrays", "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation",
         "settings", "statistics.options", "stores", "tallies",
     },
     "gate": {"disk", "errors", "glossary", "keys", "records", "special"},
@@ -87,7 +87,9 @@ LESS = {
         "statistics.options",
     },
     # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
-    "usecases.verify": {"version", "keys", "disk", "errors", "inputs", "records", "stores"},
+    "usecases.verify": {
+        "arrays", "version", "keys", "disk", "errors", "inputs", "records", "stores",
+    },
     "usecases.evidence": {
         "disk", "errors", "gate", "glossary", "keys", "records", "report", "stores",
         "usecases.selftest", "usecases.verify", "version",
@@ -107,7 +109,7 @@ NEVER = {
 }
 
 #: Packages that import these inside functions only, so that listing metrics loads neither; NumPy
-#: they have from `uqeval.lazy`.
+#: they have from `uqeval.arrays`.
 LATE = {"metrics": {"numpy", "uqeval.kernels"}, "tallies": {"numpy", "uqeval.kernels"}}
 
 #: What help, completion and the gate may not load.

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
@@ -219,7 +219,7 @@ class PredictionWriter:
             raise DataError(f"item {quoted(name)}: is not among the {len(self.names)} names given.")
         return self._index[name]
 
-    def _add(self, index: int, values: NDArray[Any], sample: int | None) -> bool:
+    def _add(self, index: int, values: Array, sample: int | None) -> bool:
         where = f"item {quoted(self.names[index])}"
         stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
         first, whole_item = sample or 0, len(stack) == self.samples
@@ -250,7 +250,7 @@ class PredictionWriter:
         ]
         return any(new_samples)
 
-    def _open_stack(self, index: int, stack: NDArray[Any]) -> int:
+    def _open_stack(self, index: int, stack: Array) -> int:
         """Opens the array of an item's stack; how many samples a chunk of it holds."""
         samples, classes, height, width = stack.shape
         pixel_bytes = samples * classes * np.dtype(self.dtype).itemsize
@@ -260,10 +260,10 @@ class PredictionWriter:
         source = bfloat16.SOURCE if self.kind == "probs" and bfloat16.is_coarse(stack) else None
         return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, source)[0]
 
-    def _write_stack(self, index: int, stack: NDArray[Any], first: int) -> None:
+    def _write_stack(self, index: int, stack: Array, first: int) -> None:
         self._store.write(index, self.kind, self._checked(index, stack, first), first)
 
-    def _checked(self, index: int, stack: NDArray[Any], first: int) -> NDArray[Any]:
+    def _checked(self, index: int, stack: Array, first: int) -> Array:
         """Return a stack [sample, class, y, x] in its stored form; raise for invalid samples."""
         checked = np.empty(stack.shape, self.dtype)
         for k, values in enumerate(stack):
@@ -271,7 +271,7 @@ class PredictionWriter:
             checked[k] = checked_floats(values, self.dtype, self.kind, where)
         return checked
 
-    def _add_to_maps(self, index: int, stack: NDArray[Any], first: int) -> bool:
+    def _add_to_maps(self, index: int, stack: Array, first: int) -> bool:
         part_name, where = f"{index}.all", f"item {quoted(self.names[index])}"
         if len(stack) == self.samples and index not in self._gathered:
             return self._draft.once(part_name, where, partial(self._write_whole, index, stack))
@@ -299,10 +299,10 @@ class PredictionWriter:
         kinds = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
         return kinds - OF_SEVERAL_SAMPLES if self.samples == 1 else kinds
 
-    def _write_whole(self, index: int, stack: NDArray[Any]) -> None:
+    def _write_whole(self, index: int, stack: Array) -> None:
         self._write_maps(index, self._checked(index, stack, 0))
 
-    def _write_maps(self, index: int, stack: NDArray[Any]) -> None:
+    def _write_maps(self, index: int, stack: Array) -> None:
         from uqeval.maps.logits import foreground, sigmoid, softmax
         from uqeval.maps.reduction import reduce_array
 
@@ -316,7 +316,7 @@ class PredictionWriter:
             source = bfloat16.SOURCE if kind == "mean_probs" and self._coarse else None
             self._store.put(index, kind, values, source)
 
-    def _note_coarse(self, stack: NDArray[Any], where: str) -> None:
+    def _note_coarse(self, stack: Array, where: str) -> None:
         """Warn of the first probabilities that were bfloat16."""
         if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
             self._coarse = True

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.arrays import Maps
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.names import void_of
-from uqeval.maps.reduction import Form, Maps, Reducer, kernel_view
+from uqeval.maps.reduction import Form, Reducer, kernel_view
 from uqeval.maps.sources import Labels, Source
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.planes import Planes

@@ -16,13 +16,13 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uqeval.arrays import np
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import tell, warn
 from uqeval.disk.files import stream_of
 from uqeval.errors import OutputError, UsageError
 from uqeval.inputs.options import InputOptions
-from uqeval.lazy import np
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.settings import Settings, same_option, shared_option
 

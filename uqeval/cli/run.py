@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.streams import warn
+from uqeval.config import Config
 from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
+from uqeval.stores.contents import Contents
 from uqeval.usecases.run.outcome import OF_ITEMS, RunSettings
-
-if TYPE_CHECKING:
-    from uqeval.config import Config
-    from uqeval.stores.contents import Contents
 
 
 @with_options(

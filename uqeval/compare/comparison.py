@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from uqeval.compare.models import Model
 from uqeval.errors import UsageError
 from uqeval.records.addresses import Address
-
-if TYPE_CHECKING:
-    from uqeval.compare.models import Model
-    from uqeval.records.resampling import Interval
+from uqeval.records.resampling import Interval
 
 
 @dataclass(frozen=True)

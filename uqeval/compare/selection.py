@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from uqeval import glossary
 from uqeval.compare.comparison import Choice
 from uqeval.records.addresses import Address
+from uqeval.records.folder import Named
 from uqeval.records.lookup import addresses_in
 from uqeval.records.scalars import described
-
-if TYPE_CHECKING:
-    from uqeval.records.folder import Named
 
 
 def addresses_to_compare(choice: Choice, store: str, reports: Sequence[Named]) -> list[Address]:

@@ -6,13 +6,10 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from uqeval.errors import UsageError
-from uqeval.settings import Settings, options_of, shared_option
-
-if TYPE_CHECKING:
-    from uqeval.settings import Option
+from uqeval.settings import Option, Settings, options_of, shared_option
 
 # Metrics are imported only when needed: rules files do not set their options.
 

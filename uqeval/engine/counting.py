@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uqeval.maps.views import WHOLE
-from uqeval.stores.states.blocks import PackedItems
+from uqeval.arrays import Array, Ints, Maps, State
+from uqeval.maps.views import WHOLE, View
+from uqeval.stores.states.blocks import KnownStates, PackedItems
 from uqeval.tallies._counted import CountedItems
 from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.maps.reduction import Maps
-    from uqeval.maps.views import View
-    from uqeval.stores.states.blocks import KnownStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._fields import State, Thin
+    from uqeval.tallies._fields import Thin
 
 #: The smallest number of items to count in one call: fewer cost more in compilation.
 _WORTHWHILE = 8
@@ -223,12 +219,12 @@ def _counted_items(tally: Tally, strip: Strip, known: KnownItems) -> CountedItem
     return counted
 
 
-class Strip(dict[str, "NDArray[Any]"]):
+class Strip(dict[str, Array]):
     """Maps [1, pixel] of several items with concatenated pixels, of which item i begins at
     `first[i]`; each map is made when it is first read.
     """
 
-    def __init__(self, items: Sequence[Maps], first: NDArray[np.int64]) -> None:
+    def __init__(self, items: Sequence[Maps], first: Ints) -> None:
         self._items, self.first = items, first
 
     @classmethod
@@ -237,7 +233,7 @@ class Strip(dict[str, "NDArray[Any]"]):
         sizes = [_pixels(maps) for maps in items]
         return cls(items, np.cumsum([0, *sizes], dtype=np.int64))
 
-    def __missing__(self, name: str) -> NDArray[Any]:
+    def __missing__(self, name: str) -> Array:
         parts = [maps[name] for maps in self._items]
         flat = [part.reshape(*part.shape[:-2], 1, -1) for part in parts]
         self[name] = np.concatenate(flat, axis=-1)

@@ -8,17 +8,14 @@ import uuid
 from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.engine import remote
 from uqeval.engine.dask_executor import DaskExecutor, Workers
-from uqeval.engine.options import usable_cpus
+from uqeval.engine.options import RunOptions, usable_cpus
 from uqeval.engine.remote import Run, versions
 from uqeval.errors import UsageError, cut, quoted
-
-if TYPE_CHECKING:
-    from uqeval.engine.options import RunOptions
-    from uqeval.inputs import Inputs
+from uqeval.inputs import Inputs
 
 #: Seconds to wait for a scheduler, and for its first worker.
 _PATIENCE = 30.0

@@ -20,12 +20,11 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.jobs import Known, jobs_of, known, received
-from uqeval.engine.remote import CountTallies, Done, Failed, Job, Run, do, forget
+from uqeval.engine.remote import CountTallies, Done, Failed, Job, Run, Work, do, forget
 from uqeval.errors import ClusterError, UqevalError, cut
 
 if TYPE_CHECKING:
     from uqeval.engine.passes import Items, Turn
-    from uqeval.engine.remote import Work
     from uqeval.inputs import Inputs
     from uqeval.maps.contract import MapSource
 

@@ -15,19 +15,17 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
+from uqeval.arrays import Maps, State
 from uqeval.engine.counting import Counted, Counting
 from uqeval.engine.options import shown_size
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
-from uqeval.stores.states.blocks import ItemBlocks
+from uqeval.stores.states.blocks import ItemBlocks, KnownStates, PackedItems
 from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
-    from uqeval.maps.reduction import Maps
-    from uqeval.stores.states.blocks import KnownStates, PackedItems
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 
 Job = TypeVar("Job")

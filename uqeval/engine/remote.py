@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from uqeval import errors
 from uqeval.engine.counting import Counting
@@ -22,14 +22,12 @@ from uqeval.engine.passes import Resources, Turn, blocks_of, count_in_threads, w
 from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, UqevalError, UsageError, cut
+from uqeval.inputs import Inputs
+from uqeval.inputs.opened import Recipe
 from uqeval.inputs.opening import open_again
 from uqeval.stores.states.blocks import ItemBlocks, PackedItems
+from uqeval.tallies import Tally
 from uqeval.tallies._totals import Total
-
-if TYPE_CHECKING:
-    from uqeval.inputs import Inputs
-    from uqeval.inputs.opened import Recipe
-    from uqeval.tallies import Tally
 
 #: Packages on which the bits of results or the messages between processes depend.
 _DISTRIBUTIONS = (

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import np
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs

@@ -8,25 +8,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.options import shown_size
+from uqeval.arrays import State
+from uqeval.engine.options import RunOptions, shown_size
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
-from uqeval.stores.states.blocks import ItemStates, KnownStates
+from uqeval.stores.states.blocks import ItemStates, KnownStates, PackedItems
 from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
     from uqeval.engine.clusters import ClusterExecutor
-    from uqeval.engine.options import RunOptions
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.maps.views import View
     from uqeval.metrics._driver import Running
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
-    from uqeval.stores.states.blocks import PackedItems
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 #: Minimum bytes for states that are counted together.
 _STATES = 64 * 10**6

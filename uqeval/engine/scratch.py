@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard, cast
 
 import numpy as np
 
+from uqeval.arrays import Maps
 from uqeval.disk.locks import temporary_folder
 from uqeval.stores.files.file_values import FileValues
-from uqeval.stores.map_cache import has_room
+from uqeval.stores.map_cache import MapCache, has_room
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import Heartbeat, MappedSource, MapSource
-    from uqeval.maps.reduction import Maps
-    from uqeval.stores.map_cache import MapCache
 
 
 #: Bytes per pixel for a tally in addition to the maps: sorted keys and their positions.

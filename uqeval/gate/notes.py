@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.errors import number_of
+from uqeval.records.lookup import Score
+from uqeval.records.report import Report
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE, Units
-
-if TYPE_CHECKING:
-    from uqeval.records.lookup import Score
-    from uqeval.records.report import Report
 
 #: Settings whose threshold was fitted on other items.
 _OTHER_SOURCES = ("threshold_from",)

@@ -8,18 +8,15 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.contents import Contents
-from uqeval.stores.watch import Watch, WatchedText
-
-if TYPE_CHECKING:
-    from uqeval.stores.array import ItemArray, Store, StoredArray
-    from uqeval.stores.watch import Watched
+from uqeval.stores.watch import Watch, Watched, WatchedText
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from uqeval.arrays import np
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.classes import class_names, open_classes
 from uqeval.inputs.common import (
@@ -17,7 +18,6 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.lazy import np
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.live_frames import Listed, Stream, is_stream
 from uqeval.inputs.live_ids import Predictions
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.patience import Patience
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,8 @@ class LiveFrame:
     name: str
     sequence: str
     alone: str | None
-    rgb: NDArray[Any]
-    ids: NDArray[Any]
+    rgb: Array
+    ids: Array
 
 
 class Live:
@@ -92,7 +89,7 @@ class Live:
             yield LiveFrame(shot.name, sequence, reason, rgb, ids)
             self._shots.done(shot)
 
-    def _read(self, read_array: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    def _read(self, read_array: Callable[[], Array]) -> Array:
         array = self._patience.wait_for(read_array)
         assert array is not None
         return array

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
@@ -15,8 +16,6 @@ from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
 from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.stores.array import StoredArray
     from uqeval.stores.video.frames import Frames
 
@@ -30,7 +29,7 @@ class Shot:
     name: str
     number: int
     named: bool
-    read: Callable[[], NDArray[Any]]
+    read: Callable[[], Array]
 
 
 class Stream:
@@ -120,7 +119,7 @@ class Listed:
         self._frames, self._place = frames, {name: i for i, name in enumerate(names)}
         return frames
 
-    def _read(self, name: str) -> NDArray[Any]:
+    def _read(self, name: str) -> Array:
         from uqeval.stores.video.frames import Frame
 
         frames = self._frames or self._open()

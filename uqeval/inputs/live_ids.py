@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import is_folder_of_files
-from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, void_in
+from uqeval.inputs.ids import UNKNOWN_CLASSES, Ids, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.live_frames import Shot, check_growing, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
@@ -18,9 +19,6 @@ from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.inputs.ids import Ids
     from uqeval.maps.frame_ids import FrameIds
 
 
@@ -41,11 +39,11 @@ class Predictions:
             tuple[Ids, FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None
         ) = None
 
-    def reading(self, shot: Shot, size: tuple[int, int]) -> Callable[[], NDArray[Any]]:
+    def reading(self, shot: Shot, size: tuple[int, int]) -> Callable[[], Array]:
         """Return the reader of the ids of a frame of this height and width."""
         return lambda: self._read(shot, size)
 
-    def _read(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
+    def _read(self, shot: Shot, size: tuple[int, int]) -> Array:
         if self._files is None and self._store is None:
             self._look()
         try:
@@ -111,7 +109,7 @@ class Predictions:
         files = sorted(png_files(folder), key=natural)
         self._files = folder, files, _stems(files)
 
-    def _from_file(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
+    def _from_file(self, shot: Shot, size: tuple[int, int]) -> Array:
         from uqeval.maps.frame_ids import StoredIds
         from uqeval.stores.array import ItemArray
         from uqeval.stores.files.png_array import PngArray
@@ -151,7 +149,7 @@ class Predictions:
             return file_of(shot.name, stems, folder, "prediction")
         return files[shot.number] if shot.number < len(files) else None
 
-    def _from_store(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
+    def _from_store(self, shot: Shot, size: tuple[int, int]) -> Array:
         from uqeval.stores.names import file_of
 
         assert self._store is not None

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from uqeval.arrays import Array
 from uqeval.errors import UsageError
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.inputs.options import InputOptions
     from uqeval.maps.contract import MapSource
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Accepted as a store: a path, a URL, an opened store, an array in memory, or a mapping
 #: of arrays by name.
-Given: TypeAlias = "str | Path | Contents | NDArray[Any] | Mapping[str, Any]"
+Given: TypeAlias = "str | Path | Contents | Array | Mapping[str, Any]"
 
 
 #: Options that name a path.

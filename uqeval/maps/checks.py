@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError
 
 LOGITS = "If these are logits, add --kind logits, or call the array `logits`."
@@ -30,24 +30,24 @@ class SumCheck:
     y0: int = 0
     x0: int = 0
 
-    def fresh(self) -> NDArray[Any]:
+    def fresh(self) -> Array:
         """Return the extremes [least, largest] of no sums."""
         unit_sum = 1.0 / self.unit
         return np.full(2, unit_sum if self.dtype.kind == "f" else round(unit_sum), self.dtype)
 
-    def broken(self, extremes: NDArray[Any]) -> bool:
+    def broken(self, extremes: Array) -> bool:
         """Return whether the class sum of a sample is outside the tolerance, or not a number."""
         low, high = float(extremes[0]) * self.unit, float(extremes[1]) * self.unit
         return not (1.0 - self.tolerance <= low and high <= 1.0 + self.tolerance)
 
     def explain(
         self,
-        tile: NDArray[Any],
+        tile: Array,
         start: int,
         stop: int,
         t0: int,
         c0: int,
-        totals: NDArray[Any],
+        totals: Array,
     ) -> None:
         """Raise `DataError` with the reason if pixels `start:stop` of a tile are invalid.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from uqeval.maps.reduction import Maps
+from uqeval.arrays import Maps
 
 #: Called between tiles; raises an exception to stop the work.
 Heartbeat = Callable[[int], None]

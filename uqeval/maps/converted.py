@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, is_lambda
 
 if TYPE_CHECKING:
-    from uqeval.maps.reduction import Maps
     from uqeval.maps.regression import RegressionSource
 
 VOID = 255
@@ -114,9 +113,7 @@ class ConvertedSource:
         return {name: results[name] for name in sorted(self.wanted | {TARGET_COUNTS})
                 if name in results}  # fmt: skip
 
-    def _depth(
-        self, disparity: NDArray[Any], valid: NDArray[Any], item: int, what: str
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _depth(self, disparity: Array, valid: Array, item: int, what: str) -> tuple[Array, Array]:
         """Return depths, and the factor of their σ; 0 where not evaluated."""
         by = self._conversion.baseline_focal
         assert by is not None
@@ -131,7 +128,7 @@ class ConvertedSource:
         factor = np.divide(depth, disparity, out=np.zeros(disparity.shape), where=valid)
         return depth, factor
 
-    def _scale(self, mean: NDArray[Any], target: NDArray[Any], item: int) -> float:
+    def _scale(self, mean: Array, target: Array, item: int) -> float:
         """Return median(target) / median(prediction) of an item."""
         middle, wanted = float(np.median(mean)), float(np.median(target))
         if middle <= 0 or wanted <= 0:

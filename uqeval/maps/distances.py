@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from uqeval.lazy import np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from uqeval.arrays import Array, np
 
 
-def squared_distances(label: NDArray[Any]) -> NDArray[Any]:
+def squared_distances(label: Array) -> Array:
     """Return the squared distance of each valid pixel to the nearest one of another class.
 
     `label` [y, x]: class ids, void as the largest number of its dtype. int32; the largest number if
@@ -35,6 +30,6 @@ def squared_distances(label: NDArray[Any]) -> NDArray[Any]:
     return squares
 
 
-def void_id(ids: NDArray[Any]) -> int:
+def void_id(ids: Array) -> int:
     """Return the id of void pixels: the largest number of the dtype."""
     return int(np.iinfo(ids.dtype).max)

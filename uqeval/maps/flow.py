@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError
 from uqeval.maps.flow_method import FlowMethod
 
@@ -34,7 +35,7 @@ class Estimator:
         self._library, self._version = _library_of(method)
         self._kept = threading.local()
 
-    def __call__(self, previous: NDArray[Any], next_: NDArray[Any]) -> NDArray[np.float32]:
+    def __call__(self, previous: Array, next_: Array) -> NDArray[np.float32]:
         """Return flow float32 [y, x, 2] as (dx, dy) in pixels, on the grid of `previous`.
 
         `previous`, `next_`: uint8 [y, x] of one size; previous(p) ≈ next(p + flow(p)). Below full
@@ -90,7 +91,7 @@ class Estimator:
             return math.ceil(pixels * bytes_per_pixel)
         return math.ceil(pixels * (scale * scale * (bytes_per_pixel + 4) + 10))
 
-    def _estimate(self, previous: NDArray[Any], next_: NDArray[Any]) -> NDArray[np.float32]:
+    def _estimate(self, previous: Array, next_: Array) -> NDArray[np.float32]:
         flow: NDArray[np.float32]
         if self.method.name == "dis":
             flow = self._dis(previous.shape).calc(previous, next_, None)
@@ -110,7 +111,7 @@ class Estimator:
         return self._kept.dis
 
 
-def grey(rgb: NDArray[Any]) -> NDArray[np.uint8]:
+def grey(rgb: Array) -> NDArray[np.uint8]:
     """Return grey uint8 [y, x] of decoded colours uint8 [y, x, 3]: 0.299 R + 0.587 G + 0.114 B."""
     import cv2
 
@@ -149,7 +150,7 @@ def _library_of(method: FlowMethod) -> tuple[str, str]:
     return "scikit-image", skimage.__version__
 
 
-def _farneback(p: dict[str, Any], previous: NDArray[Any], next_: NDArray[Any]) -> Any:
+def _farneback(p: dict[str, Any], previous: Array, next_: Array) -> Any:
     import cv2
 
     return cv2.calcOpticalFlowFarneback(previous, next_, None, **p)
@@ -183,7 +184,7 @@ def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:
     return estimator
 
 
-def _tvl1(p: dict[str, Any], previous: NDArray[Any], next_: NDArray[Any]) -> NDArray[np.float32]:
+def _tvl1(p: dict[str, Any], previous: Array, next_: Array) -> NDArray[np.float32]:
     from skimage.registration import optical_flow_tvl1
 
     if min(previous.shape) < 2:
@@ -192,7 +193,7 @@ def _tvl1(p: dict[str, Any], previous: NDArray[Any], next_: NDArray[Any]) -> NDA
     return np.ascontiguousarray(np.moveaxis(rows_and_columns[::-1], 0, 2))
 
 
-def _size(image: NDArray[Any]) -> str:
+def _size(image: Array) -> str:
     return _size_text(image.shape)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.maps.flow import Estimator
 from uqeval.stores.map_cache import folder_for, read_checked, write_checked
 
@@ -25,9 +25,7 @@ class FlowCache:
     def __init__(self, folder: str | Path) -> None:
         self.folder = folder_for("flow", folder)
 
-    def get(
-        self, estimator: Estimator, previous: NDArray[Any], next_: NDArray[Any]
-    ) -> NDArray[np.float32]:
+    def get(self, estimator: Estimator, previous: Array, next_: Array) -> NDArray[np.float32]:
         """Return `estimator(previous, next_)` from the cache, or estimate and cache it.
 
         A damaged file is replaced. On a full disk nothing is cached, which is no error.
@@ -39,7 +37,7 @@ class FlowCache:
             write_checked(path, flow)
         return flow
 
-    def path(self, estimator: Estimator, previous: NDArray[Any], next_: NDArray[Any]) -> Path:
+    def path(self, estimator: Estimator, previous: Array, next_: Array) -> Path:
         """Return the path of the cached flow between two images."""
         digest = hashlib.sha256()
         record = [estimator.record(), previous.shape, next_.shape]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
 from uqeval.maps.labels import label_map
 from uqeval.maps.sources import Source
@@ -24,7 +24,7 @@ class FrameIds(Protocol):
 
     where: str
 
-    def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
+    def read(self, frame: int, size: tuple[int, ...]) -> Array:
         """Return the ids of a frame of this height and width. Raises `StoreError` or
         `DataError`.
         """
@@ -49,7 +49,7 @@ class StoredIds:
         self.where = where
         self.resize = resize
 
-    def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
+    def read(self, frame: int, size: tuple[int, ...]) -> Array:
         """Return the ids of a frame."""
         place = self.places[frame]
         assert place is not None
@@ -73,10 +73,10 @@ class ReducedIds:
         source.want(["prediction"])
         self._batches = source.batches()
         self._batch_of = {i: batch for batch in self._batches for i in batch}
-        self._read: OrderedDict[int, list[NDArray[Any]]] = OrderedDict()
+        self._read: OrderedDict[int, list[Array]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
+    def read(self, frame: int, size: tuple[int, ...]) -> Array:
         """Return the ids of a frame."""
         item = self.places[frame]
         batch = self._batch_of[item]
@@ -94,9 +94,7 @@ class ReducedIds:
         return fitted(ids, size, where, "predictions", self.resize)
 
 
-def fitted(
-    ids: NDArray[Any], size: tuple[int, ...], where: str, noun: str, resize: bool
-) -> NDArray[Any]:
+def fitted(ids: Array, size: tuple[int, ...], where: str, noun: str, resize: bool) -> Array:
     """Return ids [y, x] of their frame's size; others are resized by nearest neighbour if
     requested.
 

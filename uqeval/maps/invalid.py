@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def invalid_of(array: StoredArray) -> list[float]:
         ) from None
 
 
-def as_stored(
-    invalid: Sequence[float], stored: np.dtype[Any], plain: np.dtype[Any]
-) -> NDArray[Any]:
+def as_stored(invalid: Sequence[float], stored: np.dtype[Any], plain: np.dtype[Any]) -> Array:
     """Return invalid values rounded to the dtype `stored`: 0.1 in float32 is not 0.1."""
     values = np.array([v for v in invalid if math.isfinite(v)], np.float64)
     if stored.kind == "f":

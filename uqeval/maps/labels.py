@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
 
@@ -62,13 +60,13 @@ def check_size(
 
 
 def label_map(
-    plane: NDArray[Any],
+    plane: Array,
     classes: int,
     ignore_index: int,
     where: str,
     size: tuple[int, int],
     noun: str = "labels",
-) -> NDArray[Any]:
+) -> Array:
     """Return the ids of a plane [y, x] as uint8, or uint16 above 255 classes.
 
     Void is the maximum of the dtype. `noun` names the ids in messages; it is set for predicted ids,
@@ -101,8 +99,8 @@ def label_map(
 
 
 def labels_of_annotators(
-    planes: NDArray[Any], classes: int, ignore_index: int, where: str, size: tuple[int, int]
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    planes: Array, classes: int, ignore_index: int, where: str, size: tuple[int, int]
+) -> tuple[Array, Array]:
     """Return the class of the majority [y, x], and the ids [annotator, y, x], as `label_map`.
 
     On a tie the majority is the lowest id. An annotator who left the whole item void did not label

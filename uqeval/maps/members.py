@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.reduction import read_only
@@ -16,7 +16,6 @@ from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
-    from uqeval.maps.reduction import Maps
     from uqeval.stores.array import StoredArray
     from uqeval.stores.stack import Stack, Tile
 
@@ -33,7 +32,7 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" and dtype.itemsize <= 4
 
 
-def _no_bad_values() -> NDArray[Any]:
+def _no_bad_values() -> Array:
     """Return the record of no bad values: their number, and the first index."""
     return np.array([0, _NOWHERE], np.int64)
 
@@ -42,23 +41,23 @@ def _no_bad_values() -> NDArray[Any]:
 class _Checks:
     """The invalid values of one item."""
 
-    label: NDArray[Any]
-    bad: dict[str, NDArray[Any]] = field(default_factory=dict)
-    negative: NDArray[Any] = field(default_factory=_no_bad_values)
-    empty: NDArray[Any] = field(default_factory=_no_bad_values)
-    beyond: NDArray[Any] = field(default_factory=_no_bad_values)
+    label: Array
+    bad: dict[str, Array] = field(default_factory=dict)
+    negative: Array = field(default_factory=_no_bad_values)
+    empty: Array = field(default_factory=_no_bad_values)
+    beyond: Array = field(default_factory=_no_bad_values)
 
 
 @dataclass(kw_only=True)
 class _Item(_Checks):
     """The accumulated maps [y, x] of one item, float64."""
 
-    count: NDArray[Any]
-    total: NDArray[Any]
-    shift: NDArray[Any]
-    first: NDArray[Any]
-    second: NDArray[Any]
-    spread: NDArray[Any]
+    count: Array
+    total: Array
+    shift: Array
+    first: Array
+    second: Array
+    spread: Array
 
 
 class Members:
@@ -141,8 +140,8 @@ class Members:
     def join(
         self,
         batch: range,
-        labels: Sequence[NDArray[Any]],
-        targets: Sequence[NDArray[Any]],
+        labels: Sequence[Array],
+        targets: Sequence[Array],
         heartbeat: Heartbeat,
         mean: bool = True,
         exact: bool = True,
@@ -168,8 +167,8 @@ class Members:
     def _read(
         self,
         batch: range,
-        labels: Sequence[NDArray[Any]],
-        targets: Sequence[NDArray[Any]],
+        labels: Sequence[Array],
+        targets: Sequence[Array],
         heartbeat: Heartbeat,
         mean: bool,
         exact: bool,
@@ -219,7 +218,7 @@ class Members:
             for item_maps in maps
         ]
 
-    def _numbers(self, stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
+    def _numbers(self, stack: Stack, tile: Tile, t: int) -> Array:
         """Return one member of a tile [y, x]; σ if logarithms are stored."""
         values = _plain(stack, tile, t)
         if stack is self.means or self.log is None:
@@ -230,8 +229,8 @@ class Members:
         sigma_of_logarithms(values, *self.log, sigma)
         return read_only(sigma)
 
-    def _empty(self, label: NDArray[Any]) -> _Item:
-        def zeros(is_needed: bool = True, dtype: str = "f8") -> NDArray[Any]:
+    def _empty(self, label: Array) -> _Item:
+        def zeros(is_needed: bool = True, dtype: str = "f8") -> Array:
             return np.zeros(label.shape if is_needed else (1, 1), dtype)
 
         has_several = self.count > 1
@@ -282,7 +281,7 @@ class Members:
             raise DataError(self._told(self.spreads, item, check, check.negative, "negative", hint))
 
     def _told(
-        self, stack: Stack, item: int, check: _Checks, bad: NDArray[Any], problem: str, hint: str
+        self, stack: Stack, item: int, check: _Checks, bad: Array, problem: str, hint: str
     ) -> str:
         height, width = check.label.shape
         member, place = divmod(int(bad[1]), height * width)
@@ -300,7 +299,7 @@ class Members:
             f"{place // width}, column {place % width}{whose}. {hint}"
         )
 
-    def _finish(self, item: int, state: _Item, target: NDArray[Any]) -> Maps:
+    def _finish(self, item: int, state: _Item, target: Array) -> Maps:
         from uqeval.kernels.members import join_members
 
         shape = state.label.shape
@@ -338,7 +337,7 @@ def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
     raise AssertionError(f"member {member} of item {item} has no row {y}, column {x}")
 
 
-def _plain(stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
+def _plain(stack: Stack, tile: Tile, t: int) -> Array:
     """Return one member of a tile [y, x] as kernels take it: float32 or float64, C order."""
     values = tile.values[t]
     if values.ndim == 3:  # a class axis of one class

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError, NegativeSigma, StoreError
 from uqeval.maps.labels import SWAPPED
 
@@ -32,7 +30,7 @@ def check_size(
     )
 
 
-def refuse_values(values: NDArray[Any], evaluated: NDArray[Any], where: str, what: str) -> None:
+def refuse_values(values: Array, evaluated: Array, where: str, what: str) -> None:
     """Raise `DataError` for values that are NaN, infinite or beyond float32.
 
     `evaluated`: the values, and 0 where void.
@@ -47,7 +45,7 @@ def refuse_values(values: NDArray[Any], evaluated: NDArray[Any], where: str, wha
     )
 
 
-def refuse_negative_sigma(values: NDArray[Any], name: str, where: str, store: str) -> None:
+def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> None:
     """Raise `NegativeSigma` if a map that is used as σ has negative values."""
     if (count := int((values < 0).sum())) > 0:
         y, x = (int(k[0]) for k in np.nonzero(values < 0))

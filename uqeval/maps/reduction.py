@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqeval import kernels
+from uqeval.arrays import Array, Maps
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.names import (
     COMPUTED,
@@ -21,11 +21,6 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.stores.bfloat16 import tolerance_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Maps = dict[str, NDArray[Any]]
 
 #: Pixels reduced at a time, so that their accumulators stay in a core's L2 cache.
 BLOCK = 2048
@@ -104,7 +99,7 @@ class Accumulators:
     form: Form
     pixels: int
     split: bool
-    arrays: dict[str, NDArray[Any]] = field(init=False)
+    arrays: dict[str, Array] = field(init=False)
 
     def __post_init__(self) -> None:
         form, n = self.form, self.pixels
@@ -150,7 +145,7 @@ class Reducer:
         self._lead = np.zeros(BLOCK, form.sum_dtype)
         self._wide = np.zeros(BLOCK, np.float64)
 
-    def add(self, tile: NDArray[Any], t0: int, c0: int) -> None:
+    def add(self, tile: Array, t0: int, c0: int) -> None:
         """Add a tile [sample, class, pixel] that begins at sample `t0` and class `c0`.
 
         Raises `DataError` if its numbers are not probabilities.
@@ -159,7 +154,7 @@ class Reducer:
             stop = min(start + BLOCK, self.pixels)
             self._add(tile, start, stop, start, t0, c0)
 
-    def finish(self, label: NDArray[Any] | None = None) -> Maps:
+    def finish(self, label: Array | None = None) -> Maps:
         """Return the maps [pixel] of all added tiles (`mean_probs`: [class, pixel])."""
         maps = self.empty()
         for start in range(0, self.pixels, BLOCK):
@@ -169,8 +164,8 @@ class Reducer:
 
     def reduce(
         self,
-        tile: NDArray[Any],
-        label: NDArray[Any] | None = None,
+        tile: Array,
+        label: Array | None = None,
         subset: Sequence[int] | None = None,
     ) -> Maps:
         """Return the maps of a tile that holds all samples and classes of its pixels.
@@ -196,7 +191,7 @@ class Reducer:
         }
         return {name: np.empty(shape, dtype) for name, (shape, dtype) in forms.items()}
 
-    def _add(self, tile: NDArray[Any], start: int, stop: int, at: int, t0: int, c0: int) -> None:
+    def _add(self, tile: Array, start: int, stop: int, at: int, t0: int, c0: int) -> None:
         form, arrays = self.form, self.sums.arrays
         extremes = self.check.fresh()
         terms, plogp = (self._terms, arrays["plogp"]) if form.sums_entropies else (None, None)
@@ -221,13 +216,11 @@ class Reducer:
                 tile, start, stop, at, t0, c0, arrays["leading"], arrays["chosen"]
             )
 
-    def _finish(
-        self, maps: Maps, start: int, stop: int, at: int, label: NDArray[Any] | None
-    ) -> None:
+    def _finish(self, maps: Maps, start: int, stop: int, at: int, label: Array | None) -> None:
         form, arrays, n = self.form, self.sums.arrays, stop - start
         sums, samples, unit = arrays["sums"], form.samples, form.sum_unit
 
-        def out(name: str, dtype: str = "float32") -> NDArray[Any]:
+        def out(name: str, dtype: str = "float32") -> Array:
             return maps[name][start:stop] if name in maps else np.empty(n, dtype)
 
         prediction = out("prediction")
@@ -274,23 +267,23 @@ def map_bytes(names: Iterable[str], classes: int) -> int:
     return sum(sizes.get(name, 2 * planes_of_ids(name) or 4) for name in names)
 
 
-def kernel_view(values: NDArray[Any]) -> NDArray[Any]:
+def kernel_view(values: Array) -> Array:
     """Return a tile for the kernels: contiguous [sample, class, pixel], float16 as its bits."""
     flat = np.ascontiguousarray(values).reshape(*values.shape[:2], -1)
     return read_only(flat.view(np.int16) if flat.dtype == np.float16 else flat)
 
 
-def on_grid(p: NDArray[Any]) -> NDArray[Any]:
+def on_grid(p: Array) -> Array:
     """Return float64 probabilities rounded to multiples of 2^-45, so that sums of up to 128 are
     exact.
     """
     magic = 1.5 * 2.0**7
-    grid: NDArray[Any] = (p + magic) - magic
+    grid: Array = (p + magic) - magic
     return grid
 
 
 def reduce_array(
-    probs: NDArray[Any], names: Sequence[str] | None = None, tolerance: float | None = None
+    probs: Array, names: Sequence[str] | None = None, tolerance: float | None = None
 ) -> Maps:
     """Return maps of one item in memory.
 
@@ -324,7 +317,7 @@ def reduce_array(
     }
 
 
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
+def read_only(values: Array) -> Array:
     """Return a read-only view.
 
     Numba compiles a kernel again for each mix of writable and read-only inputs. Memory-mapped files

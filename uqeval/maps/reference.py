@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from uqeval.arrays import Maps
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.maps.names import of_reference
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import Heartbeat, MapSource
-    from uqeval.maps.reduction import Maps
 
 
 @dataclass

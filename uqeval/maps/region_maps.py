@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.distances import squared_distances
 from uqeval.maps.names import (
     BOUNDARY,
@@ -26,8 +26,6 @@ from uqeval.maps.names import (
 from uqeval.maps.number_checks import RESIZE_IDS, check_size
 
 if TYPE_CHECKING:
-    from uqeval.maps.contract import MapSource
-    from uqeval.maps.reduction import Maps
     from uqeval.stores.planes import Planes
 
 #: The largest number of ids of a map that become regions.
@@ -57,9 +55,7 @@ class RegionPlanes:
         return [int(i) for i in np.flatnonzero(found)]
 
 
-def plane_of_ids(
-    planes: Planes, item: int, size: tuple[int, int] | None, name: str
-) -> NDArray[Any]:
+def plane_of_ids(planes: Planes, item: int, size: tuple[int, int] | None, name: str) -> Array:
     """Return the ids [y, x] of an item as uint16.
 
     Raises `StoreError` for another size or no integers, `DataError` for ids beyond 65534.
@@ -150,7 +146,7 @@ class WithRegions:
                 heartbeat(0)
         return read_items
 
-    def _map(self, name: str, item: int, maps: Maps) -> NDArray[Any]:
+    def _map(self, name: str, item: int, maps: Maps) -> Array:
         """Return a map of regions of one item."""
         now = now_of(name)
         if (now or name) == BOUNDARY:
@@ -166,7 +162,7 @@ class WithRegions:
         assert planes is not None
         return plane_of_ids(planes, item, self.inner.size(item), self.inner.names[item])
 
-    def _depth(self, planes: Planes, item: int) -> NDArray[Any]:
+    def _depth(self, planes: Planes, item: int) -> Array:
         """Return the depth of an item, NaN where it is unknown. Raises `StoreError`."""
         where = f"{planes.where(item)}, item {cut(self.inner.names[item])}"
         plane = planes.read(item)

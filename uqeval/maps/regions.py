@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, np
 from uqeval.maps import video_names
 from uqeval.maps.distances import void_id
 from uqeval.maps.names import (
@@ -23,10 +23,7 @@ from uqeval.maps.names import (
 from uqeval.maps.views import View
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.maps.contract import MapSource
-    from uqeval.maps.reduction import Maps
 
 #: A patch belongs to a region if at least this share of its valid pixels does.
 SHARE = 0.5
@@ -62,7 +59,7 @@ class Region(View):
         return False
 
     @abstractmethod
-    def inside(self, maps: Maps) -> NDArray[Any]:
+    def inside(self, maps: Maps) -> Array:
         """Return a mask [y, x] of the pixels of an image in the region, void ones or not."""
 
     @property
@@ -136,8 +133,8 @@ class Boundary(Region):
     def text(self) -> str:
         return f"{'boundary' if self.near else 'interior'}:{self.radius:g}"
 
-    def inside(self, maps: Maps) -> NDArray[Any]:
-        is_near: NDArray[Any] = maps[BOUNDARY] <= self.radius * self.radius
+    def inside(self, maps: Maps) -> Array:
+        is_near: Array = maps[BOUNDARY] <= self.radius * self.radius
         return is_near if self.near else ~is_near
 
 
@@ -154,8 +151,8 @@ class OfClass(Region):
     def text(self) -> str:
         return f"class:{self.called}"
 
-    def inside(self, maps: Maps) -> NDArray[Any]:
-        mask: NDArray[Any] = maps["label"] == self.number
+    def inside(self, maps: Maps) -> Array:
+        mask: Array = maps["label"] == self.number
         return mask
 
 
@@ -172,7 +169,7 @@ class Depths(Region):
     def text(self) -> str:
         return f"depth:{short(self.low)}-{short(self.high)}"
 
-    def inside(self, maps: Maps) -> NDArray[Any]:
+    def inside(self, maps: Maps) -> Array:
         depth = maps[DEPTH]
         return (depth >= self.low) & (depth < self.high)
 
@@ -196,11 +193,11 @@ class Box(Region):
         y0, y1, x0, x1 = map(short, (self.y0, self.y1, self.x0, self.x1))
         return f"box:{y0}:{y1},{x0}:{x1}"
 
-    def inside(self, maps: Maps) -> NDArray[Any]:
+    def inside(self, maps: Maps) -> Array:
         height, width = maps["label"].shape
         rows = _within(height, self.y0, self.y1)
         columns = _within(width, self.x0, self.x1)
-        mask: NDArray[Any] = rows[:, None] & columns
+        mask: Array = rows[:, None] & columns
         return mask
 
 
@@ -219,8 +216,8 @@ class OfMap(Region):
     def need(self) -> tuple[str, ...]:
         return (ids_of_map(self.map),)
 
-    def inside(self, maps: Maps) -> NDArray[Any]:
-        mask: NDArray[Any] = maps[ids_of_map(self.map)] == self.number
+    def inside(self, maps: Maps) -> Array:
+        mask: Array = maps[ids_of_map(self.map)] == self.number
         return mask
 
 
@@ -249,14 +246,14 @@ class Within(View):
         return self.region.maps(self.view.maps(maps))
 
 
-def _void_outside(ids: NDArray[Any], inside: NDArray[Any]) -> NDArray[Any]:
+def _void_outside(ids: Array, inside: Array) -> Array:
     """Return ids [y, x], void outside of a mask."""
     return np.where(inside, ids, ids.dtype.type(void_id(ids)))
 
 
-def _within(size: int, low: float, high: float) -> NDArray[Any]:
+def _within(size: int, low: float, high: float) -> Array:
     centres = np.arange(size) + 0.5
-    mask: NDArray[Any] = (centres >= low * size) & (centres < high * size)
+    mask: Array = (centres >= low * size) & (centres < high * size)
     return mask
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.invalid import as_stored, invalid_of
@@ -20,7 +20,6 @@ from uqeval.maps.reduction import read_only
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
-    from uqeval.maps.reduction import Maps
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
@@ -212,7 +211,7 @@ class RegressionSource:
         read_items = [self._given(item, heartbeat) for item in batch]
         return self._joined(batch, read_items, self.members, heartbeat)
 
-    def _given(self, item: int, heartbeat: Heartbeat) -> tuple[Maps, NDArray[Any]]:
+    def _given(self, item: int, heartbeat: Heartbeat) -> tuple[Maps, Array]:
         """Return maps that do not depend on the members, `label` among them, and the target."""
         label, target = self._truth(item)
         maps = {"label": label}
@@ -236,7 +235,7 @@ class RegressionSource:
     def _joined(
         self,
         batch: range,
-        read_items: Sequence[tuple[Maps, NDArray[Any]]],
+        read_items: Sequence[tuple[Maps, Array]],
         members: Members,
         heartbeat: Heartbeat,
     ) -> list[Maps]:
@@ -262,13 +261,13 @@ class RegressionSource:
             results.append({name: all_maps[name] for name in sorted(needed)})
         return results
 
-    def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _truth(self, item: int) -> tuple[Array, Array]:
         """Return `label`, and the target: any value where it is not evaluated, 0 without a
         target.
         """
         from uqeval.kernels.members import set_label
 
-        target: NDArray[Any] = np.broadcast_to(np.float64(0), self.size(item))
+        target: Array = np.broadcast_to(np.float64(0), self.size(item))
         label = self.members.spare.empty(target.shape, np.uint8)
         if self.target is None:
             label[...] = 0
@@ -290,7 +289,7 @@ class RegressionSource:
     def _place(self, planes: Planes, item: int) -> str:
         return f"{planes.where(item)}, item {cut(self.names[item])}"
 
-    def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
+    def _extra_map(self, name: str, item: int, label: Array) -> Array:
         planes = self.extra[name]
         plane = planes.read(item)
         check_size(plane.shape, self.size(item), self._place(planes, item), "it is")
@@ -299,12 +298,12 @@ class RegressionSource:
     def _copied(
         self,
         name: str,
-        values: NDArray[Any],
-        label: NDArray[Any],
+        values: Array,
+        label: Array,
         planes: Planes,
         item: int,
         what: str,
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Return the stored numbers of a map, 0 where void. Raises `DataError` for NaN and ∞."""
         from uqeval.kernels.members import copy_values
 
@@ -313,7 +312,7 @@ class RegressionSource:
             refuse_values(values, copied, self._place(planes, item), what)
         return copied
 
-    def _key(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _key(self, values: Array) -> Array:
         """Return numbers rounded to float32, the type of rank keys."""
         if values.dtype == np.float32:
             return values
@@ -321,9 +320,7 @@ class RegressionSource:
         np.copyto(key, values, casting="same_kind")
         return key
 
-    def ratio_of(
-        self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
-    ) -> NDArray[Any]:
+    def ratio_of(self, error: Array, sigma: Array, name: str, item: int) -> Array:
         """Return λ = ε/σ rounded to float32."""
         from uqeval.kernels.members import set_ratios
 
@@ -332,7 +329,7 @@ class RegressionSource:
             self._refuse_negative(sigma, name, item)
         return ratio
 
-    def _refuse_negative(self, values: NDArray[Any], name: str, item: int) -> None:
+    def _refuse_negative(self, values: Array, name: str, item: int) -> None:
         """Raise `NegativeSigma` if a map that is used as σ is negative."""
         where = self._place(self.extra[name], item)
         refuse_negative_sigma(values, name, where, self.where)
@@ -342,7 +339,7 @@ def _uses(names: frozenset[str], name: str) -> bool:
     return bool(names & {name, lambda_of(name), sigma_of(name)})
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
+def _plain(values: Array) -> Array:
     """Return stored numbers [y, x] in a dtype for the kernels, unchanged: float32 or float64."""
     exact = values.dtype.itemsize < 3 or values.dtype == np.float32
     return read_only(np.asarray(values, np.float32 if exact else np.float64))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import OF_CLASSES, void_of
 from uqeval.maps.number_checks import RESIZE_IDS, check_size
-from uqeval.maps.reduction import Maps
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
 
@@ -34,7 +32,7 @@ class Mask:
     ignore_index: int
     out: int | None = None
 
-    def sets(self, item: int, size: tuple[int, int], name: str) -> NDArray[Any]:
+    def sets(self, item: int, size: tuple[int, int], name: str) -> Array:
         """Return the set of each pixel [y, x], uint8: 0 in, 1 out, 255 void."""
         plane = self.planes.read(item)
         where = f"{self.planes.where(item)}, item {cut(name)}"
@@ -42,7 +40,7 @@ class Mask:
         if plane.dtype.kind not in "iub":
             raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")
         is_out = plane != 0 if self.out is None else plane == self.out
-        sets: NDArray[Any] = is_out.astype(np.uint8)
+        sets: Array = is_out.astype(np.uint8)
         if self.out != self.ignore_index:
             sets[plane == self.ignore_index] = void_of(2)
         return sets
@@ -131,7 +129,7 @@ class Sets:
             items.append(renamed | {"label": sets, "prediction": np.zeros_like(sets)})
         return items
 
-    def _sets(self, k: int, item: int, label: NDArray[Any] | None) -> NDArray[Any]:
+    def _sets(self, k: int, item: int, label: Array | None) -> Array:
         """Return the set of each pixel of an item of a source."""
         source, void = self._sources[k], void_of(self.classes)
         if self._mask is not None:

@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
+from uqeval.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -17,10 +16,10 @@ class Frame:
     of each model, and the `label` [y, x] if there is one.
     """
 
-    rgb: NDArray[Any] | None
-    grey: NDArray[Any]
-    ids: tuple[NDArray[Any], ...]
-    label: NDArray[Any] | None
+    rgb: Array | None
+    grey: Array
+    ids: tuple[Array, ...]
+    label: Array | None
 
 
 class SharedFrames:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map, labels_of_annotators
@@ -23,11 +22,7 @@ from uqeval.maps.names import (
     is_annotations,
     is_choices,
 )
-from uqeval.maps.reduction import (
-    BLOCK,
-    Maps,
-    map_bytes,
-)
+from uqeval.maps.reduction import BLOCK, map_bytes
 from uqeval.maps.stack_maps import StackMaps
 from uqeval.maps.stored_maps import StoredMaps, missing_map_message
 from uqeval.stores.planes import Planes
@@ -261,7 +256,7 @@ class Source(StackMaps):
     def _wants_labels(self) -> bool:
         return bool(self.wanted & set(OF_LABELS)) or any(map(is_annotations, self.wanted))
 
-    def _annotations(self, item: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    def _annotations(self, item: int) -> tuple[Array, Array] | None:
         """Return the majority [y, x] and the labels [annotator, y, x] of several annotators; None
         without them.
         """
@@ -274,8 +269,8 @@ class Source(StackMaps):
         )  # fmt: skip
 
     def _labels_of(
-        self, batch: range, of_annotators: Sequence[tuple[NDArray[Any], NDArray[Any]] | None]
-    ) -> list[NDArray[Any] | None]:
+        self, batch: range, of_annotators: Sequence[tuple[Array, Array] | None]
+    ) -> list[Array | None]:
         """Return the labels [y, x] of a batch, the majority of annotators; None without labels.
 
         Those of small items of one size are read in one call.
@@ -300,7 +295,7 @@ class Source(StackMaps):
             raise
         return list(ids.reshape(planes.shape))
 
-    def _label(self, item: int) -> NDArray[Any] | None:
+    def _label(self, item: int) -> Array | None:
         if self.labels is None or not self._wants_labels:
             return None
         if self.labels.annotators:

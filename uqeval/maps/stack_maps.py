@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.logits import foreground, sigmoid, softmax
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
-from uqeval.maps.reduction import (
-    Form,
-    Maps,
-    Reducer,
-    kernel_view,
-    on_grid,
-)
+from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
 from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
@@ -64,9 +57,7 @@ class StackMaps:
             wanted=frozenset(computed),
         )
 
-    def _reduce(
-        self, batch: range, labels: list[NDArray[Any] | None], heartbeat: Heartbeat
-    ) -> list[Maps]:
+    def _reduce(self, batch: range, labels: list[Array | None], heartbeat: Heartbeat) -> list[Maps]:
         stack, form = self.stack, self._form()
         assert stack is not None
         tiling, size = stack.tiling(batch[0]), self.size(batch[0])
@@ -115,7 +106,7 @@ class StackMaps:
             form, box.pixels, is_whole=is_whole, splits_classes=splits_classes, check=check
         )
 
-    def _reduce_tile(self, tile: Tile, form: Form, label: NDArray[Any] | None) -> Maps:
+    def _reduce_tile(self, tile: Tile, form: Form, label: Array | None) -> Maps:
         """Return the maps of a tile with all samples and classes of its pixels."""
         values = self._prepare(tile, form)
         return self._reducer(form, tile, True, False).reduce(values, label)
@@ -137,7 +128,7 @@ class StackMaps:
         batch: range,
         box: Box,
         at_once: int,
-        labels: Sequence[NDArray[Any] | None],
+        labels: Sequence[Array | None],
         heartbeat: Heartbeat,
     ) -> list[Maps]:
         """Return the maps of small items, whose tiles are complete."""
@@ -172,7 +163,7 @@ class StackMaps:
                 )
         return results
 
-    def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
+    def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""
         stack = self.stack
         assert stack is not None
@@ -213,10 +204,10 @@ class StackMaps:
                 maps[name] = values
 
 
-def _line(label: NDArray[Any]) -> NDArray[Any]:
+def _line(label: Array) -> Array:
     """Return a label map as [pixel]."""
     return np.ascontiguousarray(label).reshape(-1)
 
 
-def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[Any] | None:
+def _flat(label: Array | None, region: tuple[slice, slice]) -> Array | None:
     return None if label is None else _line(label[region])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.names import (
     COMPUTED,
@@ -42,11 +41,11 @@ class StoredMaps:
         array = self.planes[SAMPLE_PREDICTIONS].parts[0].array
         return array.shape[array.axes.index("sample")]
 
-    def prediction(self, item: int) -> NDArray[Any]:
+    def prediction(self, item: int) -> Array:
         """Return predicted class ids [y, x]."""
         return self._ids("predictions", item)
 
-    def choices_of(self, item: int, size: tuple[int, int]) -> NDArray[Any]:
+    def choices_of(self, item: int, size: tuple[int, int]) -> Array:
         """Return the likeliest class of each sample [sample, y, x]."""
         planes = self._ids(SAMPLE_PREDICTIONS, item)
         if planes.shape != (self.choices, *size):
@@ -57,7 +56,7 @@ class StoredMaps:
             )
         return planes
 
-    def _ids(self, name: str, item: int) -> NDArray[Any]:
+    def _ids(self, name: str, item: int) -> Array:
         """Return planes of class ids."""
         planes = self.planes[name]
         plane = planes.read(item)
@@ -71,7 +70,7 @@ class StoredMaps:
             )
         return plane.astype(id_dtype(self.classes))
 
-    def _plane(self, name: str, item: int, size: tuple[int, int]) -> tuple[NDArray[Any], str]:
+    def _plane(self, name: str, item: int, size: tuple[int, int]) -> tuple[Array, str]:
         """Return a stored plane of this size, and its name for messages."""
         planes = self.planes[name]
         plane = planes.read(item)
@@ -80,7 +79,7 @@ class StoredMaps:
             raise StoreError(f"{where}: shape {plane.shape}, but predictions are {size}.")
         return plane, where
 
-    def numbers(self, name: str, item: int, size: tuple[int, int]) -> NDArray[Any]:
+    def numbers(self, name: str, item: int, size: tuple[int, int]) -> Array:
         """Return a map of numbers as float32 [y, x] (of `mean_probs` [class, y, x]), -0.0
         as 0.0.
         """
@@ -98,7 +97,7 @@ class StoredMaps:
             )
         return values
 
-    def label_rank(self, item: int, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
+    def label_rank(self, item: int, label: Array, prediction: Array) -> Array:
         """Return the number of classes that are likelier than the label's, uint16 [y, x]; 0 for
         void.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import cut
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
@@ -21,7 +20,7 @@ from uqeval.maps.names import (
     is_choices,
     of_subset,
 )
-from uqeval.maps.reduction import Maps, Reducer, read_only
+from uqeval.maps.reduction import Reducer, read_only
 from uqeval.maps.regression import VOID, RegressionSource
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.stack import Box, Stack, Tile
@@ -111,7 +110,7 @@ class ClassSubsets(Source):
                         target[(..., *region)] = flat_map.reshape(*flat_map.shape[:-1], *shape)
         return results
 
-    def _gather(self, batch: range, box: Box, heartbeat: Heartbeat) -> list[NDArray[Any]]:
+    def _gather(self, batch: range, box: Box, heartbeat: Heartbeat) -> list[Array]:
         """Return a box [sample, class, pixel] of each item of a batch, read-only."""
         stack, form = self.stack, self._form()
         assert stack is not None
@@ -176,8 +175,8 @@ class NumberSubsets(RegressionSource):
 
 
 def _within(
-    item: tuple[Maps, NDArray[Any]], numbers: NDArray[Any] | None, subset: Sequence[int]
-) -> tuple[Maps, NDArray[Any]]:
+    item: tuple[Maps, Array], numbers: Array | None, subset: Sequence[int]
+) -> tuple[Maps, Array]:
     """Return the maps of an item with void pixels where all samples of a subset are NaN.
 
     Pixels where all samples of the item are NaN stay as they are. `numbers` [sample, y, x]: which
@@ -211,7 +210,7 @@ class _Held(Stack):
         copied._subset, copied.samples = subset, len(subset)
         return copied
 
-    def numbers(self, item: int) -> NDArray[Any]:
+    def numbers(self, item: int) -> Array:
         """Return a mask [sample, y, x] of the samples of an item that are not NaN."""
         is_number = np.zeros((self.samples, *self.size(item)), bool)
         for box, tiles in self._tiles.items():

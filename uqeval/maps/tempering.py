@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqeval import kernels
+from uqeval.arrays import Array, Maps
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import Betas, void_of
-from uqeval.maps.reduction import Form, Maps, read_only
+from uqeval.maps.reduction import Form, read_only
 from uqeval.maps.region_maps import WithRegions
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.stack import Box, Tile
@@ -101,7 +101,7 @@ class TemperedSamples(Source):
     def _form(self) -> Form:
         return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0, tolerance=_TOLERANCE)
 
-    def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
+    def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels, tempered unless its likelihoods are requested."""
         values = super()._prepare(tile, form)
         if not self._likelihoods:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval import kernels
+from uqeval.arrays import Array, Floats, Ints
 from uqeval.maps.names import TRACK_LENGTHS, TrackRules, track_columns
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ class Tracker:
 
     def step(
         self,
-        before_ids: Sequence[NDArray[Any]],
-        after_ids: Sequence[NDArray[Any]],
+        before_ids: Sequence[Array],
+        after_ids: Sequence[Array],
         rgb_before: NDArray[np.uint8],
         forward: NDArray[np.float32],
         backward: NDArray[np.float32],
         first: bool,
         last: bool,
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Return the counts [model, `track_columns`] that the pair of frames t-1 and t adds.
 
         `before_ids`, `after_ids`: each model's ids [y, x] of the two frames; `rgb_before` [y, x,
@@ -85,7 +86,7 @@ class Tracker:
             at += width
         return counts
 
-    def _seeds(self, rgb: NDArray[np.uint8], live: _Tracks, ids: Sequence[NDArray[Any]]) -> _Tracks:
+    def _seeds(self, rgb: NDArray[np.uint8], live: _Tracks, ids: Sequence[Array]) -> _Tracks:
         """Return new tracks on the free points of the grid (rules 2 and 3)."""
         height, width = rgb.shape[:2]
         step = self.rules.step
@@ -109,7 +110,7 @@ class Tracker:
         )
 
     def _read(
-        self, live: _Tracks, ids: Sequence[NDArray[Any]]
+        self, live: _Tracks, ids: Sequence[Array]
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Read the labels at the new positions; tracks alive, and changed, of each model."""
         y, x = _pixel(live.y), _pixel(live.x)
@@ -129,9 +130,7 @@ class Tracker:
         counts = ended.start != self.void
         bins = np.searchsorted(TRACK_LENGTHS, ended.length, side="right") - 1
 
-        def counts_by(
-            values: NDArray[Any], selected: NDArray[np.bool_], size: int
-        ) -> NDArray[np.intp]:
+        def counts_by(values: Array, selected: NDArray[np.bool_], size: int) -> NDArray[np.intp]:
             rows = [np.bincount(values[m][selected[m]], minlength=size) for m in range(self.models)]
             return np.array(rows, np.intp).reshape(self.models, size)
 
@@ -153,9 +152,9 @@ class _Tracks:
     one; `steady` bool whether all are the same.
     """
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    length: NDArray[np.int64]
+    x: Floats
+    y: Floats
+    length: Ints
     start: NDArray[np.int32]
     label: NDArray[np.int32]
     steady: NDArray[np.bool_]
@@ -195,16 +194,14 @@ def _advanced(
     return tracks.where(~goes), moved.where(goes)
 
 
-def _pixel(position: NDArray[np.float64]) -> NDArray[np.int64]:
+def _pixel(position: Floats) -> Ints:
     """Return the nearest pixel, floor(x + ½); ties are rounded right and down, as everywhere in
     `uqeval`.
     """
     return np.floor(position + 0.5).astype(np.int64)
 
 
-def _structured(
-    rgb: NDArray[np.uint8], rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def _structured(rgb: NDArray[np.uint8], rows: Ints, columns: Ints) -> NDArray[np.bool_]:
     """Return a mask of the grid points where an image in 0..255 has structure in both directions
     (rules 1 and 3).
 
@@ -214,10 +211,8 @@ def _structured(
     """
     import cv2
 
-    def smooth(image: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-        blurred: NDArray[Any] = cv2.GaussianBlur(
-            image, (0, 0), sigma, borderType=cv2.BORDER_REFLECT
-        )
+    def smooth(image: Floats, sigma: float) -> Floats:
+        blurred: Array = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REFLECT)
         return blurred
 
     image = smooth(rgb.astype(np.float64), _SMOOTH)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError
 from uqeval.maps import video_names as names_of
 from uqeval.maps.contract import Heartbeat
@@ -24,7 +24,6 @@ from uqeval.maps.tracks import Tracker
 if TYPE_CHECKING:
     from uqeval.maps.flow_cache import FlowCache
     from uqeval.maps.frame_ids import FrameIds
-    from uqeval.maps.reduction import Maps
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames
     from uqeval.stores.video.sequences import Pair
@@ -224,7 +223,7 @@ class VideoSource:
 
     def _flows(
         self, item: int, before: Frame, after: Frame, heartbeat: Heartbeat
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, Array]:
         flow_names = {n for n in self.wanted if n.startswith(("flow:", "flow_forward:"))}
         for name in self._trackers:
             _, method = rules_of(name)
@@ -250,7 +249,7 @@ class VideoSource:
             heartbeat(0)
         return flows
 
-    def _stored_flow(self, direction: str, item: int) -> NDArray[Any]:
+    def _stored_flow(self, direction: str, item: int) -> Array:
         flows, size = self.stored[direction], self.size(item)
         flow = flows.read(item)
         if flow.shape != (*size, 2):
@@ -261,7 +260,7 @@ class VideoSource:
             )
         return flow
 
-    def _label(self, frame: Frame | None, size: tuple[int, ...] = ()) -> NDArray[Any]:
+    def _label(self, frame: Frame | None, size: tuple[int, ...] = ()) -> Array:
         if frame is not None and frame.label is not None:
             return frame.label
         shape = size if frame is None else frame.grey.shape
@@ -277,5 +276,5 @@ class VideoSource:
         return Frame(rgb if self._trackers else None, grey(rgb), ids, label)
 
 
-def _size(image: NDArray[Any]) -> str:
+def _size(image: Array) -> str:
     return f"{image.shape[0]}×{image.shape[1]}"

@@ -11,12 +11,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.lazy import np
+from uqeval.arrays import Maps, np
 from uqeval.maps.names import OF_CLASSES, Betas, of_subset
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
-    from uqeval.maps.reduction import Maps
 
 
 class View(ABC):

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import State
 from uqeval.errors import UsageError, quoted
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally, Uncertainty
-    from uqeval.tallies._fields import State
 
 SPELLINGS = "mean, sum, max, pNN (p0 … p100), patch-max, share or mean-above"
 _WORDS = ("mean", "sum", "max", "patch-max", "share", "mean-above")

@@ -7,30 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from uqeval.lazy import np
-from uqeval.metrics._contract import set_value
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._contract import Metric
-    from uqeval.tallies._fields import State
-
+from uqeval.arrays import Array, State, np
+from uqeval.metrics._contract import Metric, set_value
 
 #: The path of a number in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
 Place = tuple[Any, ...]
 
 
-class LazyFields(Mapping[str, "NDArray[Any]"]):
+class LazyFields(Mapping[str, Array]):
     """Fields of many sets of items by name, each made when it is first read."""
 
-    def __init__(self, make: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
+    def __init__(self, make: Mapping[str, Callable[[], Array]]) -> None:
         self._make = make
-        self._known: dict[str, NDArray[Any]] = {}
+        self._known: dict[str, Array] = {}
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         if name not in self._known:
             self._known[name] = self._make[name]()
         return self._known[name]
@@ -50,10 +43,10 @@ class SetStates:
     that hold anything.
     """
 
-    fields: Mapping[str, NDArray[Any]]
-    columns: NDArray[Any] | None = None
+    fields: Mapping[str, Array]
+    columns: Array | None = None
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         return self.fields[name]
 
     @classmethod
@@ -67,40 +60,38 @@ class SetStates:
         return len(next(iter(self.fields.values())))
 
 
-def over(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+def over(a: Array, b: Array) -> Array:
     """Return a / b, NaN where b is 0."""
     with np.errstate(all="ignore"):
-        quotient: NDArray[Any] = np.where(b != 0, a / b, np.nan)
+        quotient: Array = np.where(b != 0, a / b, np.nan)
     return quotient
 
 
-def mean_of_defined(values: NDArray[Any]) -> NDArray[Any]:
+def mean_of_defined(values: Array) -> Array:
     """Return the means of rows [set, class] over what is no NaN, NaN where all is."""
     is_defined = np.isfinite(values)
     return over(running_sum(np.where(is_defined, values, 0.0)), is_defined.sum(axis=-1))
 
 
-def running_sum(values: NDArray[Any]) -> NDArray[Any]:
+def running_sum(values: Array) -> Array:
     """Return the sums of the last axis, added up from its first number to its last one, so that
     their bits do not depend on the number of sets.
     """
-    sums: NDArray[Any] = values.cumsum(axis=-1)[..., -1]
+    sums: Array = values.cumsum(axis=-1)[..., -1]
     return sums
 
 
-def as_number(value: NDArray[Any]) -> float | None:
+def as_number(value: Array) -> float | None:
     """Return the value of one set for a report: None for NaN."""
     return None if value != value else float(value)
 
 
-def as_numbers(values: NDArray[Any]) -> list[Any]:
+def as_numbers(values: Array) -> list[Any]:
     """Return values [set] for a report: None for NaN."""
     return [None if value != value else value for value in values.tolist()]
 
 
-def scores_of(
-    metrics: Sequence[Metric], columns: Mapping[Place, NDArray[Any]]
-) -> list[dict[str, Any]]:
+def scores_of(metrics: Sequence[Metric], columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
     """Return the values of metrics for each set, undefined ones None with their reason."""
     values = [as_numbers(columns[metric.field,]) for metric in metrics]
     records: list[dict[str, Any]] = []
@@ -111,7 +102,7 @@ def scores_of(
     return records
 
 
-def of_rows(columns: Mapping[str, NDArray[Any]], rows: Sequence[Any]) -> dict[Place, NDArray[Any]]:
+def of_rows(columns: Mapping[str, Array], rows: Sequence[Any]) -> dict[Place, Array]:
     """Return columns [set, row] by the places of the rows of classes, each [set]."""
     return {
         ("per_class", row, name): values[:, i]

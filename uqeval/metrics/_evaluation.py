@@ -13,18 +13,14 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
+from uqeval.arrays import Array, Floats, State, np
 from uqeval.errors import UsageError
-from uqeval.lazy import np
-from uqeval.metrics._columns import Place
+from uqeval.metrics._columns import Place, SetStates
 from uqeval.metrics._dataset_info import DatasetInfo
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import SetStates
     from uqeval.metrics._contract import Metric
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 Settings = TypeVar("Settings")
 
@@ -75,18 +71,16 @@ class Gaps:
     the items of all others.
     """
 
-    signed: Callable[[Mapping[Tally, SetStates]], NDArray[np.float64]]
-    weights: Callable[[Mapping[Tally, SetStates]], NDArray[np.float64]]
+    signed: Callable[[Mapping[Tally, SetStates]], Floats]
+    weights: Callable[[Mapping[Tally, SetStates]], Floats]
     largest: bool = False
     one_sided: bool = False
 
-    def score(
-        self, signed: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def score(self, signed: Floats, weights: Floats) -> Floats:
         """Return the score [set] of gaps [set, bin] and weights [bin]."""
         sizes = np.maximum(signed, 0.0) if self.one_sided else np.abs(signed)
         best = np.max if self.largest else np.sum
-        scores: NDArray[np.float64] = best(sizes * weights, axis=1)
+        scores: Floats = best(sizes * weights, axis=1)
         return scores
 
 
@@ -114,7 +108,7 @@ class OfFields:
     """
 
     fields: tuple[str, ...]
-    score: Callable[..., NDArray[np.float64]]
+    score: Callable[..., Floats]
 
 
 @dataclass(frozen=True)
@@ -240,7 +234,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, NDArray[Any]]:
+    ) -> Mapping[Place, Array]:
         """Return the numbers of `scores` for many sets at once, [set] by place; NaN: undefined.
 
         `fields` are the first words of the places that are needed; others may be left out.

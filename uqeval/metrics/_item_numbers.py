@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, listed, quoted
 from uqeval.keys import family_of
 from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
@@ -21,8 +22,6 @@ from uqeval.metrics._items import together
 from uqeval.metrics.segmentation import class_counts, miou, pixel_accuracy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.tallies import Tally
 
@@ -69,13 +68,13 @@ class ItemNumber(ABC):
         """Return the numbers."""
 
 
-def dice(labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]) -> NDArray[Any]:
+def dice(labelled: Array, predicted: Array, correct: Array) -> Array:
     """Return the mean of 2·TP / (2·TP + FP + FN) over the classes in labels or predictions."""
     return mean_of_defined(over(2 * correct, labelled + predicted))
 
 
 #: Scores of the confusion matrix, and the field of items that has each; "" for none.
-OF_COUNTS: Mapping[str, tuple[Callable[..., NDArray[Any]], str]] = {
+OF_COUNTS: Mapping[str, tuple[Callable[..., Array], str]] = {
     "miou": (miou, "segmentation.miou"),
     "dice": (dice, ""),
     "accuracy": (pixel_accuracy, "segmentation.pixel_accuracy"),

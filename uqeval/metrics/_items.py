@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 Record = dict[str, Any]
 
@@ -59,7 +56,7 @@ def each(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:
             yield {name: values[item] for name, values in states.items()}
 
 
-def exact_sums(values: NDArray[Any]) -> NDArray[Any]:
+def exact_sums(values: Array) -> Array:
     """Return the sums of the last axis, rounded once: the bits of `math.fsum`."""
     rows = values.reshape(-1, values.shape[-1]) if values.shape[-1] else np.zeros((0, 0))
     total, rest = np.zeros((2, *values.shape[:-1])).reshape(2, -1)
@@ -69,13 +66,13 @@ def exact_sums(values: NDArray[Any]) -> NDArray[Any]:
             total, lost = _two_sum(total, column)
             rest, lost = _two_sum(rest, lost)
             is_rounded |= lost != 0
-        sums: NDArray[Any] = total + rest
+        sums: Array = total + rest
     for row in np.flatnonzero(is_rounded):
         sums[row] = math.fsum(rows[row].tolist())
     return sums.reshape(values.shape[:-1])
 
 
-def _two_sum(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     """Return a + b, rounded, and the rounding error (Knuth)."""
     total = a + b
     part = total - a

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
+from uqeval.arrays import State
 from uqeval.errors import DataError, UsageError, listed, number_of
 from uqeval.maps.names import sigma_of
 from uqeval.metrics._dataset_info import DatasetInfo
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import State
 
 #: The share of targets that may be 0 without a warning.
 _FEW_ZEROS = 0.01

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from numpy.typing import NDArray
-
     from uqeval.tallies import RankedErrors
-    from uqeval.tallies._fields import State
 
 #: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
 BIN_WIDTH = 2.0**-10
@@ -30,10 +27,10 @@ ZERO_KEY = 1 << 31
 class RankBins:
     """Bins [i], ascending: first key, low bits not separated, pixels (never 0), errors."""
 
-    key: NDArray[Any]
-    low: NDArray[Any]
-    pixels: NDArray[Any]
-    errors: NDArray[Any]
+    key: Array
+    low: Array
+    pixels: Array
+    errors: Array
 
     @classmethod
     def from_state(cls, tally: RankedErrors, state: State) -> RankBins:
@@ -98,33 +95,33 @@ class RankBins:
         return RankBins(self.key[first], self.low[first], pixels, errors)
 
     @cached_property
-    def open(self) -> NDArray[Any]:
+    def open(self) -> Array:
         """Return a mask of the bins that may hold several scores."""
-        is_open: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
+        is_open: Array = (self.low > 0) & (self.pixels > 1)
         return is_open
 
     @cached_property
-    def upto(self) -> NDArray[Any]:
+    def upto(self) -> Array:
         """Return the pixels up to the end of each bin."""
-        cumulative: NDArray[Any] = np.cumsum(self.pixels)
+        cumulative: Array = np.cumsum(self.pixels)
         return cumulative
 
     @cached_property
-    def errors_upto(self) -> NDArray[Any]:
+    def errors_upto(self) -> Array:
         """Return the errors up to the end of each bin."""
-        cumulative: NDArray[Any] = np.cumsum(self.errors)
+        cumulative: Array = np.cumsum(self.errors)
         return cumulative
 
     @cached_property
-    def right(self) -> NDArray[Any]:
+    def right(self) -> Array:
         """Return the pixels of each bin without errors, where errors are counts."""
-        right: NDArray[Any] = self.pixels - self.errors
+        right: Array = self.pixels - self.errors
         return right
 
     @cached_property
-    def right_upto(self) -> NDArray[Any]:
+    def right_upto(self) -> Array:
         """Return the pixels without errors up to the end of each bin."""
-        cumulative: NDArray[Any] = self.upto - self.errors_upto
+        cumulative: Array = self.upto - self.errors_upto
         return cumulative
 
     @property
@@ -143,8 +140,8 @@ class RankBins:
 
 
 def _entries(
-    entries: tuple[NDArray[Any] | None, NDArray[Any]],
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    entries: tuple[Array | None, Array],
+) -> tuple[Array, Array]:
     """Return the places and values of a field that are not 0."""
     places, values = entries
     if places is not None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import over
 from uqeval.metrics.sparsification_curves import harmonics
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
+    Numbers = Floats
 
 #: Entries of the matrix of signs that are made at a time (16 MB as float32).
 _SIGNS = 1 << 22
@@ -32,7 +30,7 @@ class RankedItems:
     targets: Numbers
 
     @classmethod
-    def of(cls, weights: NDArray[Any], target: Numbers, score: Numbers) -> RankedItems:
+    def of(cls, weights: Array, target: Numbers, score: Numbers) -> RankedItems:
         """Return the ties of each set."""
         is_defined = np.isfinite(target) & np.isfinite(score)
         order = np.argsort(score[is_defined], kind="stable")
@@ -63,7 +61,7 @@ class RankedItems:
         return total
 
 
-def aurc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
+def aurc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return the mean over k of the mean risk of the k most certain items, ties as plateaus.
 
     Geifman & El-Yaniv 2017, with risks of any value: Σ n·R↑/N↑ / N over the ties.
@@ -72,7 +70,7 @@ def aurc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
     return over((ranked.items * _mean_upto(ranked)).sum(axis=1), ranked.total)
 
 
-def e_aurc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
+def e_aurc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return AURC minus that of the best order, by ascending risk: Geifman et al. 2019, eq. 2.
 
     An item that is m times in a set adds Σ_j (R + j·r)/(N + j), j = 1 … m, to the best AURC·N.
@@ -90,7 +88,7 @@ def e_aurc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Number
     return difference
 
 
-def augrc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
+def augrc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return the area under R(k)/N over k/N, ties averaged: Traub et al. 2024, eq. 5, with risks of
     any value."""
     ranked = RankedItems.of(weights, risk, uncertainty)
@@ -98,7 +96,7 @@ def augrc(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers
     return over(over(area, ranked.total), ranked.total)
 
 
-def auroc(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+def auroc(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
     """Return the chance that a positive has a higher score than a negative, ties half.
 
     Fawcett 2006, §7. Undefined without positives or without negatives.
@@ -110,7 +108,7 @@ def auroc(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
     return over((ranked.targets * below).sum(axis=1), pairs)
 
 
-def average_precision(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+def average_precision(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
     """Return Σ (R_n − R_{n−1})·P_n over the thresholds: scikit-learn's average_precision.
 
     Undefined without positives.
@@ -122,12 +120,12 @@ def average_precision(weights: NDArray[Any], positive: Numbers, score: Numbers) 
     return over((ranked.targets * precision).sum(axis=1), ranked.targets.sum(axis=1))
 
 
-def average_precision_in(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+def average_precision_in(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
     """Return the same of the negatives, found by low scores."""
     return average_precision(weights, 1 - positive, -score)
 
 
-def fpr95(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+def fpr95(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
     """Return the share of negatives at or above the highest threshold that keeps 95 % of the
     positives. Undefined without positives or without negatives."""
     ranked = RankedItems.of(weights, positive, score)
@@ -141,7 +139,7 @@ def fpr95(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
     return np.where(total[:, 0] > 0, shares, np.nan)
 
 
-def detection_error(weights: NDArray[Any], positive: Numbers, score: Numbers) -> Numbers:
+def detection_error(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
     """Return the least of (FPR + FNR)/2 over thresholds. Undefined as `fpr95`."""
     ranked = RankedItems.of(weights, positive, score)
     flagged, hits = _from_top(ranked)
@@ -161,7 +159,7 @@ def _from_top(ranked: RankedItems) -> tuple[Numbers, Numbers]:
     return flagged, hits
 
 
-def spearman(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
+def spearman(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return Spearman's ρ: Pearson's r of the ranks, ties averaged. Undefined where one of the two
     is constant."""
     is_defined = np.isfinite(risk) & np.isfinite(uncertainty)
@@ -174,7 +172,7 @@ def spearman(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numb
     return rho
 
 
-def kendall(weights: NDArray[Any], risk: Numbers, uncertainty: Numbers) -> Numbers:
+def kendall(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return Kendall's τ-b: (concordant − discordant pairs)/√(pairs not tied in the one · in the
     other). Undefined where one of the two is constant."""
     is_defined = np.isfinite(risk) & np.isfinite(uncertainty)
@@ -209,7 +207,7 @@ def _tied_pairs(w: Numbers, values: Numbers) -> Numbers:
     return pairs
 
 
-def _sums_of_ties(w: Numbers, tie_of: NDArray[Any], ties: int) -> Numbers:
+def _sums_of_ties(w: Numbers, tie_of: Array, ties: int) -> Numbers:
     """Return the sums of weights [set, item] over the items of each tie: [set, tie]."""
     if not ties:
         return np.zeros((len(w), 0))

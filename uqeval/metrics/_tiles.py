@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._columns import SetStates
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Tiles(Protocol):
@@ -24,13 +21,13 @@ class Tiles(Protocol):
     def spans(self) -> Sequence[slice]:
         """Return the bins of each tile."""
 
-    def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
+    def totals(self, name: str, factor: Array | None = None) -> Array:
         """Return the sums of a field over the bins of each tile, [set, row, tile].
 
         `factor` [bin]: by what the field is multiplied first.
         """
 
-    def upto(self, name: str, tile: int, row: int) -> NDArray[Any]:
+    def upto(self, name: str, tile: int, row: int) -> Array:
         """Return the sums of a row of a field from the first bin of a tile to each of its bins,
         [set, bin]."""
 
@@ -47,8 +44,8 @@ class Cumulated:
     """One row of a field: its sums over each tile [set, tile], and those up to the end of each bin
     of a tile [set, bin], from the beginning of the tile."""
 
-    totals: NDArray[Any]
-    upto: Callable[[int], NDArray[Any]]
+    totals: Array
+    upto: Callable[[int], Array]
 
     @classmethod
     def from_tiles(cls, tiles: Tiles, name: str, row: int = 0) -> Cumulated:
@@ -61,12 +58,12 @@ class AtRanks:
     """Where ranks lie: the bin, and of each cumulated field its sums before and up to the end of
     this bin, all [set, rank]."""
 
-    bins: NDArray[Any]
-    before: Sequence[NDArray[Any]]
-    upto: Sequence[NDArray[Any]]
+    bins: Array
+    before: Sequence[Array]
+    upto: Sequence[Array]
 
 
-def at_ranks(tiles: Tiles, ranks: NDArray[Any], *fields: Cumulated) -> AtRanks:
+def at_ranks(tiles: Tiles, ranks: Array, *fields: Cumulated) -> AtRanks:
     """Return the first bins in which the first field, counts, reaches `ranks` [set, rank].
 
     Only tiles with a rank of any set are folded.
@@ -94,8 +91,8 @@ def at_ranks(tiles: Tiles, ranks: NDArray[Any], *fields: Cumulated) -> AtRanks:
 
 
 def _first_reaching(
-    cumulative: NDArray[Any], sets: NDArray[Any], ranks: NDArray[Any]
-) -> NDArray[Any]:  # fmt: skip
+    cumulative: Array, sets: Array, ranks: Array
+) -> Array:  # fmt: skip
     """Return the first bin with `cumulative` [set, bin] >= rank of each pair of `sets` and `ranks`.
 
     All are searched at once: `cumulative` ascends within a set, and sets are put one above the
@@ -106,6 +103,6 @@ def _first_reaching(
     stacked = cumulative.astype(np.int64)
     stacked += above[:, None]
     wanted = ranks.astype(np.int64) + above[sets]
-    indices: NDArray[Any] = np.searchsorted(stacked.reshape(-1), wanted)
+    indices: Array = np.searchsorted(stacked.reshape(-1), wanted)
     indices -= sets * cumulative.shape[1]
     return indices

@@ -6,17 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array, State
 from uqeval.keys import Key
 from uqeval.metrics._driver import renamed
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Section, TallyResult
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.maps.regions import Region
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 
 class InView(Evaluation[Any]):
@@ -83,7 +81,7 @@ class InView(Evaluation[Any]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, NDArray[Any]]:
+    ) -> Mapping[Place, Array]:
         return self.inner.columns(
             {_whole_image(tally): state for tally, state in states.items()}, fields
         )

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from uqeval.lazy import np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from uqeval.arrays import Array, Floats, np
 
 #: Items of which the weights are added up first.
 _RUN = 128
 
 
-def quantile(
-    share: float, weights: NDArray[Any], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def quantile(share: float, weights: Array, values: Floats) -> Floats:
     """Return a quantile [set] of values [item] that each set has `weights` [set, item] times.
 
     Interpolated linearly, as NumPy's. NaN without values.
@@ -31,23 +24,21 @@ def quantile(
     position = (total - 1) * share
     lower = np.floor(position)
 
-    def value_at(rank: NDArray[Any]) -> NDArray[Any]:
+    def value_at(rank: Array) -> Array:
         run = np.minimum((upto <= rank[:, None]).sum(axis=1), upto.shape[1] - 1)[:, None]
         items = np.minimum(run * _RUN + np.arange(_RUN), order.size - 1)
         before = np.take_along_axis(upto - runs, run, axis=1)
         within = np.take_along_axis(ordered, items, axis=1).cumsum(axis=1, dtype=np.int64)
         at = run[:, 0] * _RUN + (before + within <= rank[:, None]).sum(axis=1)
-        chosen: NDArray[Any] = values[order][np.minimum(at, order.size - 1)]
+        chosen: Array = values[order][np.minimum(at, order.size - 1)]
         return chosen
 
     ends = [value_at(rank) for rank in (lower, np.minimum(lower + 1, total - 1))]
-    between: NDArray[np.float64] = ends[0] + (ends[1] - ends[0]) * (position - lower)
+    between: Floats = ends[0] + (ends[1] - ends[0]) * (position - lower)
     return np.where(total > 0, between, np.nan)
 
 
-def correlation(
-    weights: NDArray[Any], x: NDArray[np.float64], y: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def correlation(weights: Array, x: Floats, y: Floats) -> Floats:
     """Return Pearson's r of `x` and `y` [item] by `weights` [set, item]: [set].
 
     NaN for fewer than three items, and where one of the two is constant.
@@ -63,7 +54,7 @@ def correlation(
         ma, mb = (w @ a) / n, (w @ b) / n
         cov = (w @ (a * b)) / n - ma * mb
         va, vb = (w @ (a * a)) / n - ma * ma, (w @ (b * b)) / n - mb * mb
-        r: NDArray[np.float64] = cov / np.sqrt(va * vb)
+        r: Floats = cov / np.sqrt(va * vb)
     undefined = (w > 0).sum(axis=1) < 3
     for centred, variance in ((x[finite], va), (y[finite], vb)):
         least = np.where(w > 0, centred, np.inf).min(axis=1, initial=np.inf)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import State
 from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics.pavpu_settings import PavpuSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally, Uncertainty
-    from uqeval.tallies._fields import State
 
 #: Inner edges of ten bins of equal mass.
 PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)

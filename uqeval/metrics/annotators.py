@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.annotators_scores as scores_of_sums
-from uqeval.lazy import np
-from uqeval.metrics._columns import SetStates, as_numbers, of_rows, running_sum, scores_of
+from uqeval.arrays import Array, State, np
+from uqeval.metrics._columns import Place, SetStates, as_numbers, of_rows, running_sum, scores_of
 from uqeval.metrics._contract import (
     ClassBars,
     Column,
@@ -27,11 +27,7 @@ from uqeval.metrics._items import together
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 Record = dict[str, Any]
 #: Scores of sums of distances, by their columns, and which need samples.
@@ -94,12 +90,12 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         return self._columns(*(states[tally] for tally in self.tallies()))
 
     def _columns(
         self, distances: SetStates, votes: SetStates, correlation: SetStates
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         items, sums = distances["items"][:, 1], distances["sums"].T
         pixels, _, pairs, agreeing = votes["counts"].T
         cross_entropy, label_entropy, brier = votes["sums"].T
@@ -115,7 +111,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
             "kappa": (pairs, agreeing, votes["votes"]),
         }
         arguments |= {name: (sums[column], items) for name, column in _DISTANCES.items()}
-        columns: dict[Place, NDArray[Any]] = {("pixels",): pixels, ("items",): items}
+        columns: dict[Place, Array] = {("pixels",): pixels, ("items",): items}
         for metric in scores_of_sums.METRICS:
             columns[metric.field,] = metric.formula(*arguments[metric.field])
         class_items = distances["class_items"]
@@ -131,7 +127,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
                 columns[place] = np.full(column.shape, np.nan)
         return columns
 
-    def _records(self, columns: Mapping[Place, NDArray[Any]]) -> list[Record]:
+    def _records(self, columns: Mapping[Place, Array]) -> list[Record]:
         """Return the scores of each set, or of each item."""
         records = scores_of(scores_of_sums.METRICS, columns)
         pixels, items = (as_numbers(columns[name,]) for name in ("pixels", "items"))
@@ -141,7 +137,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
             record |= {"pixels": n, "items": compared}
         return records
 
-    def _rows(self, columns: Mapping[Place, NDArray[Any]]) -> list[Record]:
+    def _rows(self, columns: Mapping[Place, Array]) -> list[Record]:
         """Return the scores of each class of one set."""
         absent = "no annotator and no sample has the class"
         rows: list[Record] = []
@@ -159,11 +155,11 @@ class Annotators(Evaluation[AnnotatorsSettings]):
     def gaps(self) -> dict[Place, Gaps]:
         votes = self._votes
 
-        def signed(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
-            own: NDArray[Any] = states[votes]["share"] - states[votes]["confidence"]
+        def signed(states: Mapping[Tally, SetStates]) -> Array:
+            own: Array = states[votes]["share"] - states[votes]["confidence"]
             return own
 
-        def weights(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
+        def weights(states: Mapping[Tally, SetStates]) -> Array:
             count = states[votes]["count"]
             pixels = np.maximum(count.sum(axis=1), 1)
             return np.broadcast_to(1 / pixels[:, None], count.shape)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over, running_sum
 from uqeval.metrics._contract import Chance, IntervalKind, Metric
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _KOHL, _VALUES = "Kohl et al. 2018, §3", "Kahl et al. 2024"
 _GED_NEEDS = "needs samples, and an item with labels of two annotators or more"
@@ -28,17 +24,17 @@ _SOFT = "Train on the labels of all annotators (soft labels), or fit a temperatu
 _UNIT = (0.0, 1.0)
 
 
-def ratio(total: NDArray[Any], count: NDArray[Any]) -> NDArray[Any]:
+def ratio(total: Array, count: Array) -> Array:
     """Return a mean [set]; NaN without anything to average."""
     return over(total, count)
 
 
 def ged(
-    of_both: NDArray[Any],
-    of_samples: NDArray[Any],
-    of_annotators: NDArray[Any],
-    items: NDArray[Any],
-) -> NDArray[Any]:
+    of_both: Array,
+    of_samples: Array,
+    of_annotators: Array,
+    items: Array,
+) -> Array:
     """Return 2·E d(S, Y) - E d(S, S') - E d(Y, Y'), averaged over items [set]; NaN without items.
 
     Kohl et al. 2018, §3. The first three arguments are sums over items.
@@ -46,17 +42,17 @@ def ged(
     return over(2 * of_both - of_samples - of_annotators, items)
 
 
-def kl(cross_entropy: NDArray[Any], entropy: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+def kl(cross_entropy: Array, entropy: Array, pixels: Array) -> Array:
     """Return the mean KL(votes ‖ probabilities) in nats [set]; NaN without pixels."""
     return over(cross_entropy - entropy, pixels)
 
 
-def ece(count: NDArray[Any], share: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
+def ece(count: Array, share: Array, total: Array) -> Array:
     """Return Σ_b |share_b - confidence_b| / N of summed shares and confidences [set, bin]."""
     return over(running_sum(abs(share - total)), count.sum(axis=-1))
 
 
-def kappa(pairs: NDArray[Any], agreeing: NDArray[Any], votes: NDArray[Any]) -> NDArray[Any]:
+def kappa(pairs: Array, agreeing: Array, votes: Array) -> Array:
     """Return Fleiss' kappa (P - P_e)/(1 - P_e) [set]; NaN without pairs, or for votes of one class.
 
     Fleiss 1971. `pairs` of annotators at a pixel and those that agree; `votes` of each class

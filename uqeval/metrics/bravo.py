@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.failure_scores as failure_scores
 import uqeval.metrics.ood_scores as ood_scores
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.maps.views import InDistribution
-from uqeval.metrics._columns import SetStates, as_numbers, over
+from uqeval.metrics._columns import Place, SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Part, Passes
@@ -27,11 +27,7 @@ from uqeval.metrics.ood_settings import OodSettings
 from uqeval.metrics.segmentation import class_counts, miou
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 _BINS = 15
 _VIEW = InDistribution()
@@ -164,7 +160,7 @@ class Bravo(Part[OodSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         counts, bins, *ranks = self._tallies
         valid, out = (failure_columns.SetRankBins.from_states(states[tally]) for tally in ranks)
         scores = failure_columns.SCORES
@@ -185,7 +181,7 @@ class Bravo(Part[OodSettings]):
         return {(name,): value for name, value in (means | values).items()}
 
 
-def _fpr95_of_sets(rank_bins: failure_columns.SetRankBins) -> NDArray[Any]:
+def _fpr95_of_sets(rank_bins: failure_columns.SetRankBins) -> Array:
     """Return `fpr95_of_success` of many sets [set]."""
     right = rank_bins.upto - rank_bins.errors_upto
     if not right.shape[1]:
@@ -195,7 +191,7 @@ def _fpr95_of_sets(rank_bins: failure_columns.SetRankBins) -> NDArray[Any]:
     return np.where(right[:, -1] > 0, shares, np.nan)
 
 
-def _harmonic_means(values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _harmonic_means(values: Sequence[Array]) -> Array:
     stacked = np.stack(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = len(values) / (1 / stacked).sum(axis=0)

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
-from uqeval.metrics._columns import over
+from uqeval.arrays import Array, State, np
+from uqeval.metrics._columns import Place, SetStates, over
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Part
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ClassReliability, Tally
-    from uqeval.tallies._fields import State
 
 _MURPHY = "Murphy 1973, eq. 3"
 _VOID = "no labelled pixel: all are void"
@@ -92,12 +88,12 @@ class BrierDecomposition(Part[CalibrationSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         bins, scores = (states[tally] for tally in self._tallies)
         return {(k,): v for k, v in _decomposed(bins.fields, scores["sums"][:, 1]).items()}
 
 
-def _decomposed(bins: Mapping[str, NDArray[Any]], brier: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _decomposed(bins: Mapping[str, Array], brier: Array) -> dict[str, Array]:
     """Return the terms [set] from bins [set, class, bin] and sums of Brier scores [set]."""
     count, correct, confidence = (
         bins[name].astype(np.float64) for name in ("count", "correct", "confidence")

@@ -11,8 +11,9 @@ import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_items as calibration_items
 import uqeval.metrics.calibration_results as calibration_results
 import uqeval.metrics.calibration_scores as cs
+from uqeval.arrays import Array, State
 from uqeval.errors import DataError, UsageError
-from uqeval.metrics._columns import SetStates
+from uqeval.metrics._columns import Place, SetStates
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -29,11 +30,7 @@ from uqeval.metrics.smooth_ece import SmoothEce
 from uqeval.metrics.temperature import Temperature
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
-    from uqeval.tallies._fields import State
 
 #: Parts with their own tallies.
 PARTS = (Temperature, IsotonicRegression, VectorScaling, SmoothEce, BrierDecomposition)
@@ -136,7 +133,7 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         bin_states = [states[tally] for tally in self._bins]
         massed = {name: states[tally] for name, tally in self._massed.items()}
         return calibration_results.columns(self.settings, bin_states, massed, fields)

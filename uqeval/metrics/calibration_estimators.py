@@ -10,18 +10,15 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import TEMPERATURE, Metric
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics.calibration_edges import upper_ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics.calibration_scores import Binned
     from uqeval.tallies import RankedErrors
-    from uqeval.tallies._fields import State
 
 #: Names of the estimators, which are definitions, too.
 PUBLISHED = ("kumar-l2", "kumar-l1", "roelofs-sweep")
@@ -29,7 +26,7 @@ PUBLISHED = ("kumar-l2", "kumar-l1", "roelofs-sweep")
 MOST_SWEPT = 1000
 
 
-def kumar_l2(binned: Binned) -> NDArray[Any]:
+def kumar_l2(binned: Binned) -> Array:
     """Return √max(0, Σ_b n_b/N·(gap_b² - accuracy_b(1 - accuracy_b)/(n_b - 1))).
 
     Bins of one pixel count as 0. NaN without pixels. Kumar et al. 2019, Definition 5.1;
@@ -43,7 +40,7 @@ def kumar_l2(binned: Binned) -> NDArray[Any]:
     return np.where(total > 0, np.sqrt(squares), np.nan)
 
 
-def kumar_l1(binned: Binned) -> NDArray[Any]:
+def kumar_l1(binned: Binned) -> Array:
     """Return 2·ECE - Σ_b n_b/N·E|a_b - confidence_b|, a_b ~ N(accuracy_b, its standard error).
 
     The mean has a closed form (folded normal); the package uncertainty-calibration averages 1,000
@@ -57,7 +54,7 @@ def kumar_l1(binned: Binned) -> NDArray[Any]:
     return np.where((total > 0) & (n != 1).all(axis=-1), sums, np.nan)
 
 
-def _mean_distance(mean: NDArray[Any], std: NDArray[Any]) -> NDArray[Any]:
+def _mean_distance(mean: Array, std: Array) -> Array:
     """Return E|X| of X ~ N(mean, std²)."""
     z = over(mean, std)
     erf = np.array([math.erf(value / math.sqrt(2)) for value in z.flat]).reshape(z.shape)
@@ -65,16 +62,16 @@ def _mean_distance(mean: NDArray[Any], std: NDArray[Any]) -> NDArray[Any]:
     return np.where(std == 0, abs(mean), spread)
 
 
-def sweep_l1(binned: Binned) -> NDArray[Any]:
+def sweep_l1(binned: Binned) -> Array:
     """Return Σ_b n_b/N·gap_b, the ECE of the bins; NaN without pixels."""
     return over(exact_sums(abs(binned.signed)), binned.count.sum(axis=-1))
 
 
-def sweep_l2(binned: Binned) -> NDArray[Any]:
+def sweep_l2(binned: Binned) -> Array:
     """Return √(Σ_b n_b/N·gap_b²); NaN without pixels."""
     gaps = abs(binned.signed)
     squares = np.where(binned.count > 0, over(gaps * gaps, binned.count), 0.0)
-    root: NDArray[Any] = np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
+    root: Array = np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
     return root
 
 

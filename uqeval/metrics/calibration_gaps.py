@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Floats, np
 from uqeval.metrics._evaluation import Gaps
 from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import SetStates
     from uqeval.tallies import Tally
 
@@ -75,11 +73,11 @@ def _gaps(
         bins = bins_of(states)
         return bins if row is None else bins.row(row)
 
-    def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+    def signed(states: Mapping[Tally, SetStates]) -> Floats:
         gaps = binned(states).signed
         return gaps.reshape(len(gaps), -1)
 
-    def weights(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+    def weights(states: Mapping[Tally, SetStates]) -> Floats:
         counts = binned(states).count
         counts = counts.reshape(len(counts), -1)
         if of_each:

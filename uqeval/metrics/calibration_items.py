@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import OfFields
 from uqeval.metrics._weighted import quantile
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 _NONE = "no image has a labelled pixel"
 _REFERENCE = "docs/metrics.md, Calibration of single images"
 
 
-def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean(weights: Array, values: Floats) -> Floats:
     """Return the mean [set] of the defined values."""
     is_defined = np.isfinite(values)
     w = weights[:, is_defined]

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_estimators as estimators
 import uqeval.metrics.calibration_scores as cs
-from uqeval.metrics._columns import as_numbers, of_rows, scores_of
+from uqeval.arrays import Array
+from uqeval.metrics._columns import Place, SetStates, as_numbers, of_rows, scores_of
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.calibration_settings import CalibrationSettings
 
 #: Bins of equal mass: of the adaptive ECE, and of a published estimator. Names in `fitted`.
@@ -26,13 +24,13 @@ def columns(
     states: Sequence[SetStates],
     massed: Mapping[str, SetStates],
     fields: Collection[str] = _FIELDS,
-) -> dict[Place, NDArray[Any]]:
+) -> dict[Place, Array]:
     """Return the scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of
     `massed` bins, of equal mass, by name. Only the classes' scores that `fields` name."""
     top, per_class, scores = states
     pixels = top["count"].sum(axis=-1)
     binned, nll, brier = _binned(settings, states), *scores["sums"].T
-    results: dict[Place, NDArray[Any]] = {
+    results: dict[Place, Array] = {
         ("ece",): cs.ece(binned, pixels),
         ("mce",): cs.mce(binned),
         ("ace",): cs.ace(binned),
@@ -57,15 +55,13 @@ def columns(
     return results
 
 
-def of_bins(states: SetStates, at_one: str) -> dict[Place, NDArray[Any]]:
+def of_bins(states: SetStates, at_one: str) -> dict[Place, Array]:
     """Return ECE and MCE of bins of confidence."""
     binned = cs.Binned.of(states, at_one)
     return {("ece",): cs.ece(binned, states["count"].sum(axis=-1)), ("mce",): cs.mce(binned)}
 
 
-def records(
-    settings: CalibrationSettings, columns: Mapping[Place, NDArray[Any]]
-) -> list[dict[str, Any]]:
+def records(settings: CalibrationSettings, columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
     """Return the scores of each set, undefined ones None with their reason."""
     results = scores_of([cs.BY_FIELD[f] for f in _FIELDS if (f,) in columns], columns)
     for record in results if not settings.adaptive and ("adaptive_ece",) not in columns else ():

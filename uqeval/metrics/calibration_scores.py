@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from uqeval.lazy import np
-from uqeval.metrics._columns import as_numbers, over
+from uqeval.arrays import Array, np
+from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import TEMPERATURE, Metric
 from uqeval.metrics._items import exact_sums
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import SetStates
 
 #: What becomes of pixels whose confidence is not below 1.
 AT_ONE = ("last", "own", "drop")
@@ -28,9 +23,9 @@ AT_ONE = ("last", "own", "drop")
 class Binned:
     """Pixels [set, …, bin], those that are right, and the sums of their confidences."""
 
-    count: NDArray[Any]
-    correct: NDArray[Any]
-    confidence: NDArray[Any]
+    count: Array
+    correct: Array
+    confidence: Array
 
     @classmethod
     def of(cls, states: SetStates, at_one: str = "own") -> Binned:
@@ -52,18 +47,18 @@ class Binned:
         return Binned(self.count[:, c], self.correct[:, c], self.confidence[:, c])
 
     @property
-    def signed(self) -> NDArray[Any]:
+    def signed(self) -> Array:
         """Return right pixels less the sum of confidences of each bin."""
-        difference: NDArray[Any] = self.correct - self.confidence
+        difference: Array = self.correct - self.confidence
         return difference
 
     @property
-    def mean_gaps(self) -> NDArray[Any]:
+    def mean_gaps(self) -> Array:
         """Return |accuracy - confidence| of each bin, NaN where it is empty."""
         return over(abs(self.signed), self.count)
 
 
-def ece(binned: Binned, pixels: NDArray[Any]) -> NDArray[Any]:
+def ece(binned: Binned, pixels: Array) -> Array:
     """Return Σ_b n_b/N · |accuracy_b - confidence_b| (Guo et al. 2017, eq. 3), N all `pixels`.
 
     NaN without pixels.
@@ -71,17 +66,17 @@ def ece(binned: Binned, pixels: NDArray[Any]) -> NDArray[Any]:
     return over(exact_sums(abs(binned.signed)), pixels)
 
 
-def mce(binned: Binned) -> NDArray[Any]:
+def mce(binned: Binned) -> Array:
     """Return the largest |accuracy_b - confidence_b| of the bins with pixels (Guo et al. 2017, eq.
     5).
 
     NaN where no bin has any.
     """
-    largest: NDArray[Any] = np.fmax.reduce(binned.mean_gaps, axis=-1)
+    largest: Array = np.fmax.reduce(binned.mean_gaps, axis=-1)
     return largest
 
 
-def ace(binned: Binned) -> NDArray[Any]:
+def ace(binned: Binned) -> Array:
     """Return the mean |accuracy_b - confidence_b| of the bins with pixels, each counted once.
 
     Nixon et al. 2019, §3, in the bins of the ECE, as ValUES has it. NaN where no bin has any.
@@ -90,20 +85,20 @@ def ace(binned: Binned) -> NDArray[Any]:
     return over(exact_sums(gaps), (binned.count > 0).sum(axis=-1))
 
 
-def classwise_ece(classes: Binned, pixels: NDArray[Any]) -> NDArray[Any]:
+def classwise_ece(classes: Binned, pixels: Array) -> Array:
     """Return the mean over all classes [set, class, bin] of the ECE of one class against the rest
     (Kull et al. 2019, eq. 3).
     """
-    mean: NDArray[Any] = exact_sums(class_eces(classes, pixels)) / classes.count.shape[1]
+    mean: Array = exact_sums(class_eces(classes, pixels)) / classes.count.shape[1]
     return mean
 
 
-def class_eces(classes: Binned, pixels: NDArray[Any]) -> NDArray[Any]:
+def class_eces(classes: Binned, pixels: Array) -> Array:
     """Return the ECE of each class against the rest [set, class]."""
     return ece(classes, pixels[:, None])
 
 
-def mean_score(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+def mean_score(total: Array, pixels: Array) -> Array:
     """Return the mean of a score that was summed over `pixels`; NaN without any."""
     return over(total, pixels)
 

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.conformal_scores as cs
+from uqeval.arrays import Array, State, np
 from uqeval.errors import DataError, number_of
-from uqeval.lazy import np
-from uqeval.metrics._columns import of_rows, over
+from uqeval.metrics._columns import Place, SetStates, of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
@@ -29,11 +29,7 @@ from uqeval.metrics.conformal_settings import (
 from uqeval.metrics.conformal_tables import DISPLAY
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 Record = dict[str, Any]
 _CALIBRATES = "the item is used for calibration"
@@ -95,7 +91,7 @@ class Conformal(Evaluation[ConformalSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         (tally,) = self.tallies()
         state = states[tally]
         total = {name: state[name].sum(axis=1) for name in ("pixels", "covered")}

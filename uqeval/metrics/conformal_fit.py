@@ -15,18 +15,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.metrics.conformal_settings import ConformalSettings, calibration_items, refuse_few
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies import Nonconformity, Tally
 
 #: Counts by bin of all items with the same number of pixels.
-CountsOf = Callable[[int], "NDArray[Any]"]
+CountsOf = Callable[[int], Array]
 #: Sums of shares that differ by less, relative to the number of items, are compared exactly.
 _CLOSE = 1e-9
 
@@ -71,9 +69,9 @@ def calibrate(
     return Calibration(scores.value_of(coarse, fine), len(items), search.loss / len(items))
 
 
-def _counts(tally: Tally, result: TallyResult, items: list[int]) -> NDArray[Any]:
+def _counts(tally: Tally, result: TallyResult, items: list[int]) -> Array:
     """Return the counts of some items by bin."""
-    counts: NDArray[Any] = result.of_items(tally, items)["counts"]
+    counts: Array = result.of_items(tally, items)["counts"]
     return counts
 
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._weighted import quantile
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _CRC = "Angelopoulos et al. 2024, §1.1"
 _SIZE = "Angelopoulos & Bates 2023, §3.2"
@@ -79,7 +75,7 @@ METRICS = (
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 
-Score = Callable[["NDArray[Any]", "NDArray[Any]"], "NDArray[Any]"]
+Score = Callable[[Array, Array], Array]
 
 
 def percentile(values: Sequence[float], p: float) -> float | None:
@@ -93,7 +89,7 @@ def _percentile(p: float) -> Score:
     return lambda weights, loss: quantile(p / 100, weights, 1 - loss)
 
 
-def _moments(weights: NDArray[Any], loss: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _moments(weights: Array, loss: Array) -> tuple[Array, Array]:
     is_defined = np.isfinite(loss)
     own, values = weights[:, is_defined], 1 - loss[is_defined]
     total = own.sum(axis=1)

@@ -6,19 +6,15 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
-from uqeval.metrics._columns import SetStates, as_numbers, over
+from uqeval.arrays import Array, State, np
+from uqeval.metrics._columns import Place, SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._evaluation import Part, Run
 from uqeval.metrics.regression_scores import mean, root_mean
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import DepthSums, Tally
-    from uqeval.tallies._fields import State
 
 _NONE = "no pixel is evaluated, or a target is 0 or less"
 _LOGS = "no pixel is evaluated, or a target or a prediction is 0 or less"
@@ -28,7 +24,7 @@ _LOOK = (
 )
 
 
-def log10_error(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+def log10_error(total: Array, pixels: Array) -> Array:
     """Return the mean of |log₁₀ ŷ - log₁₀ y| [set] from the sum of |ln ŷ - ln y|."""
     return over(total, pixels) / math.log(10)
 
@@ -95,7 +91,7 @@ class DepthScores(Part[RegressionSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, NDArray[Any]]:
+    ) -> Mapping[Place, Array]:
         return _columns(states[self._sums])
 
     def numerics(self, run: Run) -> dict[str, int]:
@@ -103,7 +99,7 @@ class DepthScores(Part[RegressionSettings]):
         return {"target_not_positive": no_target, "prediction_not_positive": no_mean}
 
 
-def _columns(state: SetStates) -> dict[Place, NDArray[Any]]:
+def _columns(state: SetStates) -> dict[Place, Array]:
     """Return the scores of states of `DepthSums`."""
     n, (no_target, no_mean) = state["count"][:, 0], state["bad"].T
     relative, squared = state["sums"].T
@@ -113,16 +109,14 @@ def _columns(state: SetStates) -> dict[Place, NDArray[Any]]:
         "silog": _spread(state, total, squares, n),
         **{f"a{k + 1}": state["close"][:, k] for k in range(3)},
     }  # fmt: skip
-    results: dict[Place, NDArray[Any]] = {}
+    results: dict[Place, Array] = {}
     for field, own in totals.items():
         bad = no_target + no_mean if "log" in field else no_target
         results[(field,)] = np.where(bad > 0, np.nan, BY_FIELD[field].formula(own, n))
     return results
 
 
-def _spread(
-    state: SetStates, total: NDArray[Any], squares: NDArray[Any], n: NDArray[Any]
-) -> NDArray[Any]:
+def _spread(state: SetStates, total: Array, squares: Array, n: Array) -> Array:
     """Return Σ (d - d̄)² of merged items [set]."""
     between = state["means"][:, 0] - total * total / np.maximum(n, 1)
     spread = state["within"][:, 0] + np.maximum(between, 0.0)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
+from uqeval.arrays import Array, State
 from uqeval.errors import UsageError
-from uqeval.metrics._columns import SetStates, as_numbers, over
+from uqeval.metrics._columns import Place, SetStates, as_numbers, over
 from uqeval.metrics._contract import Display, Metric, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
@@ -17,11 +18,7 @@ from uqeval.metrics._items import together
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 
 @documented
@@ -38,7 +35,7 @@ class DivergenceSettings(Settings):
     # fmt: on
 
 
-def kl(total: NDArray[Any], finite: NDArray[Any]) -> NDArray[Any]:
+def kl(total: Array, finite: Array) -> Array:
     """Return the mean KL(predictions ‖ reference) over the `finite` pixels [set], in nats.
 
     Gustafsson et al. 2020, §4.1. NaN where it is finite nowhere.
@@ -89,7 +86,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         return _columns(states[self._sums])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
@@ -125,7 +122,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         return messages
 
 
-def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
+def _columns(states: SetStates) -> dict[Place, Array]:
     """Return the scores of states of `Divergence`, and the share of the `infinite` pixels."""
     total, finite, infinite = (states[n][:, 0] for n in ("total", "finite", "infinite"))
     (metric,) = METRICS

@@ -15,7 +15,8 @@ import uqeval.metrics._warnings as float16
 import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.failure_cuts as failure_cuts
 import uqeval.metrics.failure_scores as failure_scores
-from uqeval.metrics._columns import of_rows, over
+from uqeval.arrays import Array, State
+from uqeval.metrics._columns import Place, SetStates, of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
@@ -31,11 +32,7 @@ from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
-    from uqeval.tallies._fields import State
     from uqeval.tallies.undetected import Undetected
 
 
@@ -138,7 +135,7 @@ class Failure(Evaluation[FailureSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         rank_bins, undetected = (
             failure_columns.SetRankBins.from_states(states[self._ranks]),
             self._undetected,
@@ -178,7 +175,7 @@ class Failure(Evaluation[FailureSettings]):
         return {"threshold": None if self._threshold is None else repr(self._threshold)}
 
 
-def _undetected_columns(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
+def _undetected_columns(counts: Array, threshold: float | None) -> dict[str, Array]:
     """Return the fields of counts [set, …, 3] of `Undetected`, of many sets."""
     pixels, errors, undetected = (counts[..., i] for i in range(3))
     record = {"pixels": pixels, "errors": errors}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._rank_bins import RankBins
 
 #: Most points of a curve, and the distance from the line within which no point is added.
@@ -42,7 +40,7 @@ def curve(rank_bins: RankBins) -> dict[str, Any]:
     }
 
 
-def thinned(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], float]:
+def thinned(x: Array, y: Array) -> tuple[Array, float]:
     """Return indices of at most `MOST` points, and the largest distance of the others to the line.
 
     Begins with the ends, and adds in each round the farthest point between neighbours.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._rank_bins import RankBins
 
 #: Coverages and risks, in percent, at which the risk-coverage curve is read.
@@ -111,6 +109,6 @@ def _bin_of_coverage(rank_bins: RankBins, percent: int) -> int:
     return int(np.searchsorted(rank_bins.upto, least))
 
 
-def wrong_and_right(rank_bins: RankBins) -> tuple[NDArray[Any], ...]:
+def wrong_and_right(rank_bins: RankBins) -> tuple[Array, ...]:
     """Return e and c of each bin, and the wrong and right pixels up to its end."""
     return rank_bins.errors, rank_bins.right, rank_bins.errors_upto, rank_bins.right_upto

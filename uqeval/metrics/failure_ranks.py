@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import np
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._rank_bins import RankBins
 from uqeval.metrics.failure_cuts import bins_to_split, widest_bins

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics.failure_cuts import (
     COVERAGES,
@@ -26,8 +26,6 @@ from uqeval.metrics.failure_cuts import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._rank_bins import RankBins
 
 
@@ -68,7 +66,7 @@ def aupr_success(rank_bins: RankBins) -> Bounded:
     return _average_precision(c, e, rank_bins.open)
 
 
-def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any]) -> Bounded:
+def _average_precision(hit: Array, miss: Array, open_: Array) -> Bounded:
     total = float(hit.sum())
     if not total:
         return None

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._item_numbers as item_numbers
 import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.image_failure_scores as scores_of_items
+from uqeval.arrays import Array, State, np
 from uqeval.errors import UsageError, quoted
 from uqeval.keys import Key
-from uqeval.lazy import np
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
@@ -30,10 +30,7 @@ from uqeval.metrics.image_failure_settings import (
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 #: Fields of an item's record.
 _FIELDS = ("risk", "confidence")
@@ -229,18 +226,16 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
 
 def _of_confidence(
-    score: Callable[..., NDArray[Any]],
-    weights: NDArray[Any],
-    risk: NDArray[Any],
-    confidence: NDArray[Any],
-) -> NDArray[Any]:
+    score: Callable[..., Array],
+    weights: Array,
+    risk: Array,
+    confidence: Array,
+) -> Array:
     """Return a score of risks and uncertainties, which are minus the confidences."""
     return score(weights, risk, -confidence)
 
 
-def _above(
-    limit: float | None, weights: NDArray[Any], risk: NDArray[Any], uncertainty: NDArray[Any]
-) -> NDArray[Any]:
+def _above(limit: float | None, weights: Array, risk: Array, uncertainty: Array) -> Array:
     """Return the AUROC of the items with a risk above the limit."""
     if limit is None:
         return np.full(len(weights), np.nan)
@@ -248,7 +243,7 @@ def _above(
     return ranked_items.auroc(weights, positive, uncertainty)
 
 
-def _limit(text: str, risk: NDArray[Any]) -> float | None:
+def _limit(text: str, risk: Array) -> float | None:
     """Return the limit of risk; None without risks."""
     rule = limit_rule(text)
     if rule.kind == "value":

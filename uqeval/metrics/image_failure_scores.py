@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._ranked_items as ranked_items
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._contract import Chance, Metric
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _ADVICE = "Compare other aggregations (--confidence) and uncertainties (--uncertainty)."
 _NONE = "no item has a risk and a confidence"
@@ -19,7 +15,7 @@ _LIMIT = "needs items with a risk above the limit and items without"
 _UNIT = (0.0, 1.0)
 
 
-def _of_one_set(score: Callable[..., NDArray[Any]]) -> Callable[..., float | None]:
+def _of_one_set(score: Callable[..., Array]) -> Callable[..., float | None]:
     """Return a function of risks and uncertainties, for one set with weight 1 for each item."""
 
     def value(risk: Sequence[float], uncertainty: Sequence[float]) -> float | None:
@@ -76,7 +72,7 @@ METRICS = (
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 
 
-def curve(risk: NDArray[Any], confidence: NDArray[Any]) -> dict[str, list[float]]:
+def curve(risk: Array, confidence: Array) -> dict[str, list[float]]:
     """Return the risk-coverage curve: a point for each distinct confidence, the highest first.
 
     `coverage`: the share of items that are at least as confident; `risk`: their mean risk;

@@ -6,19 +6,17 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.errors import UsageError, quoted
 from uqeval.metrics._aggregation import COLUMN, SPELLINGS, Aggregation, check_patch
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics._numbers import check_sigma, sigma_map
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule
 from uqeval.settings import definition_of, documented, option, option_name
-
-if TYPE_CHECKING:
-    from uqeval.metrics._dataset_info import DatasetInfo
 
 #: The default risk, confidence and uncertainty by kind of data.
 _DEFAULTS = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.nmerci_scores as ns
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
@@ -29,11 +29,8 @@ from uqeval.metrics.nmerci_settings import NmerciSettings
 from uqeval.metrics.nmerci_tables import DISPLAY
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ErrorRanks, ItemErrors, Tally
-    from uqeval.tallies._fields import State
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, NmerciSettings]:
@@ -114,7 +111,7 @@ class Nmerci(Evaluation[NmerciSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         return columns_of(self.settings, states[self._items], states[self._coarse])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
@@ -137,9 +134,7 @@ class Nmerci(Evaluation[NmerciSettings]):
         ]
 
 
-def _percentiles(
-    settings: NmerciSettings, totals: ns.Sums, coarse: NDArray[Any], where: str
-) -> Passes:
+def _percentiles(settings: NmerciSettings, totals: ns.Sums, coarse: Array, where: str) -> Passes:
     """Return the parts of n-MeRCI at the chosen α and at all of the curve, by α.
 
     `coarse` [(λ, ε), bin]: how many pixels have these high bits of their keys.

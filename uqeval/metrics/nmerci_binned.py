@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uqeval.metrics.nmerci_scores as ns
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.metrics.nmerci_columns import OF_KEPT, middles
 from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics.nmerci_settings import NmerciSettings
-    from uqeval.tallies._fields import State
+from uqeval.metrics.nmerci_settings import NmerciSettings
 
 
 @dataclass(frozen=True)
@@ -29,12 +24,12 @@ class Binned:
     and how many up to its end.
     """
 
-    value: NDArray[Any]
-    count: NDArray[Any]
-    upto: NDArray[Any]
+    value: Array
+    count: Array
+    upto: Array
 
     @classmethod
-    def from_state(cls, coarse: NDArray[Any]) -> Binned:
+    def from_state(cls, coarse: Array) -> Binned:
         """Return the occupied bins of a row of `ErrorRanks`; 0 and ∞ are their own bins' values."""
         bins = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
         return cls(middles(bins), coarse[bins], np.cumsum(coarse[bins]))

@@ -8,15 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uqeval.metrics.nmerci_scores as ns
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._tiles import AtRanks, Cumulated, RankedSets, Tiles, at_ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.nmerci_settings import NmerciSettings
 
@@ -28,7 +26,7 @@ _FIELDS = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixe
 OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 
-def middles(bins: NDArray[Any]) -> NDArray[Any]:
+def middles(bins: Array) -> Array:
     """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
     from uqeval.tallies.ranks import FINE_BITS
 
@@ -38,9 +36,7 @@ def middles(bins: NDArray[Any]) -> NDArray[Any]:
     return np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
 
 
-def columns_of(
-    settings: NmerciSettings, sums: SetStates, states: SetStates
-) -> dict[Place, NDArray[Any]]:
+def columns_of(settings: NmerciSettings, sums: SetStates, states: SetStates) -> dict[Place, Array]:
     """Return the scores of states of `ItemErrors` and `ErrorRanks`, NaN where undefined."""
     from uqeval.tallies.percentiles import ranks_of
 
@@ -69,17 +65,17 @@ def columns_of(
 
 
 def _located(
-    tiles: Tiles, row: int, ranks: Sequence[Ranks], value: NDArray[Any]
+    tiles: Tiles, row: int, ranks: Sequence[Ranks], value: Array
 ) -> AtRanks:  # fmt: skip
     """Return the bins of the ranks below and above the percentile of each set, and the counts and
     sums of values up to these."""
     finite = np.where(np.isinf(value), 0.0, value)
 
     @lru_cache(1)  # both fields of a tile are read one after the other
-    def cumulative_counts(tile: int) -> NDArray[Any]:
+    def cumulative_counts(tile: int) -> Array:
         return tiles.upto("coarse", tile, row)
 
-    def sums(tile: int) -> NDArray[Any]:
+    def sums(tile: int) -> Array:
         counts = np.diff(cumulative_counts(tile), prepend=0.0, axis=1)
         return np.asarray((counts * finite[tiles.spans[tile]]).cumsum(axis=1))
 
@@ -94,7 +90,7 @@ def _located(
     return at_ranks(tiles, required, of_counts, of_values)
 
 
-def _percentile(at_ranks: AtRanks, i: int, ranks: Ranks, value: NDArray[Any]) -> float | None:
+def _percentile(at_ranks: AtRanks, i: int, ranks: Ranks, value: Array) -> float | None:
     from uqeval.tallies.percentiles import between
 
     if ranks is None:

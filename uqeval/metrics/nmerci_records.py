@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.nmerci_scores as ns
-from uqeval.lazy import np
+from uqeval.arrays import State, np
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies import ErrorRanks, ItemErrors
-    from uqeval.tallies._fields import State
 
 #: The α of the curve, in percent.
 CURVE = tuple(range(1, 101))

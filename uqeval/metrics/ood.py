@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.ood_scores as ood_scores
+from uqeval.arrays import Array, State, np
 from uqeval.errors import DataError
-from uqeval.lazy import np
 from uqeval.maps.views import WHOLE, OneOfSets, View
 from uqeval.metrics._aggregation import VOID, Aggregation
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
@@ -28,11 +28,8 @@ from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings, settings_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import RankedErrors, Tally
-    from uqeval.tallies._fields import State
 
 #: Scores of items by their field: functions of weights, whether an item is out, and its score.
 _OF_ITEMS = {
@@ -128,8 +125,8 @@ class OutOfDistribution(Evaluation[OodSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
-        results: dict[Place, NDArray[Any]] = {}
+    ) -> dict[Place, Array]:
+        results: dict[Place, Array] = {}
         for name, view in self._views.items():
             place = ("per_set", name) if name else ()
             if name and "per_set" not in fields:
@@ -194,7 +191,7 @@ class OutOfDistribution(Evaluation[OodSettings]):
 
 def _columns(
     bins: failure_columns.SetRankBins, fields: Collection[str], every: bool
-) -> Sequence[tuple[str, NDArray[Any]]]:
+) -> Sequence[tuple[str, Array]]:
     """Return the scores of one view: those of `fields`, or all scores of a single set."""
     total, out = bins.total, bins.wrong
     both = (out > 0) & (out < total)
@@ -211,14 +208,12 @@ def _columns(
     return columns
 
 
-def _of_both_kinds(
-    score: Any, weights: NDArray[Any], out: NDArray[Any], value: NDArray[Any]
-) -> NDArray[Any]:
+def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Array:
     """Return a score of items; NaN if a set has only items of one kind."""
     counted = weights[:, np.isfinite(value)]
     kinds = out[np.isfinite(value)]
     both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
-    scores: NDArray[Any] = np.where(both, score(weights, out, value), np.nan)
+    scores: Array = np.where(both, score(weights, out, value), np.nan)
     return scores
 
 

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.failure_scores as failure_scores
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Chance, IntervalKind, Metric, set_value
 from uqeval.metrics.failure_cuts import bin_of_95, fpr95, wrong_and_right
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._rank_bins import RankBins
     from uqeval.metrics.failure_columns import SetRankBins
 
@@ -32,7 +30,7 @@ def detection_error(rank_bins: RankBins) -> float | None:
     return None if both is None else float(min(both[0].min(), 0.5))
 
 
-def _errors_at_bins(rank_bins: RankBins) -> tuple[NDArray[Any], NDArray[Any]] | None:
+def _errors_at_bins(rank_bins: RankBins) -> tuple[Array, Array] | None:
     """Return (FPR + FNR)/2 at the threshold at each bin, and its least value at one inside it."""
     e, c, wrong, right = wrong_and_right(rank_bins)
     if not e.any() or not c.any():
@@ -53,7 +51,7 @@ def bins_to_split(rank_bins: RankBins) -> list[int]:
     return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]
 
 
-def detection_errors(rank_bins: SetRankBins) -> NDArray[Any]:
+def detection_errors(rank_bins: SetRankBins) -> Array:
     """Return `detection_error` of many sets [set]."""
     wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     missed = over(rank_bins.errors_upto - rank_bins.errors, wrong[:, None])
@@ -61,7 +59,7 @@ def detection_errors(rank_bins: SetRankBins) -> NDArray[Any]:
     flagged = over(right[:, None] - right_below, right[:, None])
     if not missed.shape[1]:
         return np.full(len(wrong), np.nan)
-    least: NDArray[Any] = np.minimum((flagged + missed).min(axis=1) / 2, 0.5)
+    least: Array = np.minimum((flagged + missed).min(axis=1) / 2, 0.5)
     return least
 
 

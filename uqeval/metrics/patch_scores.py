@@ -12,17 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     #: Counts of patches of several sets [set, …], and scores of these sets.
-    Counts: TypeAlias = NDArray[Any]
-    Values: TypeAlias = NDArray[Any]
+    Counts: TypeAlias = Array
+    Values: TypeAlias = Array
 
 
 def p_accurate(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:

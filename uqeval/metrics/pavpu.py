@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._warnings as float16
 import uqeval.metrics.patch_scores as patch_scores
+from uqeval.arrays import Array, State
 from uqeval.errors import UsageError
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
@@ -30,11 +31,8 @@ from uqeval.metrics.thresholds import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
-    from uqeval.tallies._fields import State
 
 
 class Pavpu(Evaluation[PavpuSettings]):
@@ -112,7 +110,7 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         (tally,) = self.tallies()
         return columns_of(self._thresholds, states[tally], fields, self._step)
 

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uqeval.metrics.patch_scores as patch_scores
+from uqeval.arrays import Array, State, np
 from uqeval.errors import listed
-from uqeval.lazy import np
-from uqeval.metrics._columns import as_numbers, of_rows
+from uqeval.metrics._columns import Place, SetStates, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
 from uqeval.metrics.thresholds import Fitted, Rule
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place, SetStates
-    from uqeval.tallies._fields import State
 
 #: The reason why a value is unknown at other thresholds than that of the run.
 NOT_HELD = "at another threshold this needs the pixels"
@@ -88,21 +82,19 @@ def results_of(
     return results
 
 
-def _records(counts: NDArray[Any], reasons: Sequence[str]) -> list[dict[str, Any]]:
+def _records(counts: Array, reasons: Sequence[str]) -> list[dict[str, Any]]:
     """Return the scores of counts [set, accurate, uncertain]; `reasons`: why a set has no
     threshold.
     """
     return patch_scores.records(_four(counts), reasons)
 
 
-def _four(counts: NDArray[Any]) -> list[NDArray[Any]]:
+def _four(counts: Array) -> list[Array]:
     """Return n_ac, n_au, n_ic, n_iu [set, …] of counts [set, …, accurate, uncertain]."""
     return [counts[..., accurate, uncertain] for accurate in (1, 0) for uncertain in (0, 1)]
 
 
-def _undefined_reason(
-    rule: Rule, fitted: Fitted, counts: NDArray[Any], names: Sequence[str]
-) -> str:
+def _undefined_reason(rule: Rule, fitted: Fitted, counts: Array, names: Sequence[str]) -> str:
     """Return why a threshold that the pooled counts need is undefined; "" if all are defined."""
     if len(fitted.threshold) == 1:
         return rule.undefined if fitted.threshold[0] is None else ""
@@ -155,7 +147,7 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
     return record
 
 
-def _put_curve(curve: dict[str, Any], field: str, values: NDArray[Any]) -> None:
+def _put_curve(curve: dict[str, Any], field: str, values: Array) -> None:
     """Add the values of a score along a curve, with the reason for undefined ones."""
     curve[field] = as_numbers(values)
     if None in curve[field]:
@@ -167,11 +159,11 @@ def columns_of(
     states: SetStates,
     fields: Collection[str],
     step: int | None = None,
-) -> dict[Place, NDArray[Any]]:
+) -> dict[Place, Array]:
     """Return the scores of many sets at once, `fitted` and `step` as of `results_of`."""
     at = states["counts"] if step is None else counts_at(states["by_threshold"], step)
     sets, categories = at.shape[:2]
-    undefined: NDArray[Any]
+    undefined: Array
     if fitted is None:
         undefined = np.repeat(np.isnan(states["own"][:, :1]), categories, axis=1)
     elif len(fitted.threshold) == 1:
@@ -182,7 +174,7 @@ def columns_of(
     set_scores = _defined(
         patch_scores.columns(_four(at.sum(axis=1))), np.asarray(undefined.any(axis=1))
     )
-    results: dict[Place, NDArray[Any]] = {(name,): values for name, values in set_scores.items()}
+    results: dict[Place, Array] = {(name,): values for name, values in set_scores.items()}
     if "per_class" in fields:
         rows = [*range(categories - 1), "mixed"]
         results |= of_rows(_defined(patch_scores.columns(_four(at)), undefined), rows)
@@ -191,9 +183,7 @@ def columns_of(
     return results
 
 
-def _defined(
-    scores: Mapping[str, NDArray[Any]], undefined: NDArray[Any]
-) -> dict[str, NDArray[Any]]:
+def _defined(scores: Mapping[str, Array], undefined: Array) -> dict[str, Array]:
     """Return scores, NaN where the threshold is undefined; the accurate share needs none."""
     return {
         name: values if name == "p_accurate" else np.where(undefined, np.nan, values)
@@ -201,7 +191,7 @@ def _defined(
     }
 
 
-def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
+def _peaks(by_threshold: Array) -> dict[Place, Array]:
     """Return the scores of the curves over the uncertainty threshold, of many sets."""
     from uqeval.tallies.patches import counts_along
 
@@ -218,7 +208,7 @@ def _peak(values: list[float | None]) -> int | None:
     return values.index(max(defined)) if defined else None
 
 
-def _accuracy_curve(by_accuracy: NDArray[Any]) -> dict[str, list[Any]]:
+def _accuracy_curve(by_accuracy: Array) -> dict[str, list[Any]]:
     """Return the scores over the accuracy threshold 0, 0.01 … 1, at the fitted uncertainty
     threshold.
     """

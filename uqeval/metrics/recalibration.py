@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
-from uqeval.metrics._columns import SetStates, scores_of
+from uqeval.arrays import Array, State
+from uqeval.metrics._columns import Place, SetStates, scores_of
 from uqeval.metrics._contract import IntervalKind, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
@@ -21,11 +22,7 @@ from uqeval.metrics.recalibration_fit import NO_PIXEL, fit_vector, pooled
 from uqeval.metrics.temperature_fit import folded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 #: Vector scaling has second derivatives of all pairs of classes.
 MOST_CLASSES = 64
@@ -103,7 +100,7 @@ class _Recalibration(Part[CalibrationSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         if not self.tallies():
             return {}
         own = states[self.tallies()[0]]
@@ -237,14 +234,14 @@ class VectorScaling(_Recalibration):
         return messages
 
 
-def _columns(states: SetStates, sums: NDArray[Any], at_one: str) -> dict[Place, NDArray[Any]]:
+def _columns(states: SetStates, sums: Array, at_one: str) -> dict[Place, Array]:
     """Return the scores of bins of confidence, and of `sums` [set, 2] of NLL and Brier score."""
     pixels, (nll, brier) = states["count"].sum(axis=-1), sums.T
     means = {("brier",): cs.mean_score(brier, pixels), ("nll",): cs.mean_score(nll, pixels)}
     return of_bins(states, at_one) | means
 
 
-def _scores(state: State, sums: NDArray[Any], at_one: str) -> dict[str, Any]:
+def _scores(state: State, sums: Array, at_one: str) -> dict[str, Any]:
     metrics = [cs.BY_FIELD[name] for name, *_ in _SCORES]
     (record,) = scores_of(metrics, _columns(SetStates.of_one(state), sums[None], at_one))
     return record

@@ -11,15 +11,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.metrics.temperature_fit import folded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 #: Vector scaling ends when a step would lower the mean NLL by less than this, and after this number
 #: of passes at the latest.
@@ -86,7 +83,7 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
     from uqeval.tallies import LogitSlopes
 
     point = np.stack([np.ones(classes), np.zeros(classes)])
-    best: NDArray[Any] | None = None
+    best: Array | None = None
     least, step = np.inf, np.zeros_like(point)
     absent: list[int] = []
     for _ in range(_PASSES):
@@ -117,7 +114,7 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
     return Vector([], [], UNBOUNDED, pixels, absent)
 
 
-def _newton(state: State, pixels: int, absent: Sequence[int]) -> tuple[NDArray[Any], float]:
+def _newton(state: State, pixels: int, absent: Sequence[int]) -> tuple[Array, float]:
     """Return the step [2, class] of Newton's method, and the decrease of the mean NLL."""
     ww, wb, bb = state["curvature"] / pixels
     slopes = state["slopes"] / pixels

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.regression_results as regression_results
 import uqeval.metrics.regression_scores as rs
-from uqeval.lazy import np
+from uqeval.arrays import Array, Floats, State, np
 from uqeval.maps.names import TARGET_COUNTS
-from uqeval.metrics._columns import SetStates, as_numbers
+from uqeval.metrics._columns import Place, SetStates, as_numbers
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -24,11 +24,7 @@ from uqeval.metrics.regression_tables import DISPLAY
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, RegressionSettings]:
@@ -74,7 +70,7 @@ class Regression(Evaluation[RegressionSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         return regression_results.columns(self.settings, [states[t] for t in self.tallies()])
 
     def gaps(self) -> dict[Place, Gaps]:
@@ -152,21 +148,21 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Plac
     levels = settings.quantile_levels or settings.interval_levels
     p = np.array(settings.plotted)
 
-    def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+    def signed(states: Mapping[Tally, SetStates]) -> Floats:
         n = states[tallies[0]]["count"][:, 0]
         observed = regression_results.observed_coverage(states[tallies[-1]], levels, n)
-        gaps: NDArray[np.float64] = np.stack([observed[level] for level in settings.plotted], 1)
+        gaps: Floats = np.stack([observed[level] for level in settings.plotted], 1)
         gaps -= p * n[:, None]
         return gaps
 
-    def weights(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+    def weights(states: Mapping[Tally, SetStates]) -> Floats:
         n = np.maximum(states[tallies[0]]["count"][:, :1], 1)
         steps = np.diff(p, prepend=p[0], append=p[-1])
-        area: NDArray[np.float64] = (steps[:-1] + steps[1:]) / (2 * n)
-        equal_weights: NDArray[np.float64] = np.ones(p.size) / (p.size * n)
+        area: Floats = (steps[:-1] + steps[1:]) / (2 * n)
+        equal_weights: Floats = np.ones(p.size) / (p.size * n)
         return area if settings.area == "trapezoid" else equal_weights
 
-    def missing(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+    def missing(states: Mapping[Tally, SetStates]) -> Floats:
         return -signed(states)
 
     return {

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
-from uqeval.metrics._columns import as_numbers, over
+from uqeval.arrays import Array, np
+from uqeval.metrics._columns import Place, SetStates, as_numbers, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.regression_scores import BY_FIELD, LEVELS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.regression_settings import RegressionSettings
 
 _OF_QUANTILES = "for quantiles, the sign of a gap shows a bias, not over- or under-confidence"
 
 
 def columns(
-    settings: RegressionSettings, states: Sequence[SetStates], spread: NDArray[Any] | None = None
-) -> dict[Place, NDArray[Any]]:
+    settings: RegressionSettings, states: Sequence[SetStates], spread: Array | None = None
+) -> dict[Place, Array]:
     """Return the scores of states of `ErrorSums`, `PredictiveScores` and `IntervalCounts`, and of
     `QuantileCounts` where the plot is of quantiles. AUCE has no parts there.
 
@@ -38,7 +35,7 @@ def columns(
         "nll": (scores["nll"][:, 0], n, zero), "crps": (scores["crps"][:, 0], n),
         "sharpness": (variances, n),
     }  # fmt: skip
-    results: dict[Place, NDArray[Any]] = {("pixels",): n}
+    results: dict[Place, Array] = {("pixels",): n}
     results |= {(field,): BY_FIELD[field].formula(*own) for field, own in arguments.items()}
     if below:
         del results["auce_over",], results["auce_under",]
@@ -50,7 +47,7 @@ def columns(
     return results
 
 
-def records(columns: Mapping[Place, NDArray[Any]], sums: SetStates) -> list[dict[str, Any]]:
+def records(columns: Mapping[Place, Array], sums: SetStates) -> list[dict[str, Any]]:
     """Return the scores of each set as results have them; `sums`: the states of `ErrorSums`."""
     values = {place: as_numbers(column) for place, column in columns.items()}
     results: list[dict[str, Any]] = []
@@ -76,17 +73,17 @@ def records(columns: Mapping[Place, NDArray[Any]], sums: SetStates) -> list[dict
     return results
 
 
-def merged_spread(sums: SetStates) -> NDArray[Any]:
+def merged_spread(sums: SetStates) -> Array:
     """Return Σ (y - ȳ)² of merged items [set]: the same to the last places where ȳ is not far above
     σ_y.
     """
     n, total = sums["count"][:, 0], sums["sums"][:, 0, 4]
     between_items = sums["means"][:, 0] - np.where(n, over(total * total, n), 0.0)
-    spread: NDArray[Any] = sums["within"][:, 0] + np.maximum(between_items, 0.0)
+    spread: Array = sums["within"][:, 0] + np.maximum(between_items, 0.0)
     return spread
 
 
-def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> NDArray[Any]:
+def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> Array:
     """Return the observed coverage [set, level] of each plotted level; NaN without pixels."""
     n = states[0]["count"][:, 0]
     levels = settings.quantile_levels or settings.interval_levels
@@ -94,9 +91,7 @@ def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> NDArr
     return np.stack([over(covered[p], n) for p in settings.plotted], axis=1)
 
 
-def observed_coverage(
-    states: SetStates, levels: Sequence[float], n: NDArray[Any]
-) -> dict[float, NDArray[Any]]:
+def observed_coverage(states: SetStates, levels: Sequence[float], n: Array) -> dict[float, Array]:
     """Return the number of targets [set] inside the interval, or below the quantile, of each level.
 
     Level 0 counts none, level 1 all `n`.

@@ -9,15 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric
 from uqeval.metrics._items import exact_sums
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Levels of coverage that every report has.
 LEVELS = (0.5, 0.9, 0.95)
@@ -47,18 +43,18 @@ def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
     return tuple(NormalDist().inv_cdf(p) for p in levels)
 
 
-def mean(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+def mean(total: Array, pixels: Array) -> Array:
     """Return Σ / N [set]; NaN without pixels."""
     return over(total, pixels)
 
 
-def root_mean(total: NDArray[Any], pixels: NDArray[Any]) -> NDArray[Any]:
+def root_mean(total: Array, pixels: Array) -> Array:
     """Return √(Σ / N) [set]; NaN without pixels."""
-    root: NDArray[Any] = np.sqrt(over(total, pixels))
+    root: Array = np.sqrt(over(total, pixels))
     return root
 
 
-def nmse(squares: NDArray[Any], spread: NDArray[Any]) -> NDArray[Any]:
+def nmse(squares: Array, spread: Array) -> Array:
     """Return Σ ε² / Σ (y - ȳ)² [set]: the mean squared error in units of the target's variance.
 
     Quiñonero-Candela et al. 2006, eq. 4. NaN where the target is constant.
@@ -66,17 +62,17 @@ def nmse(squares: NDArray[Any], spread: NDArray[Any]) -> NDArray[Any]:
     return np.where(spread > 0, over(squares, spread), np.nan)
 
 
-def nll(total: NDArray[Any], pixels: NDArray[Any], zero: NDArray[Any]) -> NDArray[Any]:
+def nll(total: Array, pixels: Array, zero: Array) -> Array:
     """Return the mean negative log likelihood [set], in nats; NaN where σ = 0 at `zero` pixels."""
     return np.where(zero > 0, np.nan, over(total, pixels))
 
 
 def area(
     p: Sequence[float],
-    observed: NDArray[Any],
+    observed: Array,
     rule: str,
-    part_of_gap: Callable[[NDArray[Any]], NDArray[Any]],
-) -> NDArray[Any]:
+    part_of_gap: Callable[[Array], Array],
+) -> Array:
     """Return the area [set] of a `part_of_gap` of the gaps p - p̂, by a rule of `AREAS`.
 
     `observed`: the shares p̂ [set, level]. "trapezoid": of the gaps' parts; "crossing": of the line
@@ -96,7 +92,7 @@ def area(
     return exact_sums(steps * (left * share + right * rest) / 2)
 
 
-def auce(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
+def auce(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
     """Return the area of |p - p̂| over the levels p [set]; p̂ [set, level] is the share of targets
     that their intervals hold.
 
@@ -105,19 +101,19 @@ def auce(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") ->
     return area(p, observed, rule, abs)
 
 
-def auce_over(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
+def auce_over(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
     """Return the area of max(p - p̂, 0) [set], where the intervals are over-confident."""
     return area(p, observed, rule, _positive)
 
 
-def auce_under(p: Sequence[float], observed: NDArray[Any], rule: str = "trapezoid") -> NDArray[Any]:
+def auce_under(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
     """Return the area of max(p̂ - p, 0) [set], where the intervals are under-confident."""
     return area(p, observed, rule, lambda gaps: _positive(-gaps))
 
 
-def _positive(gaps: NDArray[Any]) -> NDArray[Any]:
+def _positive(gaps: Array) -> Array:
     """Return max(gap, 0), NaN where the gap is NaN."""
-    positive: NDArray[Any] = np.maximum(gaps, 0.0)
+    positive: Array = np.maximum(gaps, 0.0)
     return positive
 
 

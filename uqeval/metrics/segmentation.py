@@ -10,8 +10,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array, State
 from uqeval.errors import DataError, number_of
-from uqeval.metrics._columns import SetStates, as_numbers, mean_of_defined, of_rows, over, scores_of
+from uqeval.metrics._columns import (
+    Place,
+    SetStates,
+    as_numbers,
+    mean_of_defined,
+    of_rows,
+    over,
+    scores_of,
+)
 from uqeval.metrics._contract import ClassBars, Display, Metric, Panel, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
@@ -20,11 +29,7 @@ from uqeval.metrics._items import together
 from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 
 @documented
@@ -35,35 +40,29 @@ class SegmentationSettings(Settings):
     definition: str = definition_of(Settings.definitions)
 
 
-def class_counts(states: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+def class_counts(states: Mapping[str, Array]) -> list[Array]:
     """Return labelled, predicted and correct pixels of each class, each [set, class]."""
     return [states[name] for name in ("labelled", "predicted", "correct")]
 
 
-def class_ious(
-    labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]
-) -> NDArray[Any]:
+def class_ious(labelled: Array, predicted: Array, correct: Array) -> Array:
     """Return TP / (TP + FP + FN) of each class [set, class]; NaN where neither labels nor
     predictions have it. Counts as of `class_counts`.
     """
     return over(correct, labelled + predicted - correct)
 
 
-def pixel_accuracy(
-    labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]
-) -> NDArray[Any]:
+def pixel_accuracy(labelled: Array, predicted: Array, correct: Array) -> Array:
     """Return the share of non-void pixels that are right [set]; NaN where all are void."""
     return over(correct.sum(axis=-1), labelled.sum(axis=-1))
 
 
-def mean_accuracy(
-    labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]
-) -> NDArray[Any]:
+def mean_accuracy(labelled: Array, predicted: Array, correct: Array) -> Array:
     """Return the mean of TP / (TP + FN) over the classes in the labels [set]; NaN without any."""
     return mean_of_defined(over(correct, labelled))
 
 
-def miou(labelled: NDArray[Any], predicted: NDArray[Any], correct: NDArray[Any]) -> NDArray[Any]:
+def miou(labelled: Array, predicted: Array, correct: Array) -> Array:
     """Return the mean IoU over the classes in labels or predictions [set]; NaN without any."""
     return mean_of_defined(class_ious(labelled, predicted, correct))
 
@@ -115,7 +114,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         return _columns(states[self._counts])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
@@ -179,7 +178,7 @@ def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
     return results | {"per_class": rows}
 
 
-def _scores(columns: Mapping[Place, NDArray[Any]]) -> list[dict[str, Any]]:
+def _scores(columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
     """Return the scores and the pixels of each set."""
     pixels = as_numbers(columns["pixels",])
     return [
@@ -188,7 +187,7 @@ def _scores(columns: Mapping[Place, NDArray[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
+def _columns(states: SetStates) -> dict[Place, Array]:
     """Return the scores of several sets."""
     counts = labelled, _, correct = class_counts(states.fields)
     rows = {

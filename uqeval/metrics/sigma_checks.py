@@ -9,8 +9,8 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
-from uqeval.metrics._columns import SetStates, as_numbers, over
+from uqeval.arrays import Array, Floats, State, np
+from uqeval.metrics._columns import Place, SetStates, as_numbers, over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
@@ -19,11 +19,7 @@ from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import ErrorSums, ScaledErrors, SigmaBins, Tally
-    from uqeval.tallies._fields import State
 
 _EMPTY = "no pixel is evaluated"
 _ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
@@ -35,7 +31,7 @@ _ON_ITSELF = (
 )
 
 
-def ence(count: NDArray[Any], errors: NDArray[Any], variances: NDArray[Any]) -> NDArray[np.float64]:
+def ence(count: Array, errors: Array, variances: Array) -> Floats:
     """Return the mean of |RMV - RMSE|/RMV [set] over the bins [set, bin] with pixels.
 
     Levi et al. 2022, eq. 8, of pixels, Σ ε² and Σ σ². NaN where σ = 0 in a whole bin.
@@ -48,12 +44,12 @@ def ence(count: NDArray[Any], errors: NDArray[Any], variances: NDArray[Any]) -> 
     return np.where(is_zero, np.nan, means)
 
 
-def uce(count: NDArray[Any], errors: NDArray[Any], variances: NDArray[Any]) -> NDArray[np.float64]:
+def uce(count: Array, errors: Array, variances: Array) -> Floats:
     """Return Σ n_b/N·|mean ε² - mean σ²| [set] over the bins [set, bin]: pixels, Σ ε², Σ σ²."""
     return over(exact_sums(abs(errors - variances)), count.sum(axis=-1))
 
 
-def cv(total: NDArray[Any], squares: NDArray[Any], pixels: NDArray[Any]) -> NDArray[np.float64]:
+def cv(total: Array, squares: Array, pixels: Array) -> Floats:
     """Return the standard deviation of σ divided by its mean [set] (Levi et al. 2022, eq. 9).
 
     NaN for less than two pixels, and where all σ are 0.
@@ -182,7 +178,7 @@ class BinsOfSigma(Part[RegressionSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, NDArray[Any]]:
+    ) -> Mapping[Place, Array]:
         bins, sums = states[self._bins], states[self._sums]
         of_bins = [bins[name] for name in ("count", "errors", "variances")]
         of_sigma = (sums["sums"][:, 0, 2], sums["sums"][:, 0, 3], sums["count"][:, 0])
@@ -195,19 +191,19 @@ class BinsOfSigma(Part[RegressionSettings]):
         """
         tally = self._bins
 
-        def signed(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
-            gaps: NDArray[Any] = states[tally]["errors"] - states[tally]["variances"]
+        def signed(states: Mapping[Tally, SetStates]) -> Array:
+            gaps: Array = states[tally]["errors"] - states[tally]["variances"]
             return gaps
 
-        def of_ence(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
+        def of_ence(states: Mapping[Tally, SetStates]) -> Array:
             n, errors, variances = (states[tally][k] for k in ("count", "errors", "variances"))
             bins = (n > 0).sum(axis=1, keepdims=True)
             both = (variances + np.sqrt(errors * variances)) * bins
             return np.where(n > 0, 1 / np.where(n > 0, both, 1.0), 0.0)
 
-        def of_uce(states: Mapping[Tally, SetStates]) -> NDArray[Any]:
-            pixels: NDArray[Any] = states[tally]["count"].sum(axis=1, keepdims=True)
-            weights: NDArray[Any] = 1 / np.maximum(pixels, 1)
+        def of_uce(states: Mapping[Tally, SetStates]) -> Array:
+            pixels: Array = states[tally]["count"].sum(axis=1, keepdims=True)
+            weights: Array = 1 / np.maximum(pixels, 1)
             return weights
 
         if not self.can_score:
@@ -215,7 +211,7 @@ class BinsOfSigma(Part[RegressionSettings]):
         return {("ence",): Gaps(signed, of_ence), ("uce",): Gaps(signed, of_uce)}
 
 
-def _roots(sums: NDArray[Any], count: NDArray[Any]) -> list[float | None]:
+def _roots(sums: Array, count: Array) -> list[float | None]:
     """Return the root of the mean of each bin; None without pixels."""
     return as_numbers(np.sqrt(over(sums, count)))
 
@@ -271,10 +267,10 @@ class ScaleOfSigma(Part[RegressionSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, NDArray[Any]]:
+    ) -> Mapping[Place, Array]:
         factor, state = self.fitted["scale"], states[self._errors]
         (pixels, zero), (squares, logs) = state["count"].T, state["sums"].T
-        results: dict[Place, NDArray[Any]] = {}
+        results: dict[Place, Array] = {}
         for name, by in (("nll_before", 1.0), ("nll", factor)):
             if by is not None:
                 constant = 0.5 * math.log(2 * math.pi) + math.log(by)

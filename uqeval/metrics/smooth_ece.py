@@ -13,17 +13,14 @@ import functools
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import FineGaps, Tally
-    from uqeval.tallies._fields import State
 
 #: A bandwidth is found when it differs from its error by no more than this.
 _TOLERANCE = 1e-10
@@ -43,12 +40,12 @@ _SETS = 256
 _TESTED = 512
 
 
-def smooth_ece(gaps: NDArray[Any], pixels: int) -> float | None:
+def smooth_ece(gaps: Array, pixels: int) -> float | None:
     """Return σ* of the gaps [node] of a set; undefined without pixels."""
     return float(bandwidths(gaps[None] / pixels)[0]) if pixels else None
 
 
-def bandwidths(gaps: NDArray[Any], *, coarse: bool = False) -> NDArray[Any]:
+def bandwidths(gaps: Array, *, coarse: bool = False) -> Array:
     """Return σ* of each row of gaps [set, node] over the pixels, with smECE_σ* = σ*.
 
     smECE_σ does not increase with σ: σ* lies above a bandwidth where the error is greater than it.
@@ -83,9 +80,7 @@ def bandwidths(gaps: NDArray[Any], *, coarse: bool = False) -> NDArray[Any]:
     return widths
 
 
-def _fixed_points(
-    spectrum: NDArray[Any], low: NDArray[Any], high: NDArray[Any], top: NDArray[Any], nodes: int
-) -> NDArray[Any]:
+def _fixed_points(spectrum: Array, low: Array, high: Array, top: Array, nodes: int) -> Array:
     """Return σ* of each set between `low`, where the error is `top`, and `high`.
 
     By false position (the Illinois rule).
@@ -112,26 +107,24 @@ def _fixed_points(
     return midpoints
 
 
-def _newton_step(
-    spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int, finer: int
-) -> NDArray[Any]:
+def _newton_step(spectrum: Array, sigma: Array, nodes: int, finer: int) -> Array:
     """Return σ* of each set by the error at `finer` nodes, from σ* by the error at `nodes`."""
     step = 1e-3 * sigma
     slope = (_error(spectrum, sigma + step, nodes) - _error(spectrum, sigma, nodes)) / step
     excess = _error(spectrum, sigma, finer) - sigma
-    found: NDArray[Any] = sigma + excess / (1 - np.minimum(slope, 0.0))
+    found: Array = sigma + excess / (1 - np.minimum(slope, 0.0))
     return found
 
 
 @functools.cache
-def _cosines(terms: int, nodes: int) -> NDArray[Any]:
+def _cosines(terms: int, nodes: int) -> Array:
     """Return cos(πkj / nodes) [k, j]."""
     turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
-    cosines: NDArray[Any] = np.cos(np.pi / nodes * turns)
+    cosines: Array = np.cos(np.pi / nodes * turns)
     return cosines
 
 
-def _spectrum(gaps: NDArray[Any], terms: int) -> NDArray[Any]:
+def _spectrum(gaps: Array, terms: int) -> Array:
     """Return Σ_j gaps_j·cos(πkj / n) of gaps [set, n + 1], for k < `terms`: [set, k]."""
     nodes = gaps.shape[1] - 1
     if terms <= _SUMMED:
@@ -142,7 +135,7 @@ def _spectrum(gaps: NDArray[Any], terms: int) -> NDArray[Any]:
     return np.ascontiguousarray(np.fft.rfft(mirrored, axis=1).real[:, :terms])
 
 
-def _smoothed(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[Any]:
+def _smoothed(spectrum: Array, sigma: Array, nodes: int) -> Array:
     """Return the smoothed gaps at j / nodes [set, j] for a bandwidth of each set."""
     k = np.arange(spectrum.shape[1])
     damped = spectrum * np.exp(-0.5 * (np.pi * sigma[:, None] * k) ** 2)
@@ -153,7 +146,7 @@ def _smoothed(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArra
     return np.fft.irfft(damped, 2 * nodes, axis=1)[:, : nodes + 1] * (2 * nodes)
 
 
-def _error(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[Any]:
+def _error(spectrum: Array, sigma: Array, nodes: int) -> Array:
     """Return smECE_σ of each set: the integral of |f| by the trapezoidal rule.
 
     Where f crosses 0 there are two triangles. What the rule lacks there, h²/6·|f'|, is added (Euler
@@ -169,7 +162,7 @@ def _error(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[A
     return np.asarray(total / nodes)
 
 
-def _bound(sigma: NDArray[Any], absolute: NDArray[Any], nodes: int) -> NDArray[Any]:
+def _bound(sigma: Array, absolute: Array, nodes: int) -> Array:
     """Return how far σ* may be from that of the pixels; `absolute`: the mean of |y - c|.
 
     Between nodes at a distance w the kernel differs from a line by at most w²/8·|K''|, and ∫|K''|
@@ -180,7 +173,7 @@ def _bound(sigma: NDArray[Any], absolute: NDArray[Any], nodes: int) -> NDArray[A
     with np.errstate(all="ignore"):
         width_in_nodes = (nodes - 1) * sigma
         integral = 1e-6 * sigma * np.fmax(1.0, (32 / width_in_nodes) ** 3)
-        bound: NDArray[Any] = np.fmin(absolute * 0.968 / 8 / width_in_nodes**2 + integral, absolute)
+        bound: Array = np.fmin(absolute * 0.968 / 8 / width_in_nodes**2 + integral, absolute)
     return bound
 
 
@@ -237,7 +230,7 @@ class SmoothEce(Part[CalibrationSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         state = states[self._gaps]
         pixels, nonempty = state["pixels"], state["pixels"][:, 0] > 0
         values = np.full(state.sets, np.nan)
@@ -253,17 +246,17 @@ class SmoothEce(Part[CalibrationSettings]):
         """
         tally = self._gaps
 
-        def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+        def signed(states: Mapping[Tally, SetStates]) -> Floats:
             gaps, pixels = states[tally]["gaps"], max(states[tally]["pixels"][0, 0], 1)
             step = (gaps.shape[1] - 1) // _TESTED
             sigma = np.broadcast_to(bandwidths(gaps[:1] / pixels), len(gaps))
             return _smoothed(_spectrum(gaps, gaps.shape[1]), sigma, gaps.shape[1] - 1)[:, ::step]
 
-        def weights(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+        def weights(states: Mapping[Tally, SetStates]) -> Floats:
             pixels = np.maximum(states[tally]["pixels"], 1)
             width = np.full(_TESTED + 1, 1 / _TESTED)
             width[[0, -1]] /= 2
-            densities: NDArray[np.float64] = width / pixels
+            densities: Floats = width / pixels
             return densities
 
         return {("smooth_ece",): Gaps(signed, weights)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.sparsification_columns as sparsification_columns
 import uqeval.metrics.sparsification_curves as sc
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
@@ -29,11 +29,8 @@ from uqeval.metrics.sparsification_settings import SparsificationSettings
 from uqeval.metrics.sparsification_tables import DISPLAY
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
-    from uqeval.tallies._fields import State
 
 #: Bins split where the area is over every rank: those that widen its bound most.
 WIDEST = 128
@@ -117,7 +114,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         if self._of_items:
             return {}
         ranked, ideal = (SetRankBins.from_states(states[tally]) for tally in self._coarse.values())

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uqeval.metrics.sparsification_curves as sc
-from uqeval.lazy import np
-from uqeval.metrics._columns import over
+from uqeval.arrays import Array, np
+from uqeval.metrics._columns import Place, over
 from uqeval.metrics._tiles import Cumulated, at_ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.metrics.failure_columns import SetRankBins
     from uqeval.metrics.sparsification_settings import SparsificationSettings
     from uqeval.tallies import Cuts
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 def columns(
     settings: SparsificationSettings, ranked: SetRankBins, ideal: SetRankBins
-) -> dict[Place, NDArray[Any]]:
+) -> dict[Place, Array]:
     """Return AUSE and AURG of pixels `ranked` by their uncertainty; `ideal`: by their error."""
     if not ranked.tiles.spans:
         undefined = np.full(len(ranked.total), np.nan)
@@ -32,7 +29,7 @@ def columns(
     return {(metric.field,): metric.formula(curves) for metric in sc.METRICS}
 
 
-def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
+def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[Array, Array]:
     """Return pixels kept and their error sums at each cut, [set, step] both."""
     retained = cuts.kept_of(rank_bins.total.astype(np.int64))
     fields = (Cumulated.from_tiles(rank_bins.tiles, name) for name in ("pixels", "errors"))
@@ -45,7 +42,7 @@ def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDA
     return retained, np.where(retained == upper, errors, interpolated)
 
 
-def _area(rank_bins: SetRankBins) -> NDArray[Any]:
+def _area(rank_bins: SetRankBins) -> Array:
     """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set]."""
     n, e = rank_bins.pixels, rank_bins.errors
     below = rank_bins.upto - n
@@ -53,5 +50,5 @@ def _area(rank_bins: SetRankBins) -> NDArray[Any]:
     bin_areas = e + (rank_bins.errors_upto - e - below * mean) * sc.harmonics(below, rank_bins.upto)
     first = (n > 0).argmax(axis=1)[:, None]
     ends = np.take_along_axis(mean, first, 1)[:, 0] + over(rank_bins.wrong, rank_bins.total)
-    areas: NDArray[Any] = bin_areas.sum(axis=1) - ends / 2
+    areas: Array = bin_areas.sum(axis=1) - ends / 2
     return areas

@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._rank_bins import RankBins
     from uqeval.tallies import Cuts
 
@@ -41,12 +39,12 @@ class CutSums:
     ends halved, of both orders [set]. `bound` [set]: how far the difference of these may be off.
     """
 
-    kept: NDArray[Any]
-    errors: NDArray[Any]
-    kept_by_oracle: NDArray[Any]
-    oracle: NDArray[Any]
-    every_rank: tuple[NDArray[Any], NDArray[Any]] | None = None
-    bound: NDArray[Any] | float = 0.0
+    kept: Array
+    errors: Array
+    kept_by_oracle: Array
+    oracle: Array
+    every_rank: tuple[Array, Array] | None = None
+    bound: Array | float = 0.0
 
 
 @dataclass(frozen=True)
@@ -58,22 +56,22 @@ class Curves:
     off. `flaw`: why a set has no curve, an index of `REASONS`; 0: it has one.
     """
 
-    model: NDArray[Any]
-    oracle: NDArray[Any]
-    area: NDArray[Any]
-    oracle_area: NDArray[Any]
-    span: NDArray[Any]
-    by: NDArray[Any]
-    bound: NDArray[Any]
-    flaw: NDArray[Any]
+    model: Array
+    oracle: Array
+    area: Array
+    oracle_area: Array
+    span: Array
+    by: Array
+    bound: Array
+    flaw: Array
 
     @property
-    def ause(self) -> NDArray[Any]:
+    def ause(self) -> Array:
         """Return area between the curve and the oracle; NaN without a curve."""
         return self._defined(self.area - self.oracle_area)
 
     @property
-    def aurg(self) -> NDArray[Any]:
+    def aurg(self) -> Array:
         """Return area between the curve of a random order, which is constant, and the curve."""
         return self._defined(self.model[:, 0] * self.span - self.area)
 
@@ -82,7 +80,7 @@ class Curves:
         """Return why each set has no curve; empty where it has one."""
         return [REASONS[flaw] for flaw in self.flaw.tolist()]
 
-    def _defined(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _defined(self, values: Array) -> Array:
         return np.where(self.flaw == 0, values, np.nan)
 
 
@@ -127,9 +125,9 @@ def mean_over_items(items: Curves) -> Curves:
     good = np.flatnonzero(items.flaw == 0)
     flaws = items.flaw[items.flaw != REASONS.index(VOID)]
 
-    def mean(values: NDArray[Any]) -> NDArray[Any]:
+    def mean(values: Array) -> Array:
         with np.errstate(invalid="ignore"):
-            means: NDArray[Any] = exact_sums(values[good].T[None]) / np.float64(good.size)
+            means: Array = exact_sums(values[good].T[None]) / np.float64(good.size)
         return means
 
     model, area = mean(items.model), mean(items.area)
@@ -142,13 +140,13 @@ def mean_over_items(items: Curves) -> Curves:
     )  # fmt: skip
 
 
-def _trapezoid(values: NDArray[Any], steps: int, zero_at_1: bool) -> NDArray[Any]:
+def _trapezoid(values: Array, steps: int, zero_at_1: bool) -> Array:
     """Return the areas under curves [set, step]: ends halved, or a last point (1, 0) appended."""
     halves = [-values[:, :1] / 2] if zero_at_1 else [-values[:, :1] / 2, -values[:, -1:] / 2]
     return exact_sums(np.concatenate([values, *halves], axis=1)) / steps
 
 
-def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
+def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[Array, Array]:
     """Return the retained pixels and error sums of one set at each cut, [1, step]; exact without
     `bins_to_split`."""
     if not rank_bins.total:
@@ -168,7 +166,7 @@ def cut_ties(rank_bins: RankBins, cuts: Cuts) -> int:
     return int(rank_bins.pixels[_divided(rank_bins, cuts)].sum())
 
 
-def _divided(rank_bins: RankBins, cuts: Cuts) -> NDArray[Any]:
+def _divided(rank_bins: RankBins, cuts: Cuts) -> Array:
     """Return the bins that contain a cut."""
     cumulative = rank_bins.upto
     if not cumulative.size:
@@ -197,21 +195,21 @@ def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
     return float(np.sum(bin_areas)) - float(ends), bound
 
 
-def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+def harmonics(a: Array, b: Array) -> Array:
     """Return H_b - H_a = 1/(a + 1) + … + 1/b of whole numbers […], a <= b, to the last places."""
     table_size = 64
     table = np.append(0.0, np.cumsum(1 / np.arange(1, table_size + 1)))
     start, stop = np.maximum(a, table_size), np.maximum(b, table_size)
 
-    def series(m: NDArray[Any]) -> NDArray[Any]:
+    def series(m: Array) -> Array:
         x = 1 / m
         y = x * x
-        remainder: NDArray[Any] = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
+        remainder: Array = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
         return remainder
 
     tail = np.log1p((stop - start) / start) + series(stop) - series(start)
     first, last = (np.minimum(ends, table_size).astype(np.int64) for ends in (a, b))
-    sums: NDArray[Any] = table[last] - table[first] + tail
+    sums: Array = table[last] - table[first] + tail
     return sums
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
-from uqeval.lazy import np
-from uqeval.metrics._columns import SetStates, scores_of
+from uqeval.arrays import Array, State, np
+from uqeval.metrics._columns import Place, SetStates, scores_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
@@ -17,11 +17,7 @@ from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples, folded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 _ON_ITSELF = (
     "the temperature is fitted on the evaluated items, so the scaled scores are optimistic; "
@@ -86,11 +82,11 @@ class Temperature(Part[CalibrationSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         if not self.tallies():
             return {}
         own = states[self.tallies()[0]]
-        fitted: dict[Place, NDArray[Any]] = {
+        fitted: dict[Place, Array] = {
             (name,): np.full(own.sets, float(value))
             for name, value in self.fitted["record"].items() if isinstance(value, int | float)
         }  # fmt: skip
@@ -141,7 +137,7 @@ def _unfitted() -> dict[str, Any]:
     return record
 
 
-def _columns(states: SetStates, at_one: str) -> dict[Place, NDArray[Any]]:
+def _columns(states: SetStates, at_one: str) -> dict[Place, Array]:
     """Return the scores of states of `Tempered`."""
     nll = cs.mean_score(states["nll"][:, 0], states["count"].sum(axis=-1))
     return of_bins(states, at_one) | {("nll",): nll}

@@ -18,11 +18,11 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from uqeval.arrays import State
 from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
     from uqeval.tallies import Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
-    from uqeval.tallies._fields import State
 
 #: The least and the largest temperature that is looked for.
 LEAST, MOST = 1 / 32, 32.0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import uqeval.metrics.temporal_scores as ts
 import uqeval.metrics.track_scores as track_scores
+from uqeval.arrays import Array, State
 from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
 from uqeval.metrics._contract import set_value
@@ -40,11 +41,8 @@ from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.metrics.temporal_tables import DISPLAY
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
-    from uqeval.tallies._fields import State
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, TemporalSettings]:
@@ -157,7 +155,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, NDArray[Any]]:
+    ) -> dict[Place, Array]:
         tracks = self._tracks
         return columns(self.settings, states[self._pairs], states[tracks] if tracks else None)
 

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.temporal_scores as ts
 import uqeval.metrics.track_scores as track_scores
-from uqeval.lazy import np
-from uqeval.metrics._columns import as_number, as_numbers, of_rows
+from uqeval.arrays import Array, State, np
+from uqeval.metrics._columns import Place, SetStates, as_number, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.temporal_pairs import tc, three
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
-    from uqeval.tallies._fields import State
 
 
 def mean_scores(
@@ -91,10 +87,10 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
 
 def _pooled_counts(
     states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
-) -> NDArray[Any]:
+) -> Array:
     """Return the pooled counts of all retained pairs [3, class]."""
     counts = [three(state, field, occluded) for state in states]
-    total: NDArray[Any] = np.zeros_like(counts[0])
+    total: Array = np.zeros_like(counts[0])
     for pair_counts, keep in zip(counts, retained, strict=True):
         if keep:
             total += pair_counts
@@ -103,10 +99,10 @@ def _pooled_counts(
 
 def columns(
     settings: TemporalSettings, pairs: SetStates, tracks: SetStates | None
-) -> dict[Place, NDArray[Any]]:
+) -> dict[Place, Array]:
     """Return the scores of pooled counts of `PairCounts`, and of `TrackCounts` if there are any."""
     counts = np.moveaxis(pairs["counts"].sum(axis=1), 1, 0)
-    results: dict[Place, NDArray[Any]] = {("mtc_pooled",): tc(settings, counts)}
+    results: dict[Place, Array] = {("mtc_pooled",): tc(settings, counts)}
     if settings.average == "pooled":
         results["mtc",] = results["mtc_pooled",]
         results["mtc_no_warp",] = tc(settings, np.moveaxis(pairs["still"], 1, 0))

@@ -7,32 +7,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.temporal_scores as ts
+from uqeval.arrays import Array, State
 from uqeval.errors import number_of
 from uqeval.metrics._columns import as_number, as_numbers
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.metrics._dataset_info import VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
-    from uqeval.tallies._fields import State
 
 #: What the entries of `pixels` in a state of `PairCounts` are.
 PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
 
 
-def three(state: State, field: str, occluded: bool | None = None) -> NDArray[Any]:
+def three(state: State, field: str, occluded: bool | None = None) -> Array:
     """Return pixels of each class here, there and in both [3, class]; `occluded`: with those pixels
     or without.
     """
-    counts: NDArray[Any] = state[field]
+    counts: Array = state[field]
     if field == "counts":
         counts = counts[0] if occluded is False else counts.sum(axis=0)
     return counts
 
 
-def tc(settings: TemporalSettings, counts: NDArray[Any]) -> NDArray[Any]:
+def tc(settings: TemporalSettings, counts: Array) -> Array:
     """Return TC_t [set] of pixels by class [3, set, class] (Varghese et al. 2020, eq. 3); NaN where
     no class enters it.
     """

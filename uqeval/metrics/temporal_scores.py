@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from uqeval.arrays import Array, np
 from uqeval.errors import number_of
-from uqeval.lazy import np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import IntervalKind, Metric
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     #: Pixels of each class [set, class].
-    Counts: TypeAlias = NDArray[Any]
+    Counts: TypeAlias = Array
 
 #: Pairs whose images differ by less than this are as good as still: no warp can be judged by them.
 MOVING = 1e-4
@@ -27,7 +25,7 @@ CUT_ERROR, CUT_SHARE, CUT_TIMES = 0.01, 0.25, 5.0
 NO_PAIR = "no pair has a pixel that both frames show"
 
 
-def ious(current: Counts, warped: Counts, intersection: Counts) -> NDArray[Any]:
+def ious(current: Counts, warped: Counts, intersection: Counts) -> Array:
     """Return the IoU of each class from its pixels in either map and in both [set, class]; NaN
     where it is in neither.
     """
@@ -36,7 +34,7 @@ def ious(current: Counts, warped: Counts, intersection: Counts) -> NDArray[Any]:
 
 def mean_iou(
     current: Counts, warped: Counts, intersection: Counts, absent: str = "exclude", least: int = 0
-) -> NDArray[Any]:
+) -> Array:
     """Return mean IoU [set]: TC_t of two predictions (Equation 3), mIoU_t of a prediction and
     labels (5).
 
@@ -55,14 +53,14 @@ def mean_iou(
     return over(exact_sums(np.where(retained, values, 0.0)), retained.sum(axis=-1))
 
 
-def agreement(current: Counts, warped: Counts, intersection: Counts) -> NDArray[Any]:
+def agreement(current: Counts, warped: Counts, intersection: Counts) -> Array:
     """Return the share of the counted pixels with the same class in both maps [set]; NaN without
     any.
     """
     return over(intersection.sum(axis=-1), current.sum(axis=-1))
 
 
-def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) -> NDArray[Any]:
+def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) -> Array:
     """Return the IoU of the classes weighted by their pixels in the first map [set]; NaN without
     any.
     """

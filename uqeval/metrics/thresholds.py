@@ -11,13 +11,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from uqeval.arrays import State, np
 from uqeval.errors import DataError, UsageError, quoted
-from uqeval.lazy import np
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import TallyResult
     from uqeval.tallies import Patches, Tally
-    from uqeval.tallies._fields import State
 
 SPELLINGS = "mean, median, pNN (p0 … p100), range:T (T from 0 to 1), max-surplus, or a number"
 

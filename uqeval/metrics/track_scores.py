@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.maps.names import TRACK_LENGTHS
-from uqeval.metrics._columns import SetStates, as_number, as_numbers, of_rows, over
+from uqeval.metrics._columns import Place, SetStates, as_number, as_numbers, of_rows, over
 from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.metrics._columns import Place
     from uqeval.tallies import TrackCounts
-    from uqeval.tallies._fields import State
 
 
-def consistency(consistent: NDArray[Any], tracks: NDArray[Any]) -> NDArray[Any]:
+def consistency(consistent: Array, tracks: Array) -> Array:
     """Return the share of tracks along which the prediction keeps one label; NaN without tracks."""
     return over(consistent, tracks)
 
@@ -81,7 +77,7 @@ def consistency_record(states: Sequence[State]) -> dict[str, Any]:
     return scores | {"tracks": int(tracks), "consistent": int(consistent)}
 
 
-def columns(states: SetStates) -> dict[Place, NDArray[Any]]:
+def columns(states: SetStates) -> dict[Place, Array]:
     """Return the scores of tracks of several sets, as `record` names them."""
     per_class, consistent = states["tracks"], states["consistent"]
     tracks, good = per_class.sum(axis=1), consistent.sum(axis=1)

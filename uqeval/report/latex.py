@@ -11,12 +11,11 @@ from uqeval.errors import printable
 from uqeval.report.tables.comparison import notes_on_trainings, scores
 from uqeval.report.tables.layouts import Pivot, paper_heading, pivot
 from uqeval.report.tables.of_report import tables_of
-from uqeval.report.tables.table import Table, format_number
+from uqeval.report.tables.table import Cell, Table, format_number
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.records.report import Report
-    from uqeval.report.tables.table import Cell
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

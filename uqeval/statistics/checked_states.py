@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Ints, State
 from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
     from uqeval.tallies._loading import LoadedItems
 
 #: By view: the evaluated pixels of each item, -1 where they are unknown, and the tally that
 #: counted them.
-Evaluated = dict[str, tuple[NDArray[np.int64], str]]
+Evaluated = dict[str, tuple[Ints, str]]
 #: The largest number of bytes of states that are checked together.
 _MOST_BYTES = 1 << 23
 

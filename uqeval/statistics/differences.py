@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Floats
 from uqeval.metrics import Metric
 from uqeval.records.intervals import plural
 from uqeval.statistics import methods
@@ -24,7 +25,6 @@ from uqeval.statistics.methods import Bounds, Limits, NoBounds
 from uqeval.statistics.no_interval import having, too_few_for_quantile, unless_coarse
 from uqeval.statistics.samples import Samples, Sets
 
-Array = NDArray[np.float64]
 #: A correlation that differs from 1 by less is that of the same scores.
 _ROUNDING = 1e-12
 #: The runs of a model, and those of the other: several are trainings, whose scores are averaged.
@@ -88,11 +88,11 @@ class _Pair:
     relative: bool
     runs: TwoModels
 
-    def scores(self, sets: Sets) -> tuple[Array, Array]:
+    def scores(self, sets: Sets) -> tuple[Floats, Floats]:
         """Return the score [set] of each of the two models."""
         return _means(self.samples.scores(sets, self.text), self.runs)
 
-    def changes(self, sets: Sets) -> Array:
+    def changes(self, sets: Sets) -> Floats:
         """Return the difference [set]."""
         return _changes(*self.scores(sets), self.relative)
 
@@ -134,7 +134,7 @@ class _Pair:
         error = float(_changes(a, b, self.relative).std())
         return Bounds(min(low, self.value), max(high, self.value), "mover", error)
 
-    def _limits(self, draws: Array, model: int, units: int) -> Limits:
+    def _limits(self, draws: Floats, model: int, units: int) -> Limits:
         """Return the interval of one model, and the share of its error that is as often too small
         as too large."""
         value = float(self.scores("whole")[model][0])
@@ -146,21 +146,21 @@ class _Pair:
         return Limits.of(bounds, middle * value)
 
 
-def _means(scores: Array, runs: TwoModels) -> tuple[Array, Array]:
+def _means(scores: Floats, runs: TwoModels) -> tuple[Floats, Floats]:
     """Return the mean scores [set] of two groups of runs, from scores [run, set]."""
     return scores[list(runs[0])].mean(axis=0), scores[list(runs[1])].mean(axis=0)
 
 
-def _changes(first: Array, second: Array, relative: bool) -> Array:
+def _changes(first: Floats, second: Floats, relative: bool) -> Floats:
     """Return differences [set] of scores."""
-    differences: Array = first - second
+    differences: Floats = first - second
     if relative:
         with np.errstate(divide="ignore", invalid="ignore"):
             differences = differences / np.abs(second)
     return differences
 
 
-def _correlation(first: Array, second: Array) -> float:
+def _correlation(first: Floats, second: Floats) -> float:
     """Return the correlation of two scores over draws; 0 if it is negative, or one is constant."""
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return 0.0

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Ints
 from uqeval.settings import check_value, default_of
 from uqeval.statistics.options import CutOptions
 from uqeval.statistics.sets_of_units import InUnits
@@ -62,7 +63,7 @@ class Resampling:
         return len(self.unit_of)
 
     @cached_property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Ints:
         """Return the index of each item's unit, in the order of the units' names."""
         return np.unique(np.array(self.unit_of), return_inverse=True)[1].reshape(-1)
 
@@ -80,7 +81,7 @@ class Resampling:
         )
 
     @cached_property
-    def stratum_of(self) -> NDArray[np.int64]:
+    def stratum_of(self) -> Ints:
         """Return the index of each unit's stratum; 0 for all without strata."""
         numbers = np.zeros(self.units, np.int64)
         if self.strata is not None:
@@ -89,7 +90,7 @@ class Resampling:
         return numbers
 
     @property
-    def members(self) -> list[NDArray[np.int64]]:
+    def members(self) -> list[Ints]:
         """Return the units of each stratum."""
         return [np.flatnonzero(self.stratum_of == k) for k in np.unique(self.stratum_of)]
 
@@ -157,7 +158,7 @@ class Resampling:
     def _rows(self) -> int:
         return max(_BLOCK // max(self.items, 1), 1)
 
-    def _counts(self, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
+    def _counts(self, rng: np.random.Generator, draws: int) -> Ints:
         counts = np.zeros((draws, self.units), np.int64)
         for units in self.members:
             counts[:, units] = rng.multinomial(

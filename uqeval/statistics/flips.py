@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Floats
 from uqeval.statistics.blocks import one_blas_thread
 from uqeval.statistics.draws import generator
 from uqeval.statistics.kinds import kind_of
@@ -60,10 +61,10 @@ class Flipped:
     the signs; `gaps` [bin] = Σ_i g_i. `score(gaps [set, bin])` returns the calibration error [set].
     """
 
-    sums: NDArray[np.float64]
-    means: NDArray[np.float64]
-    gaps: NDArray[np.float64]
-    score: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    sums: Floats
+    means: Floats
+    gaps: Floats
+    score: Callable[[Floats], Floats]
 
     def p(self, share: float) -> float:
         """Return the p-value of the true gaps being a `share` of the observed ones.
@@ -96,9 +97,9 @@ def _mean_of(parts: Sequence[Flipped]) -> Flipped:
         return parts[0]
     ends = np.cumsum([part.gaps.size for part in parts])[:-1]
 
-    def score(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score(gaps: Floats) -> Floats:
         of_parts = zip(parts, np.split(gaps, ends, axis=1), strict=True)
-        scores: NDArray[np.float64] = np.mean([part.score(own) for part, own in of_parts], axis=0)
+        scores: Floats = np.mean([part.score(own) for part, own in of_parts], axis=0)
         return scores
 
     sums = np.concatenate([part.sums for part in parts], axis=1)
@@ -127,8 +128,8 @@ def _flipped(samples: Samples, addresses: Sequence[str], run: int) -> Iterator[F
     weights = {}
     for text, (key, gaps) in gaps_at.items():
         weights[text] = gaps.weights({t: scoring.stacked(t).sets(whole) for t in tallies[key]})[0]
-    means: list[NDArray[np.float64]] = []
-    sums: dict[str, list[NDArray[np.float64]]] = {text: [] for text in gaps_at}
+    means: list[Floats] = []
+    sums: dict[str, list[Floats]] = {text: [] for text in gaps_at}
     with one_blas_thread():
         for signs in signs_of(samples.resampling.units, samples.resampling.seed):
             means.append(signs.mean(axis=1))

@@ -7,9 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from uqeval.arrays import Floats
 from uqeval.errors import StoreError, cut, number_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import foreign_states
@@ -200,11 +198,11 @@ def harmful_units(samples: Samples, text: str, count: int, sign: int) -> list[Mo
     return sorted(movers, key=lambda mover: sign * (mover.influence or 0.0))[:count]
 
 
-def _change(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _change(scores: Floats) -> Floats:
     """Return scores [run, set] of the first run, less those of the second if there is one:
     [set].
     """
-    differences: NDArray[np.float64] = scores[0] - scores[1] if len(scores) > 1 else scores[0]
+    differences: Floats = scores[0] - scores[1] if len(scores) > 1 else scores[0]
     return differences
 
 

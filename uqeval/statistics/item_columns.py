@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Ints
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.sets_of_units import by_unit
 from uqeval.statistics.swapping import Halves, Swaps
@@ -56,7 +56,7 @@ class Gathered:
             self._may_be_sparse = bool(np.count_nonzero(values) < _SPARSE * values.size)
         self._parts.append(SparseValues.of(values) if self._may_be_sparse else values)
 
-    def values(self) -> tuple[NDArray[Any] | None, Values]:
+    def values(self) -> tuple[Array | None, Values]:
         """Return the numbers of all items, and which of the field they are (None: all)."""
         sparse = [part for part in self._parts if isinstance(part, SparseValues)]
         if len(sparse) < len(self._parts) or not sparse:
@@ -70,7 +70,7 @@ class Gathered:
         rows[entries.item, column] = entries.value
         return places, rows
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Array:
         """Return all numbers of all items, [item, number]."""
         rows = np.empty((self._items, self.size), self.field.dtype)
         first = 0
@@ -90,7 +90,7 @@ class Columns:
     """Numbers [item, column] of a field, by the types in which all their sums are exact."""
 
     width: int
-    parts: Sequence[tuple[NDArray[Any] | slice, Values]]
+    parts: Sequence[tuple[Array | slice, Values]]
 
     @classmethod
     def of(cls, values: Values) -> Columns:
@@ -105,17 +105,17 @@ class Columns:
         light = values.sum(axis=0, dtype=np.float64) * LIGHT_WEIGHT < 2**24
         if light.all():
             return cls(width, [(slice(None), values.astype(np.float32))])
-        parts: list[tuple[NDArray[Any] | slice, Values]] = []
+        parts: list[tuple[Array | slice, Values]] = []
         if light.any():
             parts.append((np.flatnonzero(light), values[:, light].astype(np.float32)))
         parts.append((np.flatnonzero(~light), _summable(values[:, ~light])))
         return cls(width, parts)
 
-    def sums(self, sets: ItemSets) -> NDArray[Any]:
+    def sums(self, sets: ItemSets) -> Array:
         """Return sums over the items of each set: [set, column]."""
         return self._joined([sets.sums(values) for _, values in self.parts])
 
-    def swapped(self, swaps: Swaps) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    def swapped(self, swaps: Swaps) -> tuple[Array, Array] | None:
         """Return sums of both of two runs; None where they do not follow from differences."""
         halves = [part_halves for part_halves in self._halves if part_halves is not None]
         if len(halves) < len(self.parts):
@@ -128,7 +128,7 @@ class Columns:
         """Return for each part the halves of its items."""
         return [Halves.of(values) for _, values in self.parts]
 
-    def _joined(self, sums: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def _joined(self, sums: Sequence[Array]) -> Array:
         if len(sums) == 1:
             return sums[0]
         joined_sums = np.empty((len(sums[0]), self.width), np.result_type(*sums))
@@ -136,7 +136,7 @@ class Columns:
             joined_sums[:, at] = part_sums
         return joined_sums
 
-    def by_unit(self, unit_of: NDArray[np.int64], units: int) -> Columns:
+    def by_unit(self, unit_of: Ints, units: int) -> Columns:
         """Return the sums of units of items; `unit_of`: the unit of each item, -1 for none."""
         parts = [(at, by_unit(values, unit_of, units)) for at, values in self.parts]
         return Columns(self.width, parts)
@@ -157,13 +157,13 @@ class Columns:
         )
         return SparseValues.of(rows) if sparse else rows
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Array:
         """Return the numbers of every item [item, column]."""
         values = self.take(range(len(self.parts[0][1])))
         return values.array() if isinstance(values, SparseValues) else values
 
 
-def _summable(values: NDArray[Any]) -> NDArray[Any]:
+def _summable(values: Array) -> Array:
     """Return float64 values, which multiply fast, where every sum over as many items is
     exact in it.
     """

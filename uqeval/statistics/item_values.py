@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from uqeval.arrays import Array, Floats, Ints
+
 #: The number of entries that are weighted at a time.
 _BLOCK = 1 << 20
 
@@ -61,7 +61,7 @@ class SparseValues:
         value = self.value.astype(np.float64)
         return SparseValues(self.items, self.width, self.item, self.column, value)
 
-    def take(self, chosen: NDArray[np.int64]) -> SparseValues:
+    def take(self, chosen: Ints) -> SparseValues:
         """Return some items, in this order."""
         counts, entries = self._entries_of(chosen)
         item = np.repeat(np.arange(len(chosen), dtype=np.int32), counts)
@@ -69,14 +69,14 @@ class SparseValues:
             len(chosen), self.width, item, self.column[entries], self.value[entries]
         )
 
-    def _entries_of(self, chosen: NDArray[np.int64]) -> tuple[Array, Array]:
+    def _entries_of(self, chosen: Ints) -> tuple[Array, Array]:
         """Return the numbers of entries of some items, and these entries."""
         first, last = (np.searchsorted(self.item, chosen, side) for side in ("left", "right"))
         counts = last - first
         entries = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return counts, entries
 
-    def rows(self, chosen: NDArray[np.int64]) -> Array:
+    def rows(self, chosen: Ints) -> Array:
         """Return the numbers of some items, [chosen, number]."""
         return self.take(chosen).array()
 
@@ -84,7 +84,7 @@ class SparseValues:
         """Return the sum over some items, in the order of items: [number]."""
         return self._sum(is_chosen[self.item])
 
-    def total_of(self, chosen: NDArray[np.int64]) -> Array:
+    def total_of(self, chosen: Ints) -> Array:
         """Return the sum over some items: [number]."""
         is_chosen = np.zeros(self.items, bool)
         is_chosen[chosen] = True
@@ -95,7 +95,7 @@ class SparseValues:
         sums: Array = np.bincount(column, value, self.width).astype(self.value.dtype)
         return sums
 
-    def weighted(self, weights: NDArray[np.float64]) -> Array:
+    def weighted(self, weights: Floats) -> Array:
         """Return the sums over sets of items by `weights` [item, set]: [set, number]."""
         from uqeval.kernels.weighting import add_weighted
 
@@ -109,12 +109,12 @@ class SparseValues:
                 np.add.at(sums, column, np.where(own, value[:, None] * own, 0))
         return sums.T
 
-    def _blocks(self) -> Iterator[tuple[Array, Array, NDArray[np.float64]]]:
+    def _blocks(self) -> Iterator[tuple[Array, Array, Floats]]:
         for first in range(0, self.item.size, _BLOCK):
             rows = slice(first, first + _BLOCK)
             yield self.item[rows], self.column[rows], self.value[rows].astype(np.float64)
 
-    def widened(self, columns: NDArray[np.int64], width: int) -> SparseValues:
+    def widened(self, columns: Ints, width: int) -> SparseValues:
         """Return the numbers as these columns of `width`."""
         column = columns[self.column].astype(np.int32)
         return SparseValues(self.items, width, self.item, column, self.value)
@@ -124,7 +124,7 @@ class SparseValues:
         at = is_kept[self.item]
         return SparseValues(self.items, self.width, self.item[at], self.column[at], self.value[at])
 
-    def by_unit(self, unit_of: NDArray[np.int64], units: int) -> SparseValues:
+    def by_unit(self, unit_of: Ints, units: int) -> SparseValues:
         """Return the sums over the items of each unit; `unit_of`: that of each item, -1: none."""
         unit = unit_of[self.item]
         is_of_unit = unit >= 0

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Ints, State
 from uqeval.keys import Key
 from uqeval.metrics._columns import SetStates
 from uqeval.metrics.calibration_scores import Binned
@@ -20,7 +20,6 @@ from uqeval.tallies import AccuracyByUncertainty, Reliability
 if TYPE_CHECKING:
     from uqeval.records.report import ItemsByCell, Report
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 #: The largest number of items of a cell.
 MOST = 5
@@ -47,9 +46,9 @@ def items_by_cell(path: Path, report: Report) -> ItemsByCell:
     return items_by_key
 
 
-def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.int64]:
+def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> Ints:
     """Return the wrong pixels of an item in each cell."""
-    wrong: NDArray[np.int64]
+    wrong: Ints
     if isinstance(tally, Reliability):
         binned = Binned.of(SetStates.of_one(state), settings["at_one"])
         (wrong,) = binned.count - binned.correct
@@ -58,9 +57,7 @@ def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.i
     return wrong
 
 
-def most(
-    counts: Iterable[NDArray[np.int64]], count: int = MOST
-) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+def most(counts: Iterable[Ints], count: int = MOST) -> dict[tuple[int, ...], list[tuple[int, int]]]:
     """Return the items with the largest counts by cell, and the counts; ties in the order of items.
 
     `counts` are one array an item, all of one shape; there is at least one.

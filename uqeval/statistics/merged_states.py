@@ -6,16 +6,13 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.lazy import np
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED
 from uqeval.stores.states.saved import SavedStates, tally_key
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Input options that must be equal in all runs.
 _OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")
@@ -46,7 +43,7 @@ class MergedStates:
         ]
         self._held = set.intersection(*tally_keys)
         #: By view: the evaluated pixels of each item, as `checked_states` has them.
-        self.evaluated: dict[str, tuple[NDArray[np.int64], str]] = {}
+        self.evaluated: dict[str, tuple[Ints, str]] = {}
         #: By key, the packed total of a tally of which a run saves no states of items.
         self.packed_totals: dict[str, bytes] = {}
         #: How many passes shards of a run have counted; None if these are no shards.

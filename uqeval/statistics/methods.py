@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Floats, Ints
 from uqeval.special import special
-
-Array = NDArray[np.float64]
 
 #: Below this many units with an event the effective sample size is at most the number of units.
 FEW_EVENTS = 5
@@ -45,11 +43,11 @@ def student(probability: float, degrees: float) -> float:
     return float(special().stdtrit(degrees, probability))
 
 
-def jackknife_variance(without_unit: Array) -> Array:
+def jackknife_variance(without_unit: Floats) -> Floats:
     """Return (G−1)/G · Σ_g (θ₋g − mean θ₋)² of values [unit, …] that each leave one unit out."""
     units = len(without_unit)
     centred = without_unit - without_unit.mean(axis=0)
-    variance: Array = (units - 1) / units * (centred * centred).sum(axis=0)
+    variance: Floats = (units - 1) / units * (centred * centred).sum(axis=0)
     return variance
 
 
@@ -62,9 +60,7 @@ class Spread:
     degrees: float
 
     @classmethod
-    def of(
-        cls, value: float, without_unit: Array, members: Sequence[NDArray[np.int64]], units: int
-    ) -> Spread:
+    def of(cls, value: float, without_unit: Floats, members: Sequence[Ints], units: int) -> Spread:
         """Return the spread of G values that each leave out one unit; `units`: those with a score.
 
         Of several strata, the `members` of each, variances and biases are added. The degrees are
@@ -116,7 +112,7 @@ def korn_graubard(
     return Bounds(*clopper_pearson(share, effective, level), "korn-graubard", error)
 
 
-def jackknife_bias(value: float, without_unit: Array) -> float:
+def jackknife_bias(value: float, without_unit: Floats) -> float:
     """Return (G−1)·(mean θ₋ − θ) of G values that each leave one unit out: Quenouille's bias."""
     return float((len(without_unit) - 1) * (without_unit.mean() - value))
 
@@ -150,7 +146,7 @@ def _logistic(x: float) -> float:
     return 1 / (1 + small) if x >= 0 else small / (1 + small)
 
 
-def expanded(draws: Array, units: int, level: float) -> Bounds:
+def expanded(draws: Floats, units: int, level: float) -> Bounds:
     """Return percentiles of `draws` values at the tail Φ(−√(n/(n−1))·t) of n units.
 
     Hesterberg 2015: the plain percentiles of few units are too narrow.
@@ -161,7 +157,7 @@ def expanded(draws: Array, units: int, level: float) -> Bounds:
     return Bounds(float(low), float(high), "expanded", float(draws.std()))
 
 
-def beyond_bias(bounds: Bounds, draws: Array, value: float, units: int) -> Bounds:
+def beyond_bias(bounds: Bounds, draws: Floats, value: float, units: int) -> Bounds:
     """Return the bounds from draws of a score that noise shifts, such as a sum of absolute gaps.
 
     The mean of the draws is θ + b if that of the score is the truth + b: percentiles of the draws
@@ -256,7 +252,7 @@ def units_for_quantile(quantile: float, level: float) -> float:
     return math.ceil(math.log((1 - level) / 2) / math.log(likely)) if likely < 1 else math.inf
 
 
-def percentile(draws: Array, level: float) -> Bounds:
+def percentile(draws: Floats, level: float) -> Bounds:
     """Return the plain percentiles of `draws` values."""
     tail = (1 - level) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Floats
 from uqeval.statistics.weighting import Subset
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def scores_over_items(
     """Return the scores of all items that are computed from fields of their records."""
     over = evaluation.over_items()
 
-    def column(field: str) -> NDArray[np.float64]:
+    def column(field: str) -> Floats:
         values = [record.get(field) for record in records]
         return np.array([np.nan if v is None else float(v) for v in values])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Ints
 from uqeval.metrics._columns import LazyFields
 from uqeval.metrics._tiles import RankedSets
 from uqeval.statistics.item_values import SparseValues
@@ -37,11 +38,11 @@ class RankedItems:
     """
 
     items: int
-    bins: NDArray[np.int64]
+    bins: Ints
     item: NDArray[np.int32]
     column: NDArray[np.int32]
-    fields: Mapping[str, NDArray[Any]]
-    _dense: dict[tuple[Any, ...], NDArray[Any]] = field(default_factory=dict)
+    fields: Mapping[str, Array]
+    _dense: dict[tuple[Any, ...], Array] = field(default_factory=dict)
     _entries: dict[tuple[str, int], SparseValues] = field(default_factory=dict)
     halves: dict[tuple[Any, ...], Halves | None] = field(default_factory=dict)
 
@@ -66,10 +67,10 @@ class RankedItems:
     def _sorted(
         cls,
         items: int,
-        bins: NDArray[Any],
-        item: NDArray[Any],
-        column: NDArray[Any],
-        fields: Mapping[str, NDArray[Any]],
+        bins: Array,
+        item: Array,
+        column: Array,
+        fields: Mapping[str, Array],
     ) -> RankedItems:
         order = np.argsort((column // TILE).astype(np.uint16), kind="stable")
         sorted_fields = {name: values[:, order] for name, values in fields.items()}
@@ -95,7 +96,7 @@ class RankedItems:
         }
         return cls._sorted(first, bins, np.concatenate(items_of), np.concatenate(columns), fields)
 
-    def by_unit(self, unit_of: NDArray[np.int64], units: int) -> RankedItems:
+    def by_unit(self, unit_of: Ints, units: int) -> RankedItems:
         """Return units in place of items; `unit_of`: that of each item, -1 for none."""
         unit = unit_of[self.item]
         retained = np.flatnonzero(unit >= 0)
@@ -146,7 +147,7 @@ class RankedItems:
             )
         return self._entries[name, tile]
 
-    def tile(self, name: str, tile: int, cumulated: bool) -> NDArray[Any]:
+    def tile(self, name: str, tile: int, cumulated: bool) -> Array:
         """Return a field of all items in one tile, [item, row·bin], or its cumulative sums."""
         key = (name, tile, cumulated)
         if key not in self._dense:
@@ -170,7 +171,7 @@ class RankedItems:
         """Return an estimate of the values of a set that are in memory: a few tiles of its bins."""
         return sum(len(values) for values in self.fields.values()) * self.bins.size // 4
 
-    def totals(self, name: str, factor: NDArray[Any] | None) -> NDArray[Any]:
+    def totals(self, name: str, factor: Array | None) -> Array:
         """Return the sums of a field over each tile, times `factor` [bin]: [item, row·tile]."""
         key = (name, "totals", b"" if factor is None else factor.tobytes())
         if key not in self._dense:
@@ -183,7 +184,7 @@ class RankedItems:
             self._dense[key] = tile_sums.reshape(self.items, -1)
         return self._dense[key]
 
-    def whole(self, name: str, fold: Fold, sets: int) -> NDArray[Any]:
+    def whole(self, name: str, fold: Fold, sets: int) -> Array:
         """Return a field over sets of items, all bins: [set, row, bin]."""
         rows = len(self.fields[name])
         sums = np.zeros((sets, rows, self.bins.size))
@@ -191,7 +192,7 @@ class RankedItems:
             sums[:, :, span] = self.folded(name, tile, fold, False).reshape(sets, rows, -1)
         return sums
 
-    def folded(self, name: str, tile: int, fold: Fold, cumulated: bool) -> NDArray[Any]:
+    def folded(self, name: str, tile: int, fold: Fold, cumulated: bool) -> Array:
         """Return a field of sets of items in one tile, [set, row·bin], or its cumulative sums."""
         if not self.is_sparse:
             return fold(partial(self.tile, name, tile, cumulated), (name, tile, cumulated))
@@ -199,7 +200,7 @@ class RankedItems:
         if not cumulated:
             return sums
         rows = len(self.fields[name])
-        upto: NDArray[Any] = sums.reshape(len(sums), rows, -1).cumsum(axis=-1)
+        upto: Array = sums.reshape(len(sums), rows, -1).cumsum(axis=-1)
         return upto.reshape(len(sums), -1)
 
     def sets(self, fold: Fold, sets: int, small: Mapping[str, MakeSets]) -> RankedSets:
@@ -222,12 +223,12 @@ class _Folded:
     def spans(self) -> Sequence[slice]:
         return self.items.spans
 
-    def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
+    def totals(self, name: str, factor: Array | None = None) -> Array:
         make = partial(self.items.totals, name, factor)
         sums = self.fold(make, (name, "totals", factor is None))
         return sums.reshape(self.sets, -1, len(self.spans))
 
-    def upto(self, name: str, tile: int, row: int) -> NDArray[Any]:
+    def upto(self, name: str, tile: int, row: int) -> Array:
         sums = self.items.folded(name, tile, self.fold, True)
         rows = len(self.items.fields[name])
         return sums.astype(np.float64, copy=False).reshape(self.sets, rows, -1)[:, row]
@@ -238,7 +239,7 @@ def weighted_by(sets: ItemSets) -> Fold:
     return lambda make, key: sets.sums(make())
 
 
-def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+def _narrow(values: Array) -> Array:
     """Return counts in 32 bits where they fit."""
     small = values.dtype.kind == "i" and values.max(initial=0) < 2**31
     return values.astype(np.int32) if small else values

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Floats
 from uqeval.records.addresses import Address
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of, metric_at
@@ -40,7 +41,7 @@ class Samples:
     resampling: Resampling
     named: Collection[str] | None = None
     _draws: list[ItemSets] = field(default_factory=list)
-    _known: dict[Sets, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    _known: dict[Sets, dict[str, Floats]] = field(default_factory=dict)
     _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
     #: By levels and runs, then address: the shares of a score that may be the true one (`flips`).
     shares: dict[tuple[tuple[float, ...], tuple[int, ...]], dict[str, tuple[float, ...]]] = field(
@@ -57,7 +58,7 @@ class Samples:
         resampling_of_items = resampling if items is None else resampling.only(positions)
         return cls([scoring], [positions], resampling_of_items)
 
-    def scores(self, sets: Sets, address: str) -> NDArray[np.float64]:
+    def scores(self, sets: Sets, address: str) -> Floats:
         """Return the score at an address of each of the sets, [run, set]."""
         scores = self._known.setdefault(sets, {})
         if address not in scores:
@@ -118,7 +119,7 @@ class Samples:
         (`Metric.units_with`) of which there are fewest.
         """
 
-        def alone(scored: str) -> NDArray[np.float64]:
+        def alone(scored: str) -> Floats:
             return self.scores("alone", scored)[list(runs)]
 
         metric = metric_at(address)
@@ -134,7 +135,7 @@ class Samples:
         ]
         return min((np.logical_and.reduce(own, axis=0) for own in kinds), key=np.count_nonzero)
 
-    def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> NDArray[np.float64]:
+    def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> Floats:
         """Return scores of blocks of sets of units: [run, set, address]."""
         scores = [
             np.stack(
@@ -153,7 +154,7 @@ class Samples:
         positions: Sequence[int],
         block: ItemSets,
         addresses: Sequence[str],
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         if isinstance(block, Subset):  # all items once, with the bits of the run
             return scoring.table(Subset(positions, scoring.items), addresses)
         sets = self.resampling.of_items(block, positions, scoring.items)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Floats
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import put_part
@@ -71,8 +72,8 @@ class Scoring:
                 "Evaluate again."
             ) from None
         self._stacks: dict[Tally, Stacked] = {}
-        self._read: dict[tuple[str, str], NDArray[np.float64]] = {}
-        self._fields: dict[tuple[str, str], NDArray[np.float64]] = {}
+        self._read: dict[tuple[str, str], Floats] = {}
+        self._fields: dict[tuple[str, str], Floats] = {}
         self._gaps: dict[str, Mapping[tuple[Any, ...], Gaps]] = {}
         self._addresses: dict[str, dict[str, tuple[Any, ...]]] = {}
 
@@ -139,7 +140,7 @@ class Scoring:
 
     def table(
         self, sets: ItemSets, addresses: Sequence[str], states_of: SetsOf | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the scores at `addresses` of sets of items: [set, address], NaN where they are
         undefined. Only what the addresses name is scored.
 
@@ -178,7 +179,7 @@ class Scoring:
 
     def fill(
         self,
-        scores: NDArray[np.float64],
+        scores: Floats,
         columns: ColumnsOfKey,
         sets: ItemSets,
         states: Mapping[Tally, SetStates],
@@ -241,7 +242,7 @@ class Scoring:
         sets: ItemSets,
         states: Mapping[Tally, SetStates],
         fields: Collection[str],
-    ) -> dict[tuple[Any, ...], NDArray[Any]]:
+    ) -> dict[tuple[Any, ...], Array]:
         """Return the numbers of a variant or part by their places, each [set]."""
         evaluation = self.evaluations[key]
         evaluation_states = {tally: states[tally] for tally in evaluation.tallies()}
@@ -284,7 +285,7 @@ class Scoring:
         sets: ItemSets,
         evaluations: Mapping[str, Evaluation[Any]],
         fields: Collection[str] | None = None,
-    ) -> dict[tuple[str, str], NDArray[np.float64]]:
+    ) -> dict[tuple[str, str], Floats]:
         """Return what is computed from fields of the items' records: [set]; of names whose first
         words are `fields` (None: all).
         """
@@ -306,7 +307,7 @@ class Scoring:
                     means[key, name] = sets.mean(self._of_states(key, name))
         return means
 
-    def _of_fields(self, key: str, of_fields: OfFields, sets: ItemSets) -> NDArray[np.float64]:
+    def _of_fields(self, key: str, of_fields: OfFields, sets: ItemSets) -> Floats:
         """Return a score of fields of the items' records [set], for some sets at a time."""
         values = [self._column(key, field) for field in of_fields.fields]
         step = max(_WEIGHTS // max(self.items, 1), 1)
@@ -316,7 +317,7 @@ class Scoring:
             scores.append(of_fields.score(weights, *(column[items] for column in values)))
         return np.concatenate(scores) if scores else np.zeros(0)
 
-    def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
+    def _of_states(self, key: str, name: str) -> Floats:
         """Return the values computed from the states of single items, [item, value]."""
         if (key, name) not in self._read:
             tally, read_values = self.evaluations[key].over_items().of_states[name]
@@ -331,7 +332,7 @@ class Scoring:
         is_kept: NDArray[np.bool_] = self._column(key, name) == 0
         return is_kept
 
-    def _column(self, key: str, field: str) -> NDArray[np.float64]:
+    def _column(self, key: str, field: str) -> Floats:
         """Return a field of the items' records, NaN where it is undefined."""
         if (key, field) not in self._fields:
             values = [record.get(key, {}).get(field) for record in self.records]

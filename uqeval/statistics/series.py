@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Floats
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import (
     Bounds,
@@ -35,9 +35,7 @@ class SeriesMean:
     warnings: tuple[str, ...]
 
 
-def series_mean(
-    values: NDArray[np.float64], sequences: Sequence[str], level: float = 0.95
-) -> SeriesMean:
+def series_mean(values: Floats, sequences: Sequence[str], level: float = 0.95) -> SeriesMean:
     """Return the mean of `values` (NaN: undefined) of the pairs of `sequences`, as `uqeval tc` has
     it: by long batch means, by whole sequences where there are ten or more."""
     resampling = resampling_of_video([values], sequences)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Ints
 from uqeval.statistics.item_values import SparseValues
-from uqeval.statistics.weighting import Array, ItemSets, Values
+from uqeval.statistics.weighting import ItemSets, Values
 
 
 class InUnits(ItemSets):
     """Sets of units of items; `unit_of`: the unit of each item, -1 for none."""
 
-    def __init__(self, units: ItemSets, unit_of: NDArray[np.int64], count: int) -> None:
+    def __init__(self, units: ItemSets, unit_of: Ints, count: int) -> None:
         self._units, self._unit_of, self._count = units, unit_of, count
         self.sets = units.sets
 
@@ -33,13 +33,13 @@ class InUnits(ItemSets):
         of_items: Array = weights[:, self._unit_of]
         return of_items
 
-    def at(self, places: NDArray[np.int64], items: int) -> InUnits:
+    def at(self, places: Ints, items: int) -> InUnits:
         unit_of = np.full(items, -1)
         unit_of[places] = self._unit_of
         return InUnits(self._units, unit_of, self._count)
 
 
-def by_unit(values: Values, unit_of: NDArray[np.int64], units: int) -> Values:
+def by_unit(values: Values, unit_of: Ints, units: int) -> Values:
     """Return the sums of `values` [item, number] over the items of each unit: [unit, number]."""
     if isinstance(values, SparseValues):
         return values.by_unit(unit_of, units)
@@ -53,9 +53,7 @@ def by_unit(values: Values, unit_of: NDArray[np.int64], units: int) -> Values:
     return sums
 
 
-def best_by_unit(
-    best: np.ufunc, values: Array, identity: Any, unit_of: NDArray[np.int64], units: int
-) -> Array:
+def best_by_unit(best: np.ufunc, values: Array, identity: Any, unit_of: Ints, units: int) -> Array:
     """Return `best`, a minimum or maximum, of `values` [item, number]: [unit, number]."""
     bests = np.full((units, values.shape[1]), identity, values.dtype)
     best.at(bests, unit_of[unit_of >= 0], values[unit_of >= 0])

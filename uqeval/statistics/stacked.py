@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Ints, State
 from uqeval.metrics._columns import LazyFields, SetStates
 from uqeval.statistics.checked_states import checked_items
 from uqeval.statistics.item_columns import Columns, Gathered
@@ -24,7 +24,7 @@ from uqeval.tallies._fields import is_large
 
 if TYPE_CHECKING:
     from uqeval.statistics.checked_states import StatesSource
-    from uqeval.tallies._fields import Field, State
+    from uqeval.tallies._fields import Field
     from uqeval.tallies._loading import LoadedItems
 
 
@@ -94,7 +94,7 @@ class Stacked:
 
     def _paired(
         self, i: int, stacks: Sequence[Stacked], pair: Sequence[Values]
-    ) -> tuple[NDArray[Any] | None, Values]:
+    ) -> tuple[Array | None, Values]:
         """Return the i-th dense field of items of two runs, and which numbers these are."""
         field = self.tally.fields[self.names[i]]
         all_places = [stack.places[i] for stack in stacks]
@@ -114,7 +114,7 @@ class Stacked:
         rows = [values for values in pair if isinstance(values, np.ndarray)]
         return indices, np.concatenate(rows).astype(field.dtype, copy=False)
 
-    def by_unit(self, unit_of: NDArray[np.int64], units: int) -> Stacked:
+    def by_unit(self, unit_of: Ints, units: int) -> Stacked:
         """Return the states of units of items; `unit_of`: that of each item, -1 for none."""
         copied = type(self).__new__(type(self))
         copied._begin(self.tally, self.names)
@@ -125,7 +125,7 @@ class Stacked:
             copied.values.append(self._of_units(i, unit_of, units))
         return copied
 
-    def _of_units(self, i: int, unit_of: NDArray[np.int64], units: int) -> Columns:
+    def _of_units(self, i: int, unit_of: Ints, units: int) -> Columns:
         """Return the i-th dense field of units of items."""
         field, values = self.tally.fields[self.names[i]], self.values[i]
         if field.merge == "sum":
@@ -138,10 +138,10 @@ class Stacked:
         self.tally = tally
         self.whole = {name: values.reshape(-1) for name, values in tally.empty().items()}
         self.names = tuple(names)
-        self.places: list[NDArray[Any] | None] = []
+        self.places: list[Array | None] = []
         self.values: list[Columns] = []
 
-    def _add(self, indices: NDArray[Any] | None, values: Values) -> None:
+    def _add(self, indices: Array | None, values: Values) -> None:
         self.places.append(indices)
         self.values.append(Columns.of(values))
 
@@ -151,7 +151,7 @@ class Stacked:
         return field[0] if field.size else 0
 
     @property
-    def columns(self) -> NDArray[np.int64] | None:
+    def columns(self) -> Ints | None:
         """Return the bins of counts by rank that any item occupies."""
         return None if self.ranked is None else self.ranked.bins
 
@@ -161,7 +161,7 @@ class Stacked:
         ranked = 0 if self.ranked is None else self.ranked.numbers
         return ranked + sum(values.width for values in self.values)
 
-    def folded(self, sets: ItemSets) -> list[NDArray[Any]]:
+    def folded(self, sets: ItemSets) -> list[Array]:
         """Return each field over sets of items: [set, number].
 
         One set of items taken once has the same bits as if they had been folded one by one.
@@ -175,7 +175,7 @@ class Stacked:
             dense[name].astype(field.dtype, copy=False) for name, field in self.tally.fields.items()
         ]
 
-    def _field(self, i: int, sets: ItemSets) -> NDArray[Any]:
+    def _field(self, i: int, sets: ItemSets) -> Array:
         """Return the i-th dense field over the items of each set: [set, number]."""
         merge, values = self.tally.fields[self.names[i]].merge, self.values[i]
         if merge == "sum":
@@ -183,7 +183,7 @@ class Stacked:
         best = np.maximum if merge == "max" else np.minimum
         return sets.extremes(best, values.array(), self.identity(self.names[i]))
 
-    def state(self, folded: Sequence[NDArray[Any]], row: int) -> State:
+    def state(self, folded: Sequence[Array], row: int) -> State:
         """Return the state of one set for `metrics`; valid until the next call."""
         state: State = {}
         indices_of_fields = dict(zip(self.names, self.places, strict=True))
@@ -199,7 +199,7 @@ class Stacked:
                 state[name] = identity.reshape(field.shape)
         return state
 
-    def _ranked_places(self, field: Field) -> NDArray[Any]:
+    def _ranked_places(self, field: Field) -> Array:
         """Return the indices of the occupied bins of counts by rank in a flat state."""
         rows = np.arange(int(np.prod(field.shape[:-1])))[:, None] * field.shape[-1]
         assert self.columns is not None
@@ -232,7 +232,7 @@ class Stacked:
             return self.ranked.sets(fold, sets, make)
         return SetStates(LazyFields(make))
 
-    def _shaped(self, i: int, make: MakeSets) -> NDArray[Any]:
+    def _shaped(self, i: int, make: MakeSets) -> Array:
         """Return the i-th dense field of several sets in its shape."""
         field, indices = self.tally.fields[self.names[i]], self.places[i]
         sums = make().astype(np.float64, copy=False)
@@ -252,21 +252,21 @@ class _SwappedField:
     i: int
     swaps: Swaps
 
-    def of(self, run: int) -> NDArray[Any]:
+    def of(self, run: int) -> Array:
         """Return the sums of one run, [set, number]."""
         if self._pair is not None:
             return self._pair[run]
         return self.stacked._field(self.i, self.swaps.weightings[run])
 
     @cached_property
-    def _pair(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    def _pair(self) -> tuple[Array, Array] | None:
         stacked = self.stacked
         if stacked.tally.fields[stacked.names[self.i]].merge != "sum":
             return None
         return stacked.values[self.i].swapped(self.swaps)
 
 
-def _widened(values: Values, columns: NDArray[Any], width: int, identity: Any) -> Values:
+def _widened(values: Values, columns: Array, width: int, identity: Any) -> Values:
     """Return numbers [item, number] as these columns of `width`, the others as in no item."""
     if isinstance(values, SparseValues):
         return values.widened(columns, width)

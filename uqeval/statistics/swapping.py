@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Floats
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.weighting import Fold, Make, Values, Weighting
 
@@ -21,9 +22,9 @@ class Halves:
     """Numbers of the items of one run less those of the same items of another [item, number], and
     the sums of each run [number]."""
 
-    differences: NDArray[Any]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
+    differences: Array
+    first: Floats
+    second: Floats
 
     @classmethod
     def of(cls, values: Values) -> Halves | None:
@@ -61,20 +62,20 @@ class Swaps:
         weights = np.concatenate([self._keeps, 1 - self._keeps], axis=1)
         return Weighting(weights), Weighting(1 - weights)
 
-    def moved(self, differences: NDArray[Any]) -> NDArray[Any]:
+    def moved(self, differences: Array) -> Array:
         """Return the sums of differences over the items that keep their model, [set, number]."""
         keeps = self._light if differences.dtype == np.float32 else self._heavy
-        products: NDArray[Any] = keeps @ differences
+        products: Array = keeps @ differences
         return products
 
-    def pair(self, halves: Halves) -> tuple[NDArray[Any], NDArray[Any]]:
+    def pair(self, halves: Halves) -> tuple[Array, Array]:
         """Return the sums of both runs, [set, number], from one product."""
         moved = self.moved(halves.differences)
         return halves.second + moved, halves.first - moved
 
     def folds(self, cache: dict[tuple[Any, ...], Halves | None]) -> tuple[Fold, Fold]:
         """Return the sums of both runs. `cache`: halves that are kept for the next sets."""
-        products: dict[tuple[Any, ...], NDArray[Any]] = {}
+        products: dict[tuple[Any, ...], Array] = {}
 
         def halves_of(make: Make, key: tuple[Any, ...]) -> Halves | None:
             if key in cache:
@@ -85,14 +86,14 @@ class Swaps:
                 cache[key] = halves
             return halves
 
-        def sums(run: int, make: Make, key: tuple[Any, ...]) -> NDArray[Any]:
+        def sums(run: int, make: Make, key: tuple[Any, ...]) -> Array:
             halves = halves_of(make, key)
             if halves is None:
                 return self.weightings[run].sums(make())
             moved = products.pop(key, None)
             if moved is None:
                 products[key] = moved = self.moved(halves.differences)
-            sums_of_run: NDArray[Any] = halves.first - moved if run else halves.second + moved
+            sums_of_run: Array = halves.first - moved if run else halves.second + moved
             return sums_of_run
 
         return partial(sums, 0), partial(sums, 1)
@@ -102,5 +103,5 @@ class Swaps:
         return self._keeps.astype(np.float32)
 
     @cached_property
-    def _heavy(self) -> NDArray[np.float64]:
+    def _heavy(self) -> Floats:
         return self._keeps.astype(np.float64)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Floats
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import Evaluated
 from uqeval.statistics.draws import Resampling
@@ -101,7 +102,7 @@ class _Count:
         """Return whether no more swaps are needed."""
         return not self.is_exact and self.hits >= ENOUGH
 
-    def add(self, differences: NDArray[np.float64]) -> None:
+    def add(self, differences: Floats) -> None:
         """Count the differences [swap] of a block of swaps."""
         if not self.is_decided:
             self.hits += int((differences[np.isfinite(differences)] >= self.threshold).sum())
@@ -184,21 +185,17 @@ class _Pair:
         first_tallies = [self._back.get(second_tally) for second_tally in tallies[1]]
         return first_tallies == tallies[0]
 
-    def differences(
-        self, keeps_models: NDArray[np.int8], addresses: Sequence[str]
-    ) -> NDArray[np.float64]:
+    def differences(self, keeps_models: NDArray[np.int8], addresses: Sequence[str]) -> Floats:
         """Return the scores of the first model minus those of the second, [swap, address].
 
         Where `keeps_models` [swap, item] is 1, each model has its own item; where it is 0, that of
         the other.
         """
         scores = self.scores(keeps_models, addresses)
-        score_differences: NDArray[np.float64] = scores[0] - scores[1]
+        score_differences: Floats = scores[0] - scores[1]
         return score_differences
 
-    def scores(
-        self, keeps_models: NDArray[np.int8], addresses: Sequence[str]
-    ) -> NDArray[np.float64]:
+    def scores(self, keeps_models: NDArray[np.int8], addresses: Sequence[str]) -> Floats:
         """Return scores of both models, [model, swap, address]."""
         scores = np.full((2, len(keeps_models), len(addresses)), np.nan)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Floats
 from uqeval.errors import UsageError, quoted
 from uqeval.statistics import video
 from uqeval.statistics.draws import DRAWS, Resampling
@@ -74,7 +74,7 @@ def _of_video(
 
 
 def resampling_of_video(
-    series: Sequence[NDArray[np.float64]],
+    series: Sequence[Floats],
     sequences: Sequence[str],
     draws: int = DRAWS,
     seed: int = 0,

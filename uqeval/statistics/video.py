@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from uqeval.arrays import Floats
 
 #: With at least this number of sequences, each sequence is a unit.
 SEQUENCES = 10
@@ -15,7 +14,7 @@ SEQUENCES = 10
 LEAST, MOST, TIMES = 3, 10, 5
 
 
-def autocorrelation(series: Sequence[Array]) -> tuple[float, float]:
+def autocorrelation(series: Sequence[Floats]) -> tuple[float, float]:
     """Return the integrated autocorrelation time τ, in items, and the lag-1 autocorrelation.
 
     τ = 1 + 2·Σ_k ρ_k, with autocovariances pooled over the series, cut by Geyer's initial positive

@@ -6,11 +6,12 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array, Floats, Ints
 from uqeval.statistics.item_values import SparseValues
 
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
@@ -20,9 +21,8 @@ _KEPT_SUMS = 4 << 20
 #: Units between two of which the sums of all before and all after are kept.
 _GRID = 1024
 
-Array = NDArray[Any]
 #: Numbers of items, [item, number].
-Values = Array | SparseValues
+Values: TypeAlias = "Array | SparseValues"
 #: Makes numbers [item, number].
 Make = Callable[[], Values]
 #: Makes numbers [set, …].
@@ -54,10 +54,10 @@ class ItemSets(ABC):
         """Return some of the sets."""
 
     @abstractmethod
-    def at(self, places: NDArray[np.int64], items: int) -> ItemSets:
+    def at(self, places: Ints, items: int) -> ItemSets:
         """Return the same sets of `items` others: item i is the one at `places[i]`."""
 
-    def mean(self, values: NDArray[np.float64]) -> Array:
+    def mean(self, values: Floats) -> Array:
         """Return the mean of `values` [item] or [item, value] where they are defined: [set]."""
         is_defined = np.isfinite(values).reshape(len(values), -1)
         defined_values = np.where(is_defined, values.reshape(is_defined.shape), 0.0)
@@ -71,7 +71,7 @@ class ItemSets(ABC):
         """Return the weights [set, item]."""
         return self.sums(np.eye(items, dtype=np.int64))
 
-    def weights_of_items(self, items: int) -> tuple[slice | NDArray[np.int64], Array]:
+    def weights_of_items(self, items: int) -> tuple[slice | Ints, Array]:
         """Return items, among them all that any set has, and their weights [set, item]."""
         return slice(None), self.dense(items)
 
@@ -127,7 +127,7 @@ class Weighting(ItemSets):
         is_whole = len(self.weights[rows]) == self.sets
         return self if is_whole else Weighting(self.weights[rows])
 
-    def at(self, places: NDArray[np.int64], items: int) -> Weighting:
+    def at(self, places: Ints, items: int) -> Weighting:
         if np.array_equal(places, np.arange(items)):
             return Weighting(self.weights, self._known)
         key = places.tobytes(), items
@@ -137,7 +137,7 @@ class Weighting(ItemSets):
             self._placed[key] = weights, {}
         return Weighting(*self._placed[key])
 
-    def mean(self, values: NDArray[np.float64]) -> Array:
+    def mean(self, values: Floats) -> Array:
         weights = np.repeat(self.weights, values[0].size, axis=1) if len(values) else self.weights
         is_defined = np.isfinite(values.reshape(-1))
         w = weights[:, is_defined].astype(np.float64)
@@ -152,11 +152,11 @@ class Weighting(ItemSets):
         return Weighting(self.weights * is_kept)
 
     @cached_property
-    def _heavy(self) -> NDArray[np.float64]:
+    def _heavy(self) -> Floats:
         return self.weights.astype(np.float64)
 
     @cached_property
-    def _by_item(self) -> NDArray[np.float64]:
+    def _by_item(self) -> Floats:
         return np.ascontiguousarray(self.weights.T, np.float64)
 
     @cached_property
@@ -168,7 +168,7 @@ class Weighting(ItemSets):
 class Subset(Weighting):
     """One set of items, each taken once: the sums have the bits of a run over these items."""
 
-    def __init__(self, chosen: Sequence[int] | NDArray[np.int64], items: int) -> None:
+    def __init__(self, chosen: Sequence[int] | Ints, items: int) -> None:
         self.is_chosen = np.zeros(items, bool)
         self.is_chosen[np.asarray(chosen, np.int64)] = True
         super().__init__(self.is_chosen[None].astype(np.int64))
@@ -186,7 +186,7 @@ class Subset(Weighting):
 class Each(ItemSets):
     """One set for each of some items, which has this item alone."""
 
-    def __init__(self, chosen: NDArray[np.int64]) -> None:
+    def __init__(self, chosen: Ints) -> None:
         self.chosen, self.sets = chosen, len(chosen)
 
     def sums(self, values: Values) -> Array:
@@ -199,7 +199,7 @@ class Each(ItemSets):
     def part(self, rows: slice) -> Each:
         return Each(self.chosen[rows])
 
-    def at(self, places: NDArray[np.int64], items: int) -> Each:
+    def at(self, places: Ints, items: int) -> Each:
         return Each(places[self.chosen])
 
     def dense(self, items: int) -> Array:
@@ -207,7 +207,7 @@ class Each(ItemSets):
         weights[np.arange(self.sets), self.chosen] = 1
         return weights
 
-    def weights_of_items(self, items: int) -> tuple[NDArray[np.int64], Array]:
+    def weights_of_items(self, items: int) -> tuple[Ints, Array]:
         return self.chosen, np.eye(self.sets, dtype=np.int8)
 
 
@@ -220,7 +220,7 @@ class AllBut(ItemSets):
 
     def __init__(
         self,
-        chosen: NDArray[np.int64],
+        chosen: Ints,
         rows: range | None = None,
         known: dict[int, tuple[weakref.ref[Any], Array, Array]] | None = None,
     ) -> None:
@@ -277,7 +277,7 @@ class AllBut(ItemSets):
     def part(self, rows: slice) -> AllBut:
         return AllBut(self.chosen, self._rows[rows], self._known)
 
-    def at(self, places: NDArray[np.int64], items: int) -> AllBut:
+    def at(self, places: Ints, items: int) -> AllBut:
         return AllBut(places[self.chosen], self._rows)
 
     def dense(self, items: int) -> Array:
@@ -306,14 +306,14 @@ class _Kept(ItemSets):
         weights: Array = self._inner.dense(items) * self._is_kept
         return weights
 
-    def weights_of_items(self, items: int) -> tuple[slice | NDArray[np.int64], Array]:
+    def weights_of_items(self, items: int) -> tuple[slice | Ints, Array]:
         chosen, weights = self._inner.weights_of_items(items)
         return chosen, weights * self._is_kept[chosen]
 
     def part(self, rows: slice) -> _Kept:
         return _Kept(self._inner.part(rows), self._is_kept)
 
-    def at(self, places: NDArray[np.int64], items: int) -> _Kept:
+    def at(self, places: Ints, items: int) -> _Kept:
         is_kept = np.zeros(items, bool)
         is_kept[places] = self._is_kept
         return _Kept(self._inner.at(places, items), is_kept)

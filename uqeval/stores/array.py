@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
 
 Region = tuple[slice, ...]
@@ -84,7 +84,7 @@ class StoredArray(ABC):
     has_files_of_items: bool = True
 
     @abstractmethod
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the values of `region`, one slice an axis, in stored axis order.
 
         Thread-safe. Raises `StoreError`, which names the chunk, for one that is damaged or cut
@@ -218,7 +218,7 @@ class OnePixel(StoredArray):
         self.attributes = array.attributes
         self.anywhere = array.anywhere
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the values of `region`, whose last two slices are those of y and x."""
         return self._array.read(region[:-2])[..., None, None]
 

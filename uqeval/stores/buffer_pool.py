@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import weakref
 from collections import deque
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
+
+from uqeval.arrays import Array
 
 #: Smaller blocks, in bytes, come from the allocator. At most this many free blocks of a size are
 #: kept.
@@ -25,7 +26,7 @@ class BufferPool:
         # No lock: Python may delete an array at any point, even while this thread has the lock.
         self._free: dict[int, deque[memoryview]] = {}
 
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an array as `numpy.empty` does."""
         kind, count = np.dtype(dtype), math.prod(shape)
         size = count * kind.itemsize
@@ -43,7 +44,7 @@ class BufferPool:
                     buffers.clear()
             block = memoryview(np.empty(capacity, np.uint8).data)
         # All views have this array as their base, so it is deleted after the last of them.
-        owner: NDArray[Any] = np.frombuffer(block, kind, count)
+        owner: Array = np.frombuffer(block, kind, count)
         free = self._free.setdefault(block.nbytes, deque(maxlen=_MOST))
         weakref.finalize(owner, free.append, block).atexit = False
         return owner.reshape(shape)

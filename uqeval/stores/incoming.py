@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
 
 
-def as_array(values: Any, where: str) -> NDArray[Any]:
+def as_array(values: Any, where: str) -> Array:
     """Return `values` of NumPy, PyTorch, JAX or others as a NumPy array, without a copy if
     possible.
 
@@ -46,12 +46,12 @@ def as_array(values: Any, where: str) -> NDArray[Any]:
 
 
 def as_stack(
-    values: NDArray[Any],
+    values: Array,
     counts: tuple[int, int],
     size: tuple[int, int] | None,
     sample: int | None,
     where: str,
-) -> NDArray[Any]:
+) -> Array:
     """Return `values` as [sample, class, y, x]: all T samples, or the one with the number `sample`.
 
     `counts` is (T, C), `size` (H, W) or None for any. Raises `DataError` for another shape.
@@ -71,9 +71,7 @@ def as_stack(
     return stack
 
 
-def checked_floats(
-    values: NDArray[Any], dtype: str, kind: str, where: str, row: int = 0
-) -> NDArray[Any]:
+def checked_floats(values: Array, dtype: str, kind: str, where: str, row: int = 0) -> Array:
     """Return probabilities or logits of one sample [class, y, x] as they will be stored.
 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
@@ -104,7 +102,7 @@ def checked_floats(
     raise DataError(f"{where}: {problem}")
 
 
-def _off(values: NDArray[Any]) -> float:
+def _off(values: Array) -> float:
     """Return the largest |Σ_c p - 1| of probabilities [class, y, x]; infinite if a value is no
     probability.
 
@@ -119,13 +117,13 @@ def _off(values: NDArray[Any]) -> float:
     return off if off <= np.inf else np.inf
 
 
-def _rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _rounded(values: Array, dtype: np.dtype[Any]) -> Array:
     if values.dtype == dtype or dtype != np.float16:
         return values.astype(dtype, copy=False)
     return to_half(values.astype(np.float32, copy=False))
 
 
-def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: float) -> bool:
+def _is_sure(values: Array, rounded: Array, off: float, allowed: float) -> bool:
     """Return whether sums that are `off` before rounding need no second check.
 
     Rounding to float16 changes a sum near 1 by at most 2^-11, and 2^-25 for each class that
@@ -135,9 +133,7 @@ def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: f
     return off <= allowed - moved
 
 
-def _explain(
-    values: NDArray[Any], stored: NDArray[Any], row: int, tolerance: float, of: str
-) -> str:
+def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) -> str:
     """Return why probabilities are invalid. Slow: only called if they are."""
     exact = values.astype(np.float64)
     for bad, problem in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
@@ -168,7 +164,7 @@ def _explain(
     )
 
 
-def _refuse_infinite(values: NDArray[Any], stored: NDArray[Any], where: str, row: int) -> None:
+def _refuse_infinite(values: Array, stored: Array, where: str, row: int) -> None:
     if np.isfinite(values).all():
         raise DataError(
             f"{where}: logits up to {float(np.abs(values).max()):.4g} do not fit {stored.dtype}. "
@@ -191,8 +187,8 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
 
 
 def checked_labels(
-    values: NDArray[Any], classes: int, ignore_index: int, where: str, row: int = 0
-) -> NDArray[Any]:
+    values: Array, classes: int, ignore_index: int, where: str, row: int = 0
+) -> Array:
     """Return class ids [y, x] or [annotator, y, x] as they will be stored.
 
     Raises `DataError` for values that are not integers, and for ids outside [0, classes) other than

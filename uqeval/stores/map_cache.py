@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from uqeval.arrays import Array
 from uqeval.disk.files import open_file
 from uqeval.disk.objects import ObjectFile, is_object_url
 from uqeval.disk.outputs import refuse_url
@@ -56,7 +57,7 @@ def has_room(folder: Path, size: int) -> bool:
     return shutil.disk_usage(folder).free >= size + SPARE
 
 
-def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
+def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> Array | None:
     """Return the array of this shape and dtype in a file; None if it is missing or damaged."""
     try:
         with open_file(path) as file:
@@ -67,7 +68,7 @@ def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArra
 
 def _read(
     file: io.BufferedIOBase, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> NDArray[Any] | None:
+) -> Array | None:
     head = _head(shape, dtype)
     if file.read(len(head)) != head:
         return None
@@ -77,7 +78,7 @@ def _read(
     return values if file.read() == _checksum(name, head, values) else None
 
 
-def write_checked(path: Path, values: NDArray[Any]) -> bool:
+def write_checked(path: Path, values: Array) -> bool:
     """Write an array completely or not at all; return whether it exists.
 
     It does not if the disk is nearly full, or cannot be written.
@@ -93,7 +94,7 @@ def write_checked(path: Path, values: NDArray[Any]) -> bool:
     return True
 
 
-def _write(file: IO[bytes], name: str, values: NDArray[Any]) -> None:
+def _write(file: IO[bytes], name: str, values: Array) -> None:
     little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     head = _head(little.shape, little.dtype)
     file.write(head)
@@ -108,11 +109,11 @@ def _head(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _bytes(values: NDArray[Any]) -> memoryview:
+def _bytes(values: Array) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
-def _checksum(name: str, head: bytes, values: NDArray[Any]) -> bytes:
+def _checksum(name: str, head: bytes, values: Array) -> bytes:
     """Return the checksum of the name and the file, so that swapped files are detected."""
     parts = (name.encode(), head, _bytes(values))
     check = 0
@@ -127,10 +128,10 @@ class _Folder:
     def __init__(self, folder: str | Path) -> None:
         self._folder = folder_for("maps", folder)
 
-    def read(self, key: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any] | None:
+    def read(self, key: str, shape: tuple[int, ...], dtype: str) -> Array | None:
         return read_checked(self._folder / key, shape, dtype)
 
-    def write(self, key: str, values: NDArray[Any]) -> bool:
+    def write(self, key: str, values: Array) -> bool:
         return write_checked(self._folder / key, values)
 
 
@@ -141,7 +142,7 @@ class _Objects:
         self._any = ObjectFile(f"{url.rstrip('/')}/maps", OutputError)
         self._any.version()  # raises now if the server cannot be reached
 
-    def read(self, key: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any] | None:
+    def read(self, key: str, shape: tuple[int, ...], dtype: str) -> Array | None:
         kind = np.dtype(dtype)
         most = len(_head(shape, kind)) + math.prod(shape) * kind.itemsize + _CHECKSUM
         data = self._any.sibling(key).read(most)
@@ -149,7 +150,7 @@ class _Objects:
             return None
         return _read(io.BytesIO(data), key.rpartition("/")[2], shape, kind)
 
-    def write(self, key: str, values: NDArray[Any]) -> bool:
+    def write(self, key: str, values: Array) -> bool:
         buffer = io.BytesIO()
         _write(buffer, key.rpartition("/")[2], values)
         self._any.sibling(key).write(buffer.getbuffer())
@@ -178,7 +179,7 @@ class MapCache:
         self.unstamped = {i for i, stamp in enumerate(stamps) if stamp is None}
         self.refused: set[int] = set()
 
-    def read(self, item: int, names: Collection[str]) -> dict[str, NDArray[Any]] | None:
+    def read(self, item: int, names: Collection[str]) -> dict[str, Array] | None:
         """Return the wanted maps of an item; None if one of them is missing or damaged."""
         if item in self.unstamped:
             return None
@@ -190,7 +191,7 @@ class MapCache:
             maps[name] = values
         return maps
 
-    def write(self, item: int, maps: dict[str, NDArray[Any]]) -> bool:
+    def write(self, item: int, maps: dict[str, Array]) -> bool:
         """Write the maps of an item; return whether all of them are cached."""
         if item in self.unstamped:
             return False

@@ -7,11 +7,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, StoredArray
 
@@ -31,7 +30,7 @@ class Planes:
     ) -> None:
         self.parts = tuple(parts)
         self._order = (axis, "y", "x") if channels else ("y", "x")
-        self._chunks: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
+        self._chunks: OrderedDict[tuple[int, int], Array] = OrderedDict()
         self._lock = threading.Lock()
         for array in self.arrays:
             if "annotator" in array.axes and axis != "annotator":
@@ -85,7 +84,7 @@ class Planes:
             digest.update(array.fingerprint().encode())
         return digest.hexdigest()
 
-    def read(self, item: int) -> NDArray[Any]:
+    def read(self, item: int) -> Array:
         """Return the plane [y, x] of an item (with channels [class, y, x])."""
         item_array = self.parts[item]
         axes = item_array.array.axes
@@ -99,7 +98,7 @@ class Planes:
             axes = tuple(a for a in axes if a != "item")
         return values.transpose([axes.index(a) for a in self._order])
 
-    def read_together(self, items: range) -> NDArray[Any]:
+    def read_together(self, items: range) -> Array:
         """Return the planes [item, y, x] of items of one size; those of a run of items of one array
         are read in one call."""
         parts = self.parts[items.start : items.stop]
@@ -122,7 +121,7 @@ class Planes:
         )
         return values.transpose([array.axes.index(a) for a in ("item", *self._order)])
 
-    def _chunk(self, array: StoredArray, along: int, number: int, step: int) -> NDArray[Any]:
+    def _chunk(self, array: StoredArray, along: int, number: int, step: int) -> Array:
         region = [slice(0, n) for n in array.shape]
         region[along] = slice(number * step, min((number + 1) * step, array.shape[along]))
         if step == 1:

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 
@@ -48,7 +48,7 @@ class Tile:
     t0: int
     c0: int
     box: Box
-    values: NDArray[Any]
+    values: Array
     array: StoredArray
 
 

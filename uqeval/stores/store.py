@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
@@ -93,7 +93,7 @@ __all__ = ["Role", "contents_of", "open_store", "read_names_file"]
 
 
 def open_store(
-    path: str | os.PathLike[str] | NDArray[Any] | Mapping[str, Any],
+    path: str | os.PathLike[str] | Array | Mapping[str, Any],
     *,
     role: Role,
     names: Sequence[str] | None = None,

@@ -12,22 +12,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-from uqeval.lazy import np
+from uqeval.arrays import np
 from uqeval.maps.views import WHOLE, View
 from uqeval.tallies._fields import Field, SparseState, identity, is_large, record_of, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.arrays import Maps, State
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State, Thin
+    from uqeval.tallies._fields import Counts, Thin
     from uqeval.tallies._loading import LoadedItems
     from uqeval.tallies._packing import Packing
 
-    #: States of several items by tally.
-    KnownItems = dict["Tally", CountedItems]
+#: States of several items by tally.
+KnownItems: TypeAlias = "dict[Tally, CountedItems]"
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
-from uqeval.tallies._fields import Field, identity, is_large
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import State, Thin
+from uqeval.arrays import Array, State, np
+from uqeval.tallies._fields import Field, Thin, identity, is_large
 
 
 @dataclass(frozen=True)
@@ -24,11 +18,11 @@ class FieldOfItems:
     `first[i]` up to `first[i + 1]` (excluded).
     """
 
-    values: NDArray[Any]
-    places: NDArray[Any] | None = None
-    first: NDArray[Any] | None = None
+    values: Array
+    places: Array | None = None
+    first: Array | None = None
 
-    def of_item(self, item: int) -> tuple[NDArray[Any] | None, NDArray[Any]]:
+    def of_item(self, item: int) -> tuple[Array | None, Array]:
         """Return places (None: all) and values of one item, as in the sparse form."""
         if self.places is None or self.first is None:
             return None, self.values[item]
@@ -74,7 +68,7 @@ class CountedItems:
                 join(flat, join.reduce(entries.values, axis=0), out=flat)
 
 
-def _joined(entries: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]) -> FieldOfItems:
+def _joined(entries: Sequence[tuple[Array | None, Array]]) -> FieldOfItems:
     places = [indices for indices, _ in entries if indices is not None]
     if not places:
         return FieldOfItems(np.stack([values for _, values in entries]))
@@ -87,7 +81,7 @@ def _joined(entries: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]) -> Fiel
     )
 
 
-def _rows(field: Field, values: NDArray[Any]) -> FieldOfItems:
+def _rows(field: Field, values: Array) -> FieldOfItems:
     rows = np.ascontiguousarray(values, field.dtype).reshape(len(values), -1)
     if not is_large(field):
         return FieldOfItems(rows)

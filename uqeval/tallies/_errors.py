@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, np
 from uqeval.maps.names import ERROR_KEY
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Maps
 
 #: The maps behind each error, by kind of data.
 INPUTS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -67,10 +61,10 @@ class Error:
         """Return the dtype of sums: integers for numbers of wrong pixels."""
         return "int64" if self.name == "zero-one" else "float64"
 
-    def values(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> Array:
         """Return the errors as float32 [y, x], for rank keys too; squared by the caller."""
         if self.name == "zero-one":
-            wrong: NDArray[Any] = (maps["prediction"] != maps["label"]).astype(np.float32)
+            wrong: Array = (maps["prediction"] != maps["label"]).astype(np.float32)
             return wrong
         if self.name in ("a1", "ratio"):
             return _ratios(maps, self.name == "a1")
@@ -78,14 +72,12 @@ class Error:
             error = maps["error"]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 relative = error / np.abs(maps["target"])
-                relative_errors: NDArray[Any] = np.where(error == 0, 0.0, relative).astype(
-                    np.float32
-                )
+                relative_errors: Array = np.where(error == 0, 0.0, relative).astype(np.float32)
                 return relative_errors
         return maps["brier" if self.name == "brier" else ERROR_KEY]
 
 
-def _ratios(maps: Maps, far: bool) -> NDArray[Any]:
+def _ratios(maps: Maps, far: bool) -> Array:
     """Return max(ŷ/y, y/ŷ) as float32 [y, x]; with `far`, whether it is at least 1.25."""
     mean, target = (maps[name].astype(np.float64) for name in ("mean", "target"))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -7,19 +7,14 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    State = dict[str, NDArray[Any]]
-    Maps = dict[str, NDArray[Any]]
-    #: A count of a state; of the states of several items one for each, [item].
-    Counts = Any
-    #: Of each field of a state, in order: places of its flat array (None: all), and values there.
-    Thin = list[tuple[NDArray[Any] | None, NDArray[Any]]]
+#: A count of a state; of the states of several items one for each, [item].
+Counts: TypeAlias = Any
+#: Of each field of a state, in order: places of its flat array (None: all), and values there.
+Thin: TypeAlias = "list[tuple[Array | None, Array]]"
 
 #: Fields with more numbers than this are saved as the places and values of those that differ from
 #: the empty state: rank counts of one item are mostly zeros.
@@ -39,22 +34,20 @@ class Field:
     signed: bool = dataclasses.field(default=False, repr=False)
 
 
-class SparseState(Mapping[str, "NDArray[Any]"]):
+class SparseState(Mapping[str, Array]):
     """A state to read, in its sparse form `thin`; the array of a field is made when first read."""
 
-    def __init__(
-        self, fields: Mapping[str, Field], thin: Sequence[tuple[NDArray[Any], NDArray[Any]]]
-    ) -> None:
+    def __init__(self, fields: Mapping[str, Field], thin: Sequence[tuple[Array, Array]]) -> None:
         """`fields` are sums."""
         self._fields, self._entries = fields, dict(zip(fields, thin, strict=True))
-        self._arrays: dict[str, NDArray[Any]] = {}
+        self._arrays: dict[str, Array] = {}
 
     @property
     def thin(self) -> Thin:
         """Return the places, ascending, and the values of each field."""
         return list(self._entries.values())
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         if name not in self._arrays:
             places, values = self._entries[name]
             self._arrays[name] = zeros(self._fields[name])
@@ -78,7 +71,7 @@ def most_bytes(field: Field) -> int:
     return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
 
 
-def zeros(field: Field) -> NDArray[Any]:
+def zeros(field: Field) -> Array:
     """Return zeros that take no memory until they are written to: states of ranks are mostly empty.
 
     Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.

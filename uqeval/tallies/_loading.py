@@ -5,16 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, State, np
 from uqeval.tallies._counted import CountedItems, FieldOfItems
 from uqeval.tallies._fields import Field, identity
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import State
 
 #: Counts above this are invalid: sums of many would overflow int64.
 MOST_COUNT = 1 << 53
@@ -55,9 +50,7 @@ class PackedRows:
         if (self.at != self._ends).any():
             raise ValueError("too many bytes")
 
-    def _entries(
-        self, counts: NDArray[Any], first: NDArray[Any], dtype: np.dtype[Any]
-    ) -> NDArray[Any]:
+    def _entries(self, counts: Array, first: Array, dtype: np.dtype[Any]) -> Array:
         """Return the next `counts` numbers of each state, one state after another."""
         if (self.at + counts * dtype.itemsize > self._ends).any():
             raise ValueError("cut short")
@@ -66,7 +59,7 @@ class PackedRows:
         self.at = self.at + counts * dtype.itemsize
         return self._take(places, dtype.itemsize).view(dtype).reshape(-1)
 
-    def _take(self, places: NDArray[Any], size: int, advance: bool = False) -> NDArray[Any]:
+    def _take(self, places: Array, size: int, advance: bool = False) -> Array:
         """Return `size` bytes from each place on, [place, byte]."""
         if advance:
             if (self.at + size > self._ends).any():
@@ -78,7 +71,7 @@ class PackedRows:
         return np.ascontiguousarray(windows[places])
 
 
-def check_values(id_: str, fields: Mapping[str, Field], values: Mapping[str, NDArray[Any]]) -> None:
+def check_values(id_: str, fields: Mapping[str, Field], values: Mapping[str, Array]) -> None:
     """Raise `ValueError` for values that no data can produce."""
     for name, field in fields.items():
         numbers = values[name]
@@ -103,8 +96,8 @@ class ItemColumns:
     """
 
     items: int
-    item: NDArray[Any]
-    column: NDArray[Any]
+    item: Array
+    column: Array
     fields: State
 
     @classmethod
@@ -159,5 +152,5 @@ class LoadedItems:
 
     counted: CountedItems
     columns: ItemColumns | None
-    pixels: NDArray[Any] | None
-    evaluated: NDArray[Any] | None
+    pixels: Array | None
+    evaluated: Array | None

@@ -10,16 +10,13 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from uqeval.lazy import np
-from uqeval.tallies._fields import Field, identity, is_large, most_bytes
+from uqeval.arrays import Array, np
+from uqeval.tallies._fields import Field, Thin, identity, is_large, most_bytes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Thin
 
 _MARK_BYTES = 4
 #: Entries of an item from which on it is packed alone: packing items together moves single bytes,
@@ -78,7 +75,7 @@ class Packing:
         ends = np.cumsum(lengths)
         out, at = np.empty(ends[-1], np.uint8), ends - lengths
 
-        def put(places: NDArray[Any], rows: NDArray[Any]) -> None:
+        def put(places: Array, rows: Array) -> None:
             size = rows.shape[1] * rows.itemsize
             own = np.ascontiguousarray(rows).view(np.uint8).reshape(len(places), size)
             out[places[:, None] + np.arange(size)] = own

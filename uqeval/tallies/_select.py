@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from uqeval.lazy import np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from uqeval.arrays import Array, np
 
 #: Every `STEP`-th pixel is in the sample that shows between which values a rank lies. `STEP` is a
 #: prime, so that the sample has pixels of all columns of most images. For fewer than `FEW` pixels
@@ -18,7 +15,7 @@ STEP, FEW = 127, 1 << 16
 _WIDTH = 4.0
 
 
-def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
+def guess(sample: Array, share: float) -> tuple[Any, Any]:
     """Return two values that very likely enclose the value with this share of all below it."""
     n = sample.size
     wide = _WIDTH * math.sqrt(n * share * (1 - share)) + 1
@@ -31,7 +28,7 @@ def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
     )
 
 
-def statistics(values: NDArray[Any], lower: int, upper: int) -> tuple[float, float]:
+def statistics(values: Array, lower: int, upper: int) -> tuple[float, float]:
     """Return the values of rank `lower` and of the same or the next, `upper`, from 0 on."""
     # The next rank is the minimum of the values above. Partitioning at both ranks takes twice as
     # long.

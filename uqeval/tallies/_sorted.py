@@ -6,16 +6,14 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies._contract import Tally
     from uqeval.tallies._counted import CountedItems
 
     #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
-    Rungs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+    Rungs = tuple[Array, Array, Array]
 
 #: Low bits of a key that `RankedErrors` ignores by default, and the bins of the others.
 REST = 13
@@ -23,12 +21,12 @@ BINS = 1 << (32 - REST)
 
 
 def ties(
-    score: NDArray[Any],
-    error: NDArray[Any],
-    label: NDArray[Any],
+    score: Array,
+    error: Array,
+    label: Array,
     void: int,
     pixels: int,
-    bins: NDArray[Any] | None = None,
+    bins: Array | None = None,
     squared: bool = False,
 ) -> Rungs | None:
     """Return the ties of the non-void pixels [y, x]; None for more than `pixels` pixels.
@@ -56,10 +54,10 @@ def ties(
 
 def rank_counts(
     tally: Tally,
-    first: NDArray[Any],
-    score: NDArray[Any],
-    error: NDArray[Any],
-    label: NDArray[Any],
+    first: Array,
+    score: Array,
+    error: Array,
+    label: Array,
     void: int,
     squared: bool,
     rest: int,
@@ -84,10 +82,10 @@ def rank_counts(
 
 def of_entries(
     tally: Tally,
-    ends: NDArray[Any],
-    places: NDArray[Any],
-    pixels: NDArray[Any],
-    errors: NDArray[Any],
+    ends: Array,
+    places: Array,
+    pixels: Array,
+    errors: Array,
 ) -> CountedItems:
     """Return states of a tally of pixels, and possibly of errors, by place.
 
@@ -111,10 +109,10 @@ def of_entries(
 _of_thread = threading.local()
 
 
-def _empty_bins(bins: int) -> list[NDArray[Any]]:
+def _empty_bins(bins: int) -> list[Array]:
     """Return the arrays of zeros that `count_ranks_of_items` works in, one set a thread: a state of
     all bins is mostly empty, and clearing it takes longer than counting a small item."""
-    arrays: dict[int, list[NDArray[Any]]] = _of_thread.__dict__.setdefault("arrays", {})
+    arrays: dict[int, list[Array]] = _of_thread.__dict__.setdefault("arrays", {})
     if bins not in arrays:
         words = -(-bins // 64)
         arrays[bins] = [
@@ -126,7 +124,7 @@ def _empty_bins(bins: int) -> list[NDArray[Any]]:
 
 def rows_of_bins(
     bins: Sequence[Any], shape: tuple[int, ...], dtype: str = "int16"
-) -> tuple[NDArray[Any], NDArray[Any]]:
+) -> tuple[Array, Array]:
     """Return which bins of a state have a row of their own, uint8 [..., bin + 1], and which row
     that is, [..., bin]. `bins` are places in `shape` [..., bin], by row."""
     row = np.zeros(shape, dtype)

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from uqeval.lazy import np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Maps
+from uqeval.arrays import Array, Maps, np
 
 
-def tempered(
-    probs: NDArray[Any], label: NDArray[Any], void: int, beta: float
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def tempered(probs: Array, label: Array, void: int, beta: float) -> tuple[Array, Array]:
     """Return the confidences (float32) and the labels' probabilities (float64) at one β, [i]."""
     from uqeval.kernels.tempering import BLOCK, temper
 
@@ -27,7 +18,7 @@ def tempered(
     return confidence, probability
 
 
-def flat(maps: Maps) -> NDArray[Any]:
+def flat(maps: Maps) -> Array:
     """Return p̄ as float32 [class, pixel]."""
     probs = maps["mean_probs"]
     return probs.reshape(len(probs), -1)

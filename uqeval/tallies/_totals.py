@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from uqeval.lazy import np
-from uqeval.tallies._fields import Field, SparseState
+from uqeval.arrays import Array, Maps, State, np
+from uqeval.tallies._fields import Field, SparseState, Thin
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies._contract import Tally
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Maps, State, Thin
 
 #: Sums of fields with at least so many numbers are sparse, up to one entry for some numbers: an
 #: entry takes longer than a number.
@@ -94,9 +91,7 @@ class Total:
         return cast("State", SparseState(fields, sums))
 
 
-def _summed(
-    field: Field, parts: Sequence[tuple[NDArray[Any] | None, NDArray[Any]]]
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _summed(field: Field, parts: Sequence[tuple[Array | None, Array]]) -> tuple[Array, Array]:
     """Return places, ascending, and the sums of the values at each, added in the order of parts."""
     places = np.concatenate([np.zeros(0, np.int64), *(at for at, _ in parts if at is not None)])
     values = np.concatenate([np.zeros(0, field.dtype), *(own for _, own in parts)])

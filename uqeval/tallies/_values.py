@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, np
 from uqeval.maps.names import IN_NATS, void_of
 
 __all__ = ["RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Maps
 
 
 @dataclass(frozen=True)
@@ -28,7 +22,7 @@ class Uncertainty:
     name: str
     log_base: float = math.e
 
-    def values(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> Array:
         """Return the float32 uncertainties [y, x]; -0.0 is 0.0."""
         values = maps[self.name]
         if self.name == "confidence":
@@ -44,7 +38,7 @@ class RawMap:
 
     name: str
 
-    def values(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> Array:
         """Return the values [y, x]."""
         return maps[self.name]
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import annotations_of, choices_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import void_of
 from uqeval.tallies.annotators import present
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Counts, Maps, State
-
 
 #: Arrays [map, map, class] of 8 bytes that are there at once: measured.
 _ARRAYS = 8
@@ -132,7 +126,7 @@ class AnnotatorDistances(Tally):
         raters = np.arange(len(samples), count)
         means = [pairs.mean(raters, raters), pairs.apart(raters)]
         by_class = [pairs.by_class(raters, raters), pairs.by_class_apart(raters)]
-        nothing: tuple[float, NDArray[Any]] = 0.0, np.zeros(len(ids))
+        nothing: tuple[float, Array] = 0.0, np.zeros(len(ids))
         of_samples = [nothing, nothing]
         if samples.size:
             of_samples = [
@@ -156,17 +150,17 @@ class Pairs:
     `size` [map, map, class], of which some are `counted` [class].
     """
 
-    distances: NDArray[Any]
-    of_classes: NDArray[Any]
-    shared: NDArray[Any]
-    size: NDArray[Any]
-    counted: NDArray[Any]
+    distances: Array
+    of_classes: Array
+    shared: Array
+    size: Array
+    counted: Array
     distance: Distance
 
     @classmethod
     def of_counts(
-        cls, common: NDArray[Any], alone: NDArray[Any], overlaps: NDArray[Any],
-        ids: NDArray[Any], classes: int, distance: Distance,
+        cls, common: Array, alone: Array, overlaps: Array,
+        ids: Array, classes: int, distance: Distance,
     ) -> Pairs:  # fmt: skip
         """Return the pairs from counts as `count_overlaps` makes them."""
         sizes = common + alone
@@ -187,28 +181,28 @@ class Pairs:
         of_classes = 1.0 - np.where(size > 0, ratios, distance.of_absent)
         return cls(1.0 - overlap, of_classes, shared, size, counted, distance)
 
-    def mean(self, a: NDArray[Any], b: NDArray[Any]) -> float:
+    def mean(self, a: Array, b: Array) -> float:
         """Return the expected distance of a map of `a` and one of `b`."""
         if self.distance.pooled:
             return float(self._pooled(*self._totals(np.ix_(a, b))))
         return float(self.distances[np.ix_(a, b)].mean())
 
-    def apart(self, maps: NDArray[Any]) -> float:
+    def apart(self, maps: Array) -> float:
         """Return the mean distance of two different maps."""
         i, j = _different(maps)
         if self.distance.pooled:
             return float(self._pooled(*self._totals((i, j))))
         return float(self.distances[i, j].mean())
 
-    def by_class(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    def by_class(self, a: Array, b: Array) -> Array:
         """Return `mean` of each class alone."""
         return self._by_class(np.ix_(a, b))
 
-    def by_class_apart(self, maps: NDArray[Any]) -> NDArray[Any]:
+    def by_class_apart(self, maps: Array) -> Array:
         """Return `apart` of each class alone."""
         return self._by_class(_different(maps))
 
-    def one_to_others(self, maps: NDArray[Any]) -> float:
+    def one_to_others(self, maps: Array) -> float:
         """Return the mean over maps of the energy distance of one to all others."""
         others, square = len(maps) - 1, np.ix_(maps, maps)
         if self.distance.pooled:
@@ -219,32 +213,32 @@ class Pairs:
         own, apart, rest = _with_others(self.distances[square])
         return float((2 * apart / others - own - rest / others**2).mean())
 
-    def _totals(self, pairs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _totals(self, pairs: Any) -> tuple[Array, Array]:
         """Return the summed overlaps and sizes of some pairs, over the classes that count."""
         shared, size = (of[pairs][..., self.counted].sum() for of in (self.shared, self.size))
         return shared, size
 
-    def _pooled(self, shared: NDArray[Any], size: NDArray[Any]) -> NDArray[Any]:
+    def _pooled(self, shared: Array, size: Array) -> Array:
         ratio = np.where(size > 0, shared / np.maximum(size, 1), self.distance.of_absent)
-        distances: NDArray[Any] = 1.0 - ratio
+        distances: Array = 1.0 - ratio
         return distances
 
-    def _by_class(self, pairs: Any) -> NDArray[Any]:
+    def _by_class(self, pairs: Any) -> Array:
         classes = self.shared.shape[-1]
         if not self.distance.pooled:
-            means: NDArray[Any] = self.of_classes[pairs].reshape(-1, classes).mean(axis=0)
+            means: Array = self.of_classes[pairs].reshape(-1, classes).mean(axis=0)
             return means
         both = (of[pairs].reshape(-1, classes).sum(axis=0) for of in (self.shared, self.size))
         return self._pooled(*both)
 
 
-def _with_others(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _with_others(values: Array) -> tuple[Array, Array, Array]:
     """Return of each map [map, map] the value with itself, the sum with all others, and the sum of
     all pairs of others."""
     own, rows = np.diagonal(values), values.sum(axis=1)
     return own, rows - own, values.sum() - 2 * rows + own
 
 
-def _different(maps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _different(maps: Array) -> tuple[Array, Array]:
     i, j = np.triu_indices(len(maps), 1)
     return maps[i], maps[j]

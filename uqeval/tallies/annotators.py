@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import annotations_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.reliability import Bins
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Counts, Maps, State
-
-
-def present(maps: Maps, annotators: int, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def present(maps: Maps, annotators: int, classes: int) -> tuple[Array, Array]:
     """Return the ids [annotator, pixel] of those who labelled the item, and its labels [pixel].
 
     Every pixel with a label has one of each of them.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Maps, State, np
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import Counts, Maps, State
+from uqeval.tallies._fields import Counts, Field
 
 VOID = 255
 #: The limits of max(ŷ/y, y/ŷ) of a1, a2 and a3.

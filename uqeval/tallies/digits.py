@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies.error_sums import VOID, Intervals, groups_of
 from uqeval.tallies.percentiles import between, ranks_of, value_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Maps, State
 
 #: Bits of a key that each pass counts, from the highest on.
 DIGITS = (12, 10, 10)
@@ -66,7 +61,7 @@ class Digits(Tally):
 class GroupRanks:
     """Find the order statistics for one percentile of every group, digit by digit."""
 
-    def __init__(self, counts: NDArray[Any], percentile: float, rule: str) -> None:
+    def __init__(self, counts: Array, percentile: float, rule: str) -> None:
         """Take `counts` [group], the number of values of each."""
         self.ranks = [ranks_of(int(n), percentile, rule) for n in counts]
         # By group and rank: the bits so far, and the rank among the keys that share them.
@@ -79,7 +74,7 @@ class GroupRanks:
         """Return the entries for the next level of `Digits`."""
         return tuple(sorted({(g, bits) for (g, _), (bits, _) in self._so_far.items()}))
 
-    def refine(self, tally: Digits, counts: NDArray[Any]) -> None:
+    def refine(self, tally: Digits, counts: Array) -> None:
         """Add the counts of the keys in `wanted`."""
         entry = {prefix: i for i, prefix in enumerate(tally.wanted)}
         below = np.cumsum(counts, axis=1)

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._ratios import OfErrors
 from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.tallies._fields import Counts
 
 VOID = 255
 RATIO, ERROR = 0, 1
@@ -71,7 +69,7 @@ class ErrorRanks(OfErrors, CountsByRank):
         count_ratios_finely(error, sigma, label, VOID, *self._rows_of_bins, state["fine"])
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         from uqeval.kernels.members import set_ratios
         from uqeval.tallies._counted import CountedItems, FieldOfItems
@@ -94,7 +92,7 @@ class ErrorRanks(OfErrors, CountsByRank):
         return CountedItems(items.size, (FieldOfItems(counts[order], places[order], ends),))
 
     @cached_property
-    def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins of λ and ε have a row, and which."""
         from uqeval.tallies._sorted import rows_of_bins
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.lazy import np
-from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.arrays import Array, Floats, Maps, State, np
+from uqeval.tallies._contract import KnownItems, Tally
+from uqeval.tallies._fields import Counts, Field
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
 #: Targets this close below an edge belong to the interval above, in steps.
@@ -33,7 +29,7 @@ class Intervals:
     base: int
     count: int
 
-    def values(self, maps: Maps) -> NDArray[Any]:
+    def values(self, maps: Maps) -> Array:
         """Return the interval [y, x] of each pixel, counted from `base`; -1 outside of all, and
         where void.
 
@@ -45,7 +41,7 @@ class Intervals:
         return k.astype(np.int32)
 
 
-def place_of(target: NDArray[Any] | float, step: float) -> NDArray[np.float64]:
+def place_of(target: Array | float, step: float) -> Floats:
     """Return ⌊y / step⌋ of float64 targets.
 
     A target less than 1e-9·step below an edge belongs to the interval above it, because 0.7 / 0.1
@@ -54,7 +50,7 @@ def place_of(target: NDArray[Any] | float, step: float) -> NDArray[np.float64]:
     return np.floor(np.asarray(target, np.float64) / step + _EDGE)
 
 
-def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
+def groups_of(intervals: Intervals | None, maps: Maps) -> Array:
     """Return the interval of each pixel; 0 without intervals."""
     if intervals is not None:
         return intervals.values(maps)
@@ -133,11 +129,11 @@ class ErrorSums(Tally):
         self.merge(state, item_state)
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         return None if self.intervals else super().count_items(maps, first, known)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         """Add all pixels of each item as one group to an empty state."""
         from uqeval.kernels.number_items import sum_errors_of_items
 
@@ -247,7 +243,7 @@ class ErrorsUpto(Tally):
             sum_finely(error, label, VOID, *self._rows_of_bins, state["fine"])
 
     @cached_property
-    def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins have a row, and which."""
         from uqeval.tallies._sorted import rows_of_bins
         from uqeval.tallies.ranks import COARSE

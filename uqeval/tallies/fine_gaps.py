@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
@@ -17,7 +17,8 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.arrays import Maps, State
+    from uqeval.tallies._fields import Counts
 
 #: Intervals between the nodes k / 4096 of the grid.
 FINE = 4096

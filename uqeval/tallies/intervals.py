@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
@@ -14,7 +14,8 @@ from uqeval.tallies._ratios import OfErrors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.arrays import Maps, State
+    from uqeval.tallies._fields import Counts
 
 VOID = 255
 #: Upper bound of the relative rounding error of a ratio.

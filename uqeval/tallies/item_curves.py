@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-from uqeval.lazy import np
-from uqeval.tallies._contract import Tally
+from uqeval.arrays import Array, Ints, Maps, State, np
+from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._counted import CountedItems
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Counts, Field, Thin
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._fields import Counts, Maps, State, Thin
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Cuts:
         counts: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
         return counts
 
-    def kept_of(self, n: NDArray[np.int64]) -> NDArray[np.int64]:
+    def kept_of(self, n: Ints) -> Ints:
         """Return `kept` of several numbers of pixels: [n, step]."""
         k, n = np.arange(self.steps), n[:, None]
         if self.keep == "truncate":
@@ -48,9 +42,7 @@ class Cuts:
             return n - -(-k * (n - 1) // self.steps)
         return n - k * n // self.steps
 
-    def places_in(
-        self, pixels: NDArray[Any], ends: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def places_in(self, pixels: Array, ends: Array) -> tuple[Array, Array, Array]:
         """Return how many pixels sets keep, the bin that each cut is in, and the pixels up to the
         end of this bin: [set, step] all.
 
@@ -64,9 +56,7 @@ class Cuts:
         places = np.maximum(places, first[:, None])  # the cut of a set that keeps no pixel
         return retained, places, upto[places] - earlier
 
-    def sums(
-        self, pixels: NDArray[Any], errors: NDArray[Any], ends: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sums(self, pixels: Array, errors: Array, ends: Array) -> tuple[Array, Array]:
         """Return pixels kept and their error sums at each step: [set, step] both.
 
         `pixels` of ties and `ends` as in `places_in`; `errors`: sums up to the end of each tie.
@@ -131,7 +121,7 @@ class ItemCurves(Tally):
         return self.count_items(maps, np.array([0, maps["label"].size]), counted).thin(0)
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems:
         known, fields = {} if known is None else known, self.packing.fields
         state = {n: np.zeros((first.size - 1, *f.shape), f.dtype) for n, f in fields.items()}
@@ -161,8 +151,8 @@ class ItemCurves(Tally):
         return [(ranking, RankedErrors(ranking, self.error, self.classes)) for ranking in ways]
 
     def _ties(
-        self, maps: Maps, first: NDArray[Any], ranking: Uncertainty | Error, counted: CountedItems
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        self, maps: Maps, first: Array, ranking: Uncertainty | Error, counted: CountedItems
+    ) -> tuple[Array, Array, Array]:
         """Return the pixels of bins and the errors up to their ends, of one item after another, and
         where the bins of each item begin. Bins in which the order of pixels matters are ties.
 
@@ -195,7 +185,7 @@ class ItemCurves(Tally):
 
 def _joined_fields(
     counted: CountedItems,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+) -> tuple[Array, Array, Array, Array]:
     """Return the bins of items, where those of each item begin, their pixels, and their errors."""
     from uqeval.tallies._sorted import BINS
 
@@ -206,12 +196,12 @@ def _joined_fields(
         places.append(item * BINS + field.places)
     pixels, errors = counted.fields
     sums = np.zeros(pixels.values.size)
-    sums[np.searchsorted(*places)] = errors.values
+    sums[np.searchsorted(places[0], places[1])] = errors.values
     assert pixels.places is not None and pixels.first is not None
     return pixels.places, pixels.first, pixels.values, sums
 
 
-def _area(cumulative: NDArray[Any], errors: NDArray[Any]) -> float:
+def _area(cumulative: Array, errors: Array) -> float:
     m = np.arange(1, cumulative[-1] + 1)
     risk = np.interp(m, np.append(0, cumulative), np.append(0.0, errors)) / m
     return float(risk.sum() - (risk[0] + risk[-1]) / 2)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.lazy import np
-from uqeval.tallies._fields import Field
+from uqeval.arrays import Array, Maps, State, np
+from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State
 
 VOID = 255
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
@@ -33,9 +30,9 @@ class _Collected:
     infinite: int
     ranks: tuple[int, int, float] | None
     below: list[int]
-    values: list[NDArray[Any]]
-    pixels_of_values: NDArray[Any]
-    totals: NDArray[Any]
+    values: list[Array]
+    pixels_of_values: Array
+    totals: Array
     most: float
 
 
@@ -114,13 +111,13 @@ class ItemErrors(OfErrors):
         state["most"][...] = max(state["most"][0], item.most, retained[0].max())
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         if np.diff(first).max() > _MOST_PIXELS:
             return None
         return super().count_items(maps, first, known)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.number_items import rank_errors_of_items, sum_retained_of_items
         from uqeval.tallies.percentiles import between, ranks_of
 
@@ -148,7 +145,7 @@ class ItemErrors(OfErrors):
             state["count"], state["sums"], state["most"],
         )  # fmt: skip
 
-    def _collect(self, error: NDArray[Any], sigma: NDArray[Any], label: NDArray[Any]) -> _Collected:
+    def _collect(self, error: Array, sigma: Array, label: Array) -> _Collected:
         """Return the values in an interval around the percentiles, and sums; arrays are [pixel].
 
         A sample of the pixels gives the interval. If the interval misses a percentile, another

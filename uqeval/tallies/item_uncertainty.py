@@ -4,17 +4,14 @@ threshold."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Maps, State, np
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.percentiles import between, ranks_of
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import Counts, Maps, State
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import REGION_SHARE, UNMASKED_LABEL
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, float16_end, void_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Maps, State
 
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101
@@ -54,7 +49,7 @@ class Patches:
         missing = max(last * self.stride + self.window - size, 0)
         return (0, missing) if self.border == "partial" else (missing // 2, missing - missing // 2)
 
-    def table(self, maps: Maps) -> dict[str, NDArray[Any]]:
+    def table(self, maps: Maps) -> dict[str, Array]:
         """Return `mean` (float32), `hits`, `valid` and `category` (int32) of all patches [i].
 
         A category is a class, `void_of(classes)` for mixed patches, or -1 without valid pixels.
@@ -232,7 +227,7 @@ def curve_thresholds(least: float, most: float) -> list[float]:
     return [least + (i / (STEPS - 1)) * (most - least) for i in range(STEPS)]
 
 
-def counts_along(by_threshold: NDArray[Any]) -> NDArray[Any]:
+def counts_along(by_threshold: Array) -> Array:
     """Return n_ac, n_au, n_ic, n_iu at each threshold of a curve, all categories together.
 
     `by_threshold`: patches […, category, accurate, step]; the result is [4, …, t].
@@ -243,7 +238,7 @@ def counts_along(by_threshold: NDArray[Any]) -> NDArray[Any]:
     return np.stack([x[..., accurate, :] for accurate in (1, 0) for x in (certain, uncertain)])
 
 
-def best_step(by_threshold: NDArray[Any]) -> int | None:
+def best_step(by_threshold: Array) -> int | None:
     """Return the step of a curve with the largest Surplus, the lowest of several; None if it is
     undefined.
 

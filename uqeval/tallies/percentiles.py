@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array, np
 from uqeval.errors import DataError
-from uqeval.lazy import np
 from uqeval.tallies.ranks import FINE_BITS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: The key of 0.
 _ZERO = 1 << 31
@@ -55,7 +51,7 @@ def value_of(key: int) -> float:
     return float(values_of(np.array([key]))[0])
 
 
-def values_of(keys: NDArray[Any]) -> NDArray[Any]:
+def values_of(keys: Array) -> Array:
     """Return the float32 numbers [i] of rank keys int64 [i]."""
     bits = np.where(keys >= _ZERO, keys - _ZERO, -keys - 1)
     return bits.astype(np.int32).view(np.float32)
@@ -68,7 +64,7 @@ class RequiredPercentiles:
     after the second, `values` gives the percentiles.
     """
 
-    def __init__(self, coarse: NDArray[Any], percentiles: Iterable[float], rule: str) -> None:
+    def __init__(self, coarse: Array, percentiles: Iterable[float], rule: str) -> None:
         occupied = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
         below = np.append(0, np.cumsum(coarse[occupied]))
         self.n = int(below[-1])
@@ -104,9 +100,7 @@ class RequiredPercentiles:
         rank_pair = ranks_of(self.n, p, self.rule)
         return tuple(sorted({self._bin(rank) for rank in rank_pair[:2]})) if rank_pair else ()
 
-    def between(
-        self, fine: NDArray[Any], sums: NDArray[Any], p: float, value: float
-    ) -> tuple[int, float]:
+    def between(self, fine: Array, sums: Array, p: float, value: float) -> tuple[int, float]:
         """Return how many values lie in the bins of the p-th percentile up to a `value`, and their
         sum, of `sums` [entry of these bins, low bits]."""
         count, total = 0, 0.0
@@ -121,7 +115,7 @@ class RequiredPercentiles:
     def _bin(self, rank: int) -> int:
         return int(self._bin_of[self._ranks.index(rank)])
 
-    def values(self, fine: NDArray[Any], where: str) -> Mapping[float, float | None]:
+    def values(self, fine: Array, where: str) -> Mapping[float, float | None]:
         """Return each percentile; None if undefined. `fine` [entry of bins, low bits].
 
         Raises `DataError` if the values are not those counted before. `where` names the store.

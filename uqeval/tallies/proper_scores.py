@@ -12,7 +12,8 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.arrays import Maps, State
+    from uqeval.tallies._fields import Counts
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.lazy import np
-from uqeval.tallies._contract import Tally
+from uqeval.arrays import Array, Maps, State, np
+from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Field, is_large
+from uqeval.tallies._fields import Counts, Field, Thin, is_large
 from uqeval.tallies._sorted import REST, of_entries, rank_counts, ties
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State, Thin
 
 #: Bits of a rank key.
 KEY_BITS = 32
@@ -142,7 +138,7 @@ class RankedErrors(Tally):
 
         score, error = self._values(maps)
         largest = 2 * len(self.bins) << self.bits
-        keys: NDArray[Any] = np.empty(score.size, "uint32" if largest <= 1 << 32 else "uint64")
+        keys: Array = np.empty(score.size, "uint32" if largest <= 1 << 32 else "uint64")
         n = place_ranked(
             score, error, maps["label"], void_of(self.classes), self.by_class,
             *self._rows_of_classes, KEY_BITS - self.skip, self.rest, self.bits, keys,
@@ -158,7 +154,7 @@ class RankedErrors(Tally):
         has_errors = errors > 0
         return [(indices, np.diff(first, append=n)), (indices[has_errors], errors[has_errors])]
 
-    def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _values(self, maps: Maps) -> tuple[Array, Array]:
         """Return scores and errors [y, x]."""
         error = self.error.values(maps)
         return error if self.score == self.error else self.score.values(maps), error
@@ -175,14 +171,14 @@ class RankedErrors(Tally):
         )  # fmt: skip
 
     @cached_property
-    def _rows_of_prefixes(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _rows_of_prefixes(self) -> tuple[Array, Array]:
         """Return which high bits have a row, uint8 [high bits + 1], and which, int32."""
         from uqeval.tallies._sorted import rows_of_bins
 
         return rows_of_bins([prefix for _, prefix in self.bins], (1 << self.skip,), "int32")
 
     @cached_property
-    def _rows_of_classes(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _rows_of_classes(self) -> tuple[Array, Array]:
         """Return the column of high bits, int32 [high bits], and the row [class, column]; 0 and -1
         for none."""
         prefixes = sorted({prefix for _, prefix in self.bins})
@@ -194,7 +190,7 @@ class RankedErrors(Tally):
         return column, slot
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         if self.by_class or self.any_order or not is_large(self.packing.fields["pixels"]):
             return None
@@ -206,10 +202,10 @@ class RankedErrors(Tally):
 
     def _count_finely(
         self,
-        first: NDArray[Any],
-        score: NDArray[Any],
-        error: NDArray[Any],
-        label: NDArray[Any],
+        first: Array,
+        score: Array,
+        error: Array,
+        label: Array,
     ) -> CountedItems:
         """Return the states of several items by the bits of their keys below the high ones."""
         from uqeval.kernels.tie_items import count_finely_of_items

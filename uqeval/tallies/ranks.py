@@ -11,20 +11,16 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.lazy import np
-from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.arrays import Array, Maps, State, np
+from uqeval.tallies._contract import KnownItems, Tally
+from uqeval.tallies._fields import Counts, Field, Thin
 from uqeval.tallies._values import RawMap, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State, Thin
 
 COARSE, FINE_BITS = 1 << 19, 13
 #: Bins that are summed at a time.
@@ -116,9 +112,7 @@ class Ranks(CountsByRank):
         slot = self._rows_of_groups
         count_ranks_finely(values, group, void, self.by_category, slot, state["fine"])
 
-    def _update_all(
-        self, state: State, values: NDArray[Any], group: NDArray[Any], void: int
-    ) -> None:
+    def _update_all(self, state: State, values: Array, group: Array, void: int) -> None:
         """Add the pixels of one population."""
         from uqeval.kernels.counting import count_all_ranks, count_all_ranks_finely
 
@@ -135,7 +129,7 @@ class Ranks(CountsByRank):
         return counted.thin(0) if counted is not None else None
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         from uqeval.tallies._sorted import rank_counts
 
@@ -145,21 +139,21 @@ class Ranks(CountsByRank):
         return rank_counts(self, first, values, values, label, void, False, FINE_BITS)
 
     @cached_property
-    def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins have a row, uint8 [bin + 1], and which, int16 [bin]."""
         from uqeval.tallies._sorted import rows_of_bins
 
         return rows_of_bins([b for _, b in self.bins], (COARSE,))
 
     @cached_property
-    def _rows_of_groups(self) -> NDArray[Any]:
+    def _rows_of_groups(self) -> Array:
         """Return the row of each coarse bin, int16 [group, bin]; -1 for none."""
         slot = np.full((self.groups, COARSE), -1, np.int16)
         for i, (g, b) in enumerate(self.bins):
             slot[g, b] = i
         return slot
 
-    def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
+    def _values(self, maps: Maps) -> tuple[Array, Array, int]:
         """Return values [i], their groups [i], and the group of what does not count."""
         void = void_of(self.classes)
         if not isinstance(self.of, Patches):
@@ -169,7 +163,7 @@ class Ranks(CountsByRank):
         return table["mean"], np.where(category == void, self.classes, category), -1
 
 
-def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
+def bins_of(coarse: Array, percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
     """Return the bins (group, coarse bin) that contain the ranks for `percentile`."""
     bins = set()
     for group, counts in enumerate(coarse):
@@ -180,12 +174,12 @@ def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple
     return tuple(sorted(bins))
 
 
-def bins_at(counts: NDArray[Any], ranks: Sequence[int]) -> list[int]:
+def bins_at(counts: Array, ranks: Sequence[int]) -> list[int]:
     """Return the coarse bins of one group, ascending, that hold the given ranks, counted from 0."""
     return sorted({index for index, _ in _located(counts, ranks)})
 
 
-def _located(counts: NDArray[Any], ranks: Sequence[int]) -> list[tuple[int, int]]:
+def _located(counts: Array, ranks: Sequence[int]) -> list[tuple[int, int]]:
     """Return the bin of each rank, and the rank inside it.
 
     Sums blocks of bins first: summing up all of many bins takes ten times as long.
@@ -202,7 +196,7 @@ def _located(counts: NDArray[Any], ranks: Sequence[int]) -> list[tuple[int, int]
     return places
 
 
-def percentile(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], p: float) -> float | None:
+def percentile(coarse: Array, fine: dict[int, Array], p: float) -> float | None:
     """Return the p-th percentile, linearly interpolated between two exact order statistics.
 
     `coarse` [bin] counts one group; `fine` maps its wanted bins to counts [low bits]. None without
@@ -222,9 +216,7 @@ def _ranks(n: int, p: float) -> tuple[int, int, float]:
     return lower, min(lower + 1, n - 1), position - lower
 
 
-def order_statistics(
-    coarse: NDArray[Any], fine: dict[int, NDArray[Any]], ranks: Sequence[int]
-) -> list[float]:
+def order_statistics(coarse: Array, fine: dict[int, Array], ranks: Sequence[int]) -> list[float]:
     """Return the values of ranks from 0 on; `coarse` and `fine` as of `percentile`."""
     values = []
     for index, within in _located(coarse, ranks):

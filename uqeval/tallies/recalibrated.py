@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._tempering import flat
 from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Counts, Maps, State
 
 #: Bins of confidence in which isotonic regression is fitted: 2^-13 wide.
 CONFIDENCE_BINS = 1 << 13
@@ -145,9 +140,9 @@ class _Recalibrated(Tally):
         sum_scores_of_items(first, of_label, brier, label, void, self.clip, counts, state["sums"])
 
     def _apply(
-        self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
-        brier: NDArray[Any],
-    ) -> NDArray[Any]:  # fmt: skip
+        self, maps: Maps, label: Array, top: Array, of_label: Array,
+        brier: Array,
+    ) -> Array:  # fmt: skip
         """Write the new confidence, the label's new probability and the Brier score [i]; return
         which pixels are right."""
         raise NotImplementedError
@@ -166,9 +161,9 @@ class Isotonic(_Recalibrated):
     values: tuple[float, ...]
 
     def _apply(
-        self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
-        brier: NDArray[Any],
-    ) -> NDArray[Any]:  # fmt: skip
+        self, maps: Maps, label: Array, top: Array, of_label: Array,
+        brier: Array,
+    ) -> Array:  # fmt: skip
         from uqeval.kernels.recalibration import recalibrate
 
         table = np.interp(np.arange(CONFIDENCE_BINS), self.places, self.values)
@@ -177,7 +172,7 @@ class Isotonic(_Recalibrated):
             flat(maps), confidence, prediction, label, void_of(self.classes), table, top, of_label,
             brier,
         )  # fmt: skip
-        hit: NDArray[Any] = prediction == label
+        hit: Array = prediction == label
         return hit
 
 
@@ -195,9 +190,9 @@ class VectorScaled(_Recalibrated):
     fixed: tuple[int, ...] = ()
 
     def _apply(
-        self, maps: Maps, label: NDArray[Any], top: NDArray[Any], of_label: NDArray[Any],
-        brier: NDArray[Any],
-    ) -> NDArray[Any]:  # fmt: skip
+        self, maps: Maps, label: Array, top: Array, of_label: Array,
+        brier: Array,
+    ) -> Array:  # fmt: skip
         from uqeval.kernels.recalibration import scale_logits
 
         hit = np.zeros(label.size, np.uint8)
@@ -209,7 +204,7 @@ class VectorScaled(_Recalibrated):
         return hit
 
 
-def _free(classes: int, fixed: tuple[int, ...]) -> NDArray[Any]:
+def _free(classes: int, fixed: tuple[int, ...]) -> Array:
     """Return a mask [class] of the classes that are not fixed."""
     free = np.ones(classes, bool)
     free[list(fixed)] = False

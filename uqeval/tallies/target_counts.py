@@ -12,7 +12,7 @@ from uqeval.tallies._fields import Field
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._fields import Maps, State
+    from uqeval.arrays import Maps, State
 
 
 @dataclass(frozen=True)

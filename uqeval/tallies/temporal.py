@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps import video_names as names
 from uqeval.maps.names import INSIDE
 from uqeval.maps.views import WHOLE
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Counts, Maps, State
+from uqeval.tallies._fields import Counts, Field
 
 
 @dataclass(frozen=True)
@@ -171,7 +165,7 @@ class FrameCounts(Tally):
         count_labelled(before, label_before, self.void, state["before"])
 
 
-def _quantiles(flow: NDArray[Any]) -> tuple[float, float]:
+def _quantiles(flow: Array) -> tuple[float, float]:
     """Return median and 99th percentile of the known |w|; -inf of none.
 
     Exact, without sorting: the bits of a non-negative float32 order like the number, so one pass

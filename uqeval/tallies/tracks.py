@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from uqeval.arrays import Maps, State
 from uqeval.maps.names import TrackRules, of_tracks, track_columns
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from uqeval.arrays import np
 from uqeval.errors import UsageError
 from uqeval.keys import family_of
-from uqeval.lazy import np
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 

@@ -19,8 +19,8 @@ from uqeval.maps.names import is_annotations, planes_of_ids
 from uqeval.stores.map_cache import has_room
 
 if TYPE_CHECKING:
+    from uqeval.arrays import Maps
     from uqeval.inputs import Inputs
-    from uqeval.maps.reduction import Maps
     from uqeval.records.report import Report
     from uqeval.stores.writing.new_store import NewStore
 

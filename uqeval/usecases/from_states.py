@@ -6,13 +6,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, cut
-from uqeval.metrics._evaluation import TallyResult
+from uqeval.metrics._evaluation import Evaluation, TallyResult
 from uqeval.statistics.checked_states import checked_states
 from uqeval.stores.states.blocks import ItemStates, PackedItems
 from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Evaluation
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies import Tally
 

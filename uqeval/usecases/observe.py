@@ -8,22 +8,18 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from uqeval.arrays import Maps, State, np
 from uqeval.engine.options import usable_cpus
 from uqeval.errors import DataError, UqevalError, UsageError
 from uqeval.inputs.ids import UNKNOWN_CLASSES
-from uqeval.lazy import np
 from uqeval.maps import video_names as names_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import void_of
 from uqeval.metrics.temporal_pairs import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
-
-if TYPE_CHECKING:
-    from uqeval.maps.reduction import Maps
-    from uqeval.tallies._fields import State
 
 #: Number of earlier pairs whose median photometric error detects a scene cut.
 _MEMORY = 50

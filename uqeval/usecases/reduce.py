@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Maps
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.publishing import hidden_path
 from uqeval.engine.options import RunOptions
+from uqeval.engine.passes import Progress as Advance
 from uqeval.engine.passes import Resources, in_order, workers_within
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.inputs import Inputs
@@ -32,9 +34,7 @@ from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 
 if TYPE_CHECKING:
-    from uqeval.engine.passes import Progress as Advance
     from uqeval.engine.remote import Opened
-    from uqeval.maps.reduction import Maps
 
 #: Names of the maps in a store.
 STORED = {"prediction": "predictions", "label": "labels"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from uqeval.errors import number_of
+from uqeval.gate import Judgement
 from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
@@ -16,9 +16,6 @@ from uqeval.report.findings.finding import Finding
 from uqeval.report.page.cards import cards, finish_time
 from uqeval.report.page.first_screen import key_numbers
 from uqeval.report.page.html import MOST_ROWS, rendered
-
-if TYPE_CHECKING:
-    from uqeval.gate import Judgement
 
 
 def cost(report: Report) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.files.label_folder import label_files
@@ -38,7 +37,7 @@ class AnnotatedImage(StoredArray):
         self.attributes = {}
         self._planes = tuple(planes)
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the class ids in `region`."""
         own = [plane.read(region[1:]) for plane in self._planes[region[0]]]
         return np.stack(own).astype(self.dtype, copy=False)

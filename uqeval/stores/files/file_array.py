@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from uqeval.arrays import Array
 from uqeval.disk.files import open_file, read_bytes
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
@@ -45,7 +45,7 @@ class FileArray(StoredArray):
         """Return the state of the file."""
         return {str(self._path): file_state(self._path)}
 
-    def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> Array:
         """Return the numbers from byte `start` to the end of the file.
 
         Raises `StoreError` if the file cannot be read, or no longer has `shape` numbers.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor, read_into
 from uqeval.errors import StoreError, quoted
 from uqeval.stores.buffer_pool import CHUNKS
@@ -43,7 +43,7 @@ class FileValues:
         """Return the bytes of all values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def read(self, region: tuple[slice, ...]) -> NDArray[Any]:
+    def read(self, region: tuple[slice, ...]) -> Array:
         """Return the values of `region` in the file's byte order. Raises `StoreError`."""
         bounds = [bound.indices(size)[:2] for bound, size in zip(region, self.shape, strict=True)]
         shape, bounds = self.shape, [(low, max(low, high)) for low, high in bounds]
@@ -93,7 +93,7 @@ class FileValues:
     def _fill(
         self,
         descriptor: int,
-        out: NDArray[Any],
+        out: Array,
         begin: int,
         shape: Sequence[int],
         bounds: Sequence[tuple[int, int]],
@@ -123,7 +123,7 @@ class FileValues:
     def _cut_out(
         self,
         descriptor: int,
-        out: NDArray[Any],
+        out: Array,
         begin: int,
         shape: Sequence[int],
         bounds: Sequence[tuple[int, int]],

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import Region, Store, StoredArray, file_digest
@@ -84,7 +84,7 @@ class Hdf5Array(StoredArray):
                 1 if axis == "item" else n for axis, n in zip(axes, self.chunks, strict=True)
             )
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the values of `region`. Raises `StoreError` for chunks that cannot be decoded."""
         try:
             return np.require(self._dataset[region], self.dtype, ["C"])

@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, StoredArray
@@ -51,7 +51,7 @@ class NumpyArray(StoredArray):
         where: str,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
-        load: Callable[[], FileValues | NDArray[Any]],
+        load: Callable[[], FileValues | Array],
         header: bytes = b"",
         file: str | None = None,
         checksum: int | None = None,
@@ -70,10 +70,10 @@ class NumpyArray(StoredArray):
         self._load = load
         self._file = file
         self._checksum = checksum
-        self._values: FileValues | NDArray[Any] | None = None
+        self._values: FileValues | Array | None = None
         self._lock = threading.Lock()
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the values of `region`, C-contiguous and in native byte order; see
         `StoredArray.read`.
 
@@ -90,7 +90,7 @@ class NumpyArray(StoredArray):
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
         """Return the same numbers in another shape, in row order; regions can still be read."""
 
-        def load() -> FileValues | NDArray[Any]:
+        def load() -> FileValues | Array:
             values = self._found()
             if not isinstance(values, FileValues):
                 return values.reshape(shape)
@@ -151,7 +151,7 @@ class NumpyArray(StoredArray):
         """Return the state of the file; nothing for an array in memory."""
         return {} if self._file is None else {self._file: file_state(self._file)}
 
-    def _found(self) -> FileValues | NDArray[Any]:
+    def _found(self) -> FileValues | Array:
         with self._lock:
             if self._values is None:
                 self._values = self._load()
@@ -180,7 +180,7 @@ def _keep_open(array: NumpyArray) -> None:
             closed._close()
 
 
-def in_memory(values: NDArray[Any], where: str = "array in memory") -> NumpyArray:
+def in_memory(values: Array, where: str = "array in memory") -> NumpyArray:
     """Return an array in memory; raises `StoreError` for objects."""
     array = NumpyArray(where, values.shape, values.dtype, lambda: np.asarray(values))
     array.attributes = dict(SOURCE) if is_coarse(values) else {}

@@ -6,11 +6,10 @@ import hashlib
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, file_digest
 from uqeval.stores.files.file_array import FileArray, bytes_of, head_of
@@ -62,7 +61,7 @@ class PfmArray(FileArray):
         self._start = match.end()
         self._stored = np.dtype("<f4" if scale < 0 else ">f4")
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the numbers in `region`. Raises `StoreError` if the file cannot be read."""
         values = self._numbers(self._stored, self._start, self._file_shape)
         upright = values[::-1][tuple(map(slice, self.shape))]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.disk.files import open_file
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.stores.array import Region
@@ -77,7 +78,7 @@ class PngArray(FileArray):
         self._depth = header.depth if header.kind == _GREY else 8
         self._table = table
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the class ids in `region`.
 
         Raises `StoreError` if the file is damaged, `DataError` for an id that the label map does
@@ -103,7 +104,7 @@ class PngArray(FileArray):
     def _stored_dtype(self) -> np.dtype[Any]:
         return self.dtype if self._table is None else np.dtype(np.uint16)
 
-    def _decode(self) -> NDArray[Any]:
+    def _decode(self) -> Array:
         from PIL import Image
 
         try:

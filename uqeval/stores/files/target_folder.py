@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.files.numpy_array import open_npy
@@ -34,7 +34,7 @@ class KittiPng(PngArray):
             )
         self.dtype = np.dtype(np.float32)
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the numbers in `region`, NaN where they are invalid. Raises `StoreError`."""
         stored = np.ascontiguousarray(self._decode()[region])
         values = stored.astype(np.float32) / np.float32(256)

@@ -18,11 +18,11 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from uqeval.arrays import Ints
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.lazy import np
 from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
     DAMAGED,
@@ -33,9 +33,6 @@ from uqeval.stores.states.entries import (
     read_entry,
     unpack_text,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SCHEMA = "uqeval.states/5"
 #: The schema that packs the states of items in the same way, so they can be reused.
@@ -99,7 +96,7 @@ class SavedStates:
                 raise StoreError(f"{cut(path)}: is damaged: `{key}` is {quoted(index[key])}.")
         self.index: dict[str, Any] = index
         #: The evaluated pixels of each item, by view; set by `checked_states`.
-        self.evaluated: dict[str, tuple[NDArray[np.int64], str]] = {}
+        self.evaluated: dict[str, tuple[Ints, str]] = {}
         try:
             self._numbers = {
                 self._read(name).decode(): name.removeprefix("tallies/").removesuffix(".json")

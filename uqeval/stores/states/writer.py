@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.disk.locks import clear, held_beside, hold, lock, own_name, release
 from uqeval.disk.publishing import mend_states, put_file
 from uqeval.errors import ClusterError, OutputError, UsageError, cut
 from uqeval.stores.states.blocks import Block, Blocks, ItemBlocks, KnownStates, Layer, PackedItems
-from uqeval.stores.states.earlier import taken_over
+from uqeval.stores.states.earlier import EarlierStates, taken_over
 from uqeval.stores.states.entries import (
     INDEX,
     LOCAL,
@@ -29,10 +29,6 @@ from uqeval.stores.states.entries import (
     seal,
     unpack_text,
 )
-
-if TYPE_CHECKING:
-    from uqeval.stores.states.earlier import EarlierStates
-
 from uqeval.stores.states.saved import SCHEMA, digest_of
 
 _TOTALS = "totals"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region
 from uqeval.stores.files.file_array import FileArray, bytes_of, head_of
@@ -45,7 +44,7 @@ class FloArray(FileArray):
             )
         super().__init__(path, (height, width, 2))
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the flow in `region`. Raises `StoreError` if the file cannot be read."""
         values = self._numbers("<f4", _HEADER, self.shape)
         return np.ascontiguousarray(values[region], self.dtype)
@@ -76,7 +75,7 @@ class KittiFlow(FileArray):
             )
         super().__init__(path, (header.height, header.width, 2))
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the flow in `region`. Raises `StoreError` if the file is damaged."""
         import cv2  # Pillow reads 8 of the 16 bits
 

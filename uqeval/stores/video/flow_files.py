@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import ItemArray, StoredArray
 from uqeval.stores.contents import Contents
@@ -47,7 +47,7 @@ class Flows(VideoPlanes):
         """Return bytes of a number of the flow as it is read."""
         return max(_plain(array.dtype).itemsize for array in self.arrays)
 
-    def read(self, i: int) -> NDArray[Any]:
+    def read(self, i: int) -> Array:
         """Return the flow of pair `i` as [y, x, 2], (dx, dy) in pixels; NaN where it is unknown.
 
         The dtype is float32, or float64 for numbers that float32 cannot represent: p + w is rounded
@@ -66,7 +66,7 @@ class Flows(VideoPlanes):
 
 
 def open_flows(
-    path: str | Path | Contents | NDArray[Any],
+    path: str | Path | Contents | Array,
     pairs: Sequence[Pair],
     names: Sequence[str] | None,
     frames: int,

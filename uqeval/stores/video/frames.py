@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.contents import Contents
@@ -135,9 +136,7 @@ def _check(array: StoredArray) -> None:
         )
 
 
-def open_frames(
-    path: str | Path | Contents | NDArray[Any], *, fill_missing: bool = False
-) -> Frames:
+def open_frames(path: str | Path | Contents | Array, *, fill_missing: bool = False) -> Frames:
     """Return the frames at `path`: images in a folder, an array `frames` in a store, or a video
     file.
 

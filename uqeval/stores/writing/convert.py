@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.outputs import refuse_overlap
@@ -267,7 +267,7 @@ def _copy(
         yield batch
 
 
-def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> NDArray[Any]:
+def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> Array:
     """Return rows from `y` on of `batch` items from `item_array` on: [item, *form.axes]."""
     array = item_array.array
     where = {"y": slice(y, min(y + rows, form.size("y")))}
@@ -303,8 +303,8 @@ class _Checks:
         return form.dtype
 
     def check(
-        self, kind: str, values: NDArray[Any], attributes: dict[str, Any], where: str, row: int
-    ) -> NDArray[Any]:
+        self, kind: str, values: Array, attributes: dict[str, Any], where: str, row: int
+    ) -> Array:
         """Return `values` of an item from `row` on, as they will be stored. Raises `DataError`."""
         if kind == "labels" and self.classes is not None:
             return checked_labels(values, self.classes, self.ignore_index, where, row)
@@ -322,7 +322,7 @@ class _Checks:
         return values
 
 
-def _check_scaled(values: NDArray[Any], scale: object, where: str, row: int) -> None:
+def _check_scaled(values: Array, scale: object, where: str, row: int) -> None:
     """Check integer probabilities [class, y, x]. Raises as `_Checks.check` does."""
     if not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise StoreError(

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError
 from uqeval.stores.zarr import writer as zw
 
@@ -85,7 +86,7 @@ class NewStore:
         self,
         index: int,
         kind: str,
-        values: NDArray[Any],
+        values: Array,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
         """Write a whole map of an item, [y, x] or as in `_AXES`, to an array of its shape.
@@ -99,7 +100,7 @@ class NewStore:
         self.array(index, kind, values.shape, values.dtype, chunks, axes, attributes)
         self.write(index, kind, values)
 
-    def write(self, index: int, kind: str, values: NDArray[Any], *start: int) -> None:
+    def write(self, index: int, kind: str, values: Array, *start: int) -> None:
         """Write `values` to an open array of an item, from `start` on (0 on other axes).
 
         Raises `OutputError`.

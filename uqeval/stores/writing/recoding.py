@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array
+
 DTYPE = np.dtype(np.uint16)
 STEPS = int(np.iinfo(DTYPE).max)
 ATTRIBUTES = {"scale": 1 / STEPS}
@@ -35,7 +37,7 @@ class Recoding:
         """Return whether arrays of a kind and dtype are recoded; others are copied."""
         return kind in _KINDS and dtype.kind == "f"
 
-    def recode(self, values: NDArray[Any], where: str) -> NDArray[np.uint16]:
+    def recode(self, values: Array, where: str) -> NDArray[np.uint16]:
         """Return checked probabilities [..., class, y, x] as multiples of 1/65535.
 
         Probabilities of several classes are divided by their sum first.

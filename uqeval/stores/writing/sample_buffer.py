@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import DataError
 
 
@@ -16,7 +14,7 @@ class SampleBuffer:
     def __init__(self, samples: int) -> None:
         self.most = 1
         self._samples = samples
-        self._items: dict[int, tuple[NDArray[Any], set[int]]] = {}
+        self._items: dict[int, tuple[Array, set[int]]] = {}
 
     def __contains__(self, index: int) -> bool:
         return index in self._items
@@ -29,9 +27,7 @@ class SampleBuffer:
         """Return whether there is no room for another item."""
         return len(self._items) >= self.most
 
-    def add(
-        self, index: int, sample: int, values: NDArray[Any], description: str
-    ) -> NDArray[Any] | None:
+    def add(self, index: int, sample: int, values: Array, description: str) -> Array | None:
         """Add one sample [1, class, y, x]; return all, [sample, class, y, x], after the last one.
 
         Raises `DataError`, which begins with `description`, for another shape than the item's other

@@ -13,11 +13,11 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
@@ -71,7 +71,7 @@ class ZarrArray(StoredArray):
         """Return whether the array holds strings."""
         return self._layout.text
 
-    def read(self, region: Region) -> NDArray[Any]:
+    def read(self, region: Region) -> Array:
         """Return the values of `region`, C-contiguous and in native byte order; see
         `StoredArray.read`.
 
@@ -86,7 +86,7 @@ class ZarrArray(StoredArray):
             range(start // chunk, -(-stop // chunk))
             for (start, stop), chunk in zip(bounds, self.chunks, strict=True)
         ]
-        cached_chunk: NDArray[Any] | None = None
+        cached_chunk: Array | None = None
         for position in itertools.product(*grid):
             chunk = self._chunk(position)
             in_chunk, outside = [], []
@@ -283,7 +283,7 @@ class ZarrArray(StoredArray):
                         self._listed[position] = entry
             return self._listed
 
-    def _chunk(self, position: Position) -> NDArray[Any]:
+    def _chunk(self, position: Position) -> Array:
         """Return the whole chunk at a grid position, including what is beyond the array's edge."""
         shards = self._layout.shards
         key = self._layout.key(position)
@@ -341,7 +341,7 @@ class ZarrArray(StoredArray):
         assert shards is not None and self._indices is not None
         return self._indices.of(self._path(key), shards, f"{self.where}: shard {key}")
 
-    def _absent(self, key: str) -> NDArray[Any]:
+    def _absent(self, key: str) -> Array:
         if not self.fill_missing:
             raise StoreError(
                 f"{self.where}: chunk {key} is not stored. Copy or write it again; if it was left "

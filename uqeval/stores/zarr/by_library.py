@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from uqeval.arrays import Array
 
 
 def write_array(
-    path: Path, data: NDArray[Any], chunks: tuple[int, ...], codec: str, form: int = 3
+    path: Path, data: Array, chunks: tuple[int, ...], codec: str, form: int = 3
 ) -> None:
     """Write an array in Zarr format `form` (2 or 3); `codec`: a name that `_compressors` has."""
     import zarr
@@ -25,7 +24,7 @@ def write_array(
     array[...] = data
 
 
-def read_array(path: Path, name: str) -> NDArray[Any]:
+def read_array(path: Path, name: str) -> Array:
     """Return an array of a group."""
     import zarr
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.zarr.decompress import DamagedChunk, check_length, decompress
@@ -127,7 +127,7 @@ class ChunkCodec:
             expected = f"expected {length - body + required}" if required else "too few"
             raise DamagedChunk(f"has {length} bytes, {expected}")
 
-    def decode(self, data: Buffer) -> NDArray[Any]:
+    def decode(self, data: Buffer) -> Array:
         """Return the values of one chunk, in native byte order; they may be read-only.
 
         Raises `DamagedChunk` for damaged bytes.
@@ -143,7 +143,7 @@ class ChunkCodec:
         if flat.size != expected:
             word = "cut short" if flat.size < expected else "too long"
             raise DamagedChunk(f"{word}: {flat.size} of {expected} bytes")
-        values: NDArray[Any] = flat.view(self.dtype)
+        values: Array = flat.view(self.dtype)
         if not self.dtype.isnative:
             values = values.astype(self.dtype.newbyteorder("="))
         stored = tuple(self.shape[axis] for axis in self.order)
@@ -166,7 +166,7 @@ def checked_crc32c(data: Buffer) -> memoryview:
     return body
 
 
-def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
+def _decode_text(data: Buffer, expected: int) -> Array:
     """Decode variable-length UTF-8: a count, then each string's length and bytes."""
     view = memoryview(data).cast("B")
     texts: list[str] = []
@@ -186,7 +186,7 @@ def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
     return np.array(texts, dtype=object)
 
 
-def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> NDArray[Any]:
+def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> Array:
     """Decode a chunk with a codec that only Zarr supports, as a one-chunk array in memory.
 
     The other codecs of the chunk check its bytes as far as they can.
@@ -203,7 +203,7 @@ def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> NDArray[Any]
             {"zarr.json": buffers.from_bytes(document), key: buffers.from_bytes(bytes(data))},
             read_only=True,
         )
-        values: NDArray[Any] = np.asarray(zarr.open_array(store, mode="r")[...])
+        values: Array = np.asarray(zarr.open_array(store, mode="r")[...])
     except Exception as error:  # an unknown codec may raise anything
         raise DamagedChunk(f"cannot be unpacked ({cut(error)})") from error
     return values.astype(values.dtype.newbyteorder("="), copy=False)

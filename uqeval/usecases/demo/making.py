@@ -8,11 +8,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from uqeval.arrays import np
 from uqeval.disk.outputs import refuse_url
 from uqeval.disk.publishing import refusals, sync_tree, write_file
 from uqeval.engine.options import MachineOptions, Progress, Silent
 from uqeval.errors import OutputError
-from uqeval.lazy import np
 from uqeval.usecases.compiling import compiling_ahead
 from uqeval.usecases.run import Listener, Outcome, run_config
 

@@ -7,10 +7,11 @@ confuses similar classes, as real networks do. Its samples differ most where it 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from uqeval.arrays import Array
 
 CLASSES = ("sky", "building", "road", "pavement", "tree", "car", "person", "sign")
 VOID = 255
@@ -90,18 +91,18 @@ def predict(
     return stack
 
 
-def smooth(rng: np.random.Generator, height: int, width: int, step: int) -> NDArray[Any]:
+def smooth(rng: np.random.Generator, height: int, width: int, step: int) -> Array:
     """Return noise of about unit variance that varies over `step` pixels."""
     grid = rng.normal(size=(height // step + 2, width // step + 2)).astype(np.float32)
     y, x = np.arange(height) / step, np.arange(width) / step
     i, j = y.astype(int), x.astype(int)
     v, u = (y - i).astype(np.float32)[:, None], (x - j).astype(np.float32)
     rows = grid[i] * (1 - v) + grid[i + 1] * v
-    noise: NDArray[Any] = rows[:, j] * (1 - u) + rows[:, j + 1] * u
+    noise: Array = rows[:, j] * (1 - u) + rows[:, j + 1] * u
     return noise
 
 
-def _blur(image: NDArray[Any], window: int) -> NDArray[Any]:
+def _blur(image: Array, window: int) -> Array:
     """Return the box mean over `window`×`window` pixels, with repeated edges."""
     for axis in (0, 1):
         pad = [(0, 0), (0, 0)]

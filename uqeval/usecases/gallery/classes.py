@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array, Maps, np
 from uqeval.errors import UqevalError, UsageError
 from uqeval.keys import Key, family_of
-from uqeval.lazy import np
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.usecases.gallery.named_maps import NamedMap, image_of, map_named, uncertainties_of
 from uqeval.usecases.gallery.paint import (
@@ -25,10 +25,7 @@ from uqeval.usecases.gallery.paint import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.inputs import Inputs
-    from uqeval.maps.reduction import Maps
     from uqeval.records.report import Report
 
 #: Patches: accurate and certain, accurate and uncertain, inaccurate and certain, … and uncertain.
@@ -179,7 +176,7 @@ class Classes:
         settings: dict[str, Any],
         maps: Maps,
         binary: Sequence[tuple[int, int, int]] | None = None,
-    ) -> NDArray[Any] | None:
+    ) -> Array | None:
         """Return each pixel in the colour of its patch; None if there is no single threshold."""
         from uqeval.metrics.pavpu_settings import PavpuSettings
 

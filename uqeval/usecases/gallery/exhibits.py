@@ -6,20 +6,17 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.glossary import label_of
+from uqeval.records.report import Report
+from uqeval.report.figures.contract import Figure
 from uqeval.report.figures.curves import format_number
 from uqeval.report.figures.maps import Box, Strip, figure
 from uqeval.usecases.gallery.film import film
+from uqeval.usecases.gallery.opening import Pictures
 from uqeval.usecases.gallery.video import Pairs
 from uqeval.usecases.select import is_lower_better, score_of_items
-
-if TYPE_CHECKING:
-    from uqeval.records.report import Report
-    from uqeval.report.figures.contract import Figure
-    from uqeval.usecases.gallery.opening import Pictures
 
 #: Pictures that all models share; they are shown once.
 _SHARED = ("image", "label", "target")

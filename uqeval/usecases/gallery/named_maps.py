@@ -6,17 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from uqeval.arrays import Array, np
 from uqeval.errors import UsageError, quoted
-from uqeval.lazy import np
 from uqeval.maps.names import UNCERTAINTIES
 from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.paint import photo
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.records.report import Report
 
 _PIXELS = ("image", "label", "prediction", "errors")
@@ -73,8 +71,8 @@ class NamedMap:
         return f"{self.base} ≥ p{self.percentile:g}{' of its class' if self.of_class else ''}"
 
     def values(
-        self, uncertainty: NDArray[Any], prediction: NDArray[Any]
-    ) -> tuple[NDArray[Any], tuple[float, float] | None]:
+        self, uncertainty: Array, prediction: Array
+    ) -> tuple[Array, tuple[float, float] | None]:
         """Return the values [y, x] to show, and the ends of their scale (None: 0 and the greatest).
 
         `uncertainty` and `prediction` [y, x] are of one item.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uqeval.arrays import np
 from uqeval.errors import UsageError, quoted
-from uqeval.lazy import np
 from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.named_maps import image_of, uncertainties_of
 from uqeval.usecases.gallery.paint import HIDDEN, css, heat, photo

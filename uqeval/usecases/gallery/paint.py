@@ -9,15 +9,14 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array, np
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
-from uqeval.lazy import np
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.stores.names import files_below
 from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from PIL.Image import Image
 
 #: Cityscapes' colours of its 19 classes; more classes continue around the colour wheel.
@@ -55,10 +54,10 @@ def css(colour: tuple[int, int, int]) -> str:
 
 def heat(
     title: str,
-    values: NDArray[Any],
+    values: Array,
     name: str,
     ends: tuple[float, float] | None = None,
-    void: NDArray[Any] | None = None,
+    void: Array | None = None,
 ) -> Picture:
     """Return a map as a picture, from dark (least) to bright (greatest)."""
     from uqeval.report.figures.style import ramp
@@ -80,7 +79,7 @@ def heat(
     )
 
 
-def painted(title: str, pixels: NDArray[Any], alt: str, meanings: Meanings = ()) -> Picture:
+def painted(title: str, pixels: Array, alt: str, meanings: Meanings = ()) -> Picture:
     """Return pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; do not interpolate.
 
     `meanings`: CSS colours of categories, and what they mean.

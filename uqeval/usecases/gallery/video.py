@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uqeval.arrays import Array
 from uqeval.errors import UsageError, cut
 from uqeval.keys import family_of
 from uqeval.maps.names import void_of
@@ -16,8 +17,6 @@ from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, painted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.inputs import Inputs
     from uqeval.maps.video import VideoSource
     from uqeval.records.report import Report
@@ -107,9 +106,9 @@ class Pairs:
 
     def _compared(
         self,
-        ids: list[NDArray[Any]],
+        ids: list[Array],
         settings: dict[str, Any],
-        flow: NDArray[Any] | None,
+        flow: Array | None,
         name: str,
     ) -> Iterator[Picture]:
         """Return the warped prediction, the other one, and a mask of their differences."""
@@ -146,9 +145,7 @@ class Pairs:
         ]
         return ", ".join(parts)
 
-    def _flow(
-        self, item: int, settings: dict[str, Any], frames: list[NDArray[Any]]
-    ) -> NDArray[Any] | None:
+    def _flow(self, item: int, settings: dict[str, Any], frames: list[Array]) -> Array | None:
         """Return the flow on the grid of the prediction that is not warped; None if it is not
         given.
         """
@@ -164,11 +161,11 @@ class Pairs:
         return estimate(before, after) if is_backward else estimate(after, before)
 
 
-def warped(ids: NDArray[Any], flow: NDArray[Any], void: int) -> NDArray[Any]:
+def warped(ids: Array, flow: Array, void: int) -> Array:
     """Return ids(⌊p + w(p) + ½⌋) for flow w [y, x, (dx, dy)]; void if unknown or outside."""
     height, width = ids.shape
     y, x = np.indices(ids.shape)
-    is_known = np.isfinite(flow).all(axis=-1)
+    is_known = np.isfinite(flow[..., 0]) & np.isfinite(flow[..., 1])
     w = np.where(is_known[..., None], flow, 0).astype(np.float64)
     i, j = np.floor(x + w[..., 0] + 0.5), np.floor(y + w[..., 1] + 0.5)
     is_inside = is_known & (i >= 0) & (i < width) & (j >= 0) & (j < height)

@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut
-from uqeval.metrics._evaluation import TallyResult
+from uqeval.metrics._evaluation import Passes, TallyResult
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.fitted import FittedFile, PackedTotal, name_of_items
 from uqeval.stores.states.saved import digest_of, tally_key
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Passes
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 
 @dataclass(frozen=True)

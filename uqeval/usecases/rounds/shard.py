@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval import version
+from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.keys import Key
 from uqeval.metrics._driver import LastRequest, Running, replayed
-from uqeval.metrics._evaluation import TallyResult
+from uqeval.metrics._evaluation import Passes, Section, TallyResult
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
 from uqeval.usecases.rounds.record import difference_of_runs, run_of_inputs
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler
     from uqeval.inputs import Inputs
     from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.metrics._evaluation import Passes, Section
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies import Tally
-    from uqeval.tallies._fields import State
 
 
 @dataclass(frozen=True)

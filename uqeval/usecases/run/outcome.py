@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Silent
 from uqeval.errors import UqevalError, UsageError
+from uqeval.gate import Judgement
 from uqeval.inputs.options import Part
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of, same_option, shared_option
 from uqeval.statistics.options import CutOptions
-
-if TYPE_CHECKING:
-    from uqeval.gate import Judgement
-
 
 #: Input options of a run that override those of the file. They select items.
 OF_ITEMS = ("limit", "part", "fitted")

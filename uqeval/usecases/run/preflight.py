@@ -6,19 +6,17 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.disk.files import resolved
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
+from uqeval.records.folder import Named
+from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import with_companions
-
-if TYPE_CHECKING:
-    from uqeval.records.folder import Named
-    from uqeval.statistics.options import CutOptions
-    from uqeval.usecases.run.outcome import RunSettings
+from uqeval.usecases.run.outcome import RunSettings
 
 
 def refuse_same_folder(baseline: str | Path, folder: Path) -> None:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.config import FILE, Config, Store, load_config, load_rules
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.engine.clusters import cluster_of
-from uqeval.engine.options import MachineOptions
+from uqeval.engine.options import MachineOptions, RunOptions
 from uqeval.errors import UsageError, cut
-from uqeval.settings import options_of
+from uqeval.gate import FailedStore, Rule
+from uqeval.records.report import Report
+from uqeval.settings import Settings, options_of
 from uqeval.statistics.options import CutOptions
+from uqeval.stores.contents import Contents
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
 from uqeval.usecases.evaluate import cut_options
 from uqeval.usecases.run.folder import (
@@ -41,15 +44,7 @@ from uqeval.usecases.run.preflight import (
     refuse_shared_fits,
 )
 from uqeval.usecases.run.reports import of_families, with_sweep, without_sweep
-from uqeval.usecases.run.tasks import open_task, with_cuts
-
-if TYPE_CHECKING:
-    from uqeval.engine.options import RunOptions
-    from uqeval.gate import FailedStore, Rule
-    from uqeval.records.report import Report
-    from uqeval.settings import Settings
-    from uqeval.stores.contents import Contents
-    from uqeval.usecases.run.tasks import Task
+from uqeval.usecases.run.tasks import Task, open_task, with_cuts
 
 #: The default folder of reports.
 FOLDER = "uqeval-report"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from uqeval.lazy import np
+from uqeval.arrays import np
 from uqeval.usecases.verify.comparing import distance
 
 SCHEMA = "uqeval.selftest/1"

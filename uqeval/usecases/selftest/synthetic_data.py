@@ -6,9 +6,8 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from uqeval.arrays import Array
 
 
 def integers(seed: str, shape: tuple[int, ...], below: int) -> Array:

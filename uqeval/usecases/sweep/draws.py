@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from uqeval.arrays import np
 from uqeval.errors import UsageError, number_of
-from uqeval.lazy import np
 
 
 def default_samples(total: int) -> list[int]:

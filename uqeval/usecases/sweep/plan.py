@@ -6,20 +6,17 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.errors import UsageError
 from uqeval.maps.views import Subset
-from uqeval.metrics import FAMILIES
+from uqeval.metrics import FAMILIES, Family
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import drive, renamed
+from uqeval.metrics._evaluation import Passes, Section
 from uqeval.metrics._family import settings_of
 from uqeval.usecases.plans import known_families
 from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, warnings_of
-
-if TYPE_CHECKING:
-    from uqeval.metrics import Family
-    from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.metrics._evaluation import Passes, Section
 
 
 @dataclass(frozen=True)

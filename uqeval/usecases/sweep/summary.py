@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from uqeval.metrics import Family
-    from uqeval.metrics._evaluation import Section
+from uqeval.metrics import Family
+from uqeval.metrics._evaluation import Section
 
 _ONE_SAMPLE = "undefined for one sample"
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
@@ -24,9 +24,6 @@ from uqeval.usecases.plans import families_of
 from uqeval.usecases.report_of_run import report_of
 from uqeval.usecases.sweep.draws import checked_repeats, checked_samples, draw
 from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes, variants_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def default_families(kind: str) -> list[str]:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import np
 from uqeval.errors import OutputError, UsageError, cut, listed, quoted
-from uqeval.lazy import np
 from uqeval.usecases.trackers.entry import missing
 
 if TYPE_CHECKING:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from uqeval.arrays import Array
 
 if TYPE_CHECKING:
     from uqeval.stores.stack import Part, Stack
-
-Array = NDArray[Any]
 
 
 def members_of(stack: Stack, item: int) -> Iterator[Array]:

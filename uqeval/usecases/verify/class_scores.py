@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.verify.arrays import Array
+from uqeval.arrays import Array
 
 #: A value this close to a threshold or to the edge of a bin may count on either side: maps are
 #: float32, and the last bit of a logarithm differs between libraries.

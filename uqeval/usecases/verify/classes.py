@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.usecases.verify.arrays import Array, probabilities_of
+from uqeval.arrays import Array
+from uqeval.usecases.verify.arrays import probabilities_of
 
 if TYPE_CHECKING:
     from uqeval.stores.stack import Stack

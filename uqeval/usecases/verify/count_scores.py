@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.arrays import Array
 from uqeval.keys import family_of
 from uqeval.usecases.verify import class_scores as cs
-from uqeval.usecases.verify.arrays import Array
 from uqeval.usecases.verify.families import Pixels
 from uqeval.usecases.verify.numbers import Numbers, quantile_factor
 from uqeval.usecases.verify.resampled import Counted

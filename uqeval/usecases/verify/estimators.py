@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.verify.arrays import Array
+from uqeval.arrays import Array
 
 
 def estimates(

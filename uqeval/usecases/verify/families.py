@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.arrays import Array
 from uqeval.keys import family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, video
-from uqeval.usecases.verify.arrays import Array
 from uqeval.usecases.verify.classes import ClassMaps
 from uqeval.usecases.verify.estimators import estimates
 from uqeval.usecases.verify.smooth import smooth_ece

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.verify.arrays import Array, members_of
+from uqeval.arrays import Array
+from uqeval.usecases.verify.arrays import members_of
 
 #: σ from what is stored in its place.
 _SIGMA: dict[str, Callable[[Array], Array]] = {

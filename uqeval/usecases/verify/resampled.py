@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.verify.arrays import Array
+from uqeval.arrays import Array
 
 #: The number of draws of the signs of gaps.
 _FLIPS = 1000

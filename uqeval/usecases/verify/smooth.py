@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from uqeval.usecases.verify.arrays import Array
+from uqeval.arrays import Array
 
 _NODES = 1 << 14
 #: Nodes at which a run counts gaps.

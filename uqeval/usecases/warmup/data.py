@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from uqeval.arrays import Array
 from uqeval.usecases.selftest import synthetic_data
 
-Array = NDArray[Any]
 #: Pixels on a side: an item of this size is counted alone, not together with others.
 _LARGE = 256
 #: More classes than 8 bits can count.
