@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from uqeval.compare.comparison import Cell, Row
+from uqeval.compare.comparison import Row
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -29,26 +29,20 @@ def adjust(rows: Sequence[Row]) -> tuple[list[Row], int, int]:
     counts = []
     adjusted = list(rows)
     for parts in (False, True):
+        # Of classes and slices, or of the whole set.
         tests = [
             (i, m, cell.difference.p)
             for i, row in enumerate(adjusted)
-            if _of_part(row) == parts
+            if (bool(row.address.where) or row.address.fields[0] == "per_class") == parts
             for m, cell in enumerate(row.cells)
             if cell.difference is not None and cell.difference.p is not None
         ]
         counts.append(len(tests))
         for (i, m, _), value in zip(tests, holm([p for _, _, p in tests]), strict=True):
             cells = list(adjusted[i].cells)
-            cells[m] = _with_adjusted_p(cells[m], value)
+            difference = cells[m].difference
+            assert difference is not None
+            adjusted_difference = dataclasses.replace(difference, p_adjusted=value)
+            cells[m] = dataclasses.replace(cells[m], difference=adjusted_difference)
             adjusted[i] = dataclasses.replace(adjusted[i], cells=tuple(cells))
     return adjusted, counts[0], counts[1]
-
-
-def _of_part(row: Row) -> bool:
-    """Return whether a row is of a class or of a slice."""
-    return bool(row.address.where) or row.address.fields[0] == "per_class"
-
-
-def _with_adjusted_p(cell: Cell, p: float) -> Cell:
-    assert cell.difference is not None
-    return dataclasses.replace(cell, difference=dataclasses.replace(cell.difference, p_adjusted=p))

@@ -136,10 +136,6 @@ STORE_PATHS = (
 Text = Annotated[str | int | float, AfterValidator(str)]
 
 
-def _one_or_more(kind: Any) -> Any:
-    return kind | list[kind] | None
-
-
 @cache
 def options_model(command: str) -> type[BaseModel]:
     """Return the model of a command's options; made on demand, because the gate needs none.
@@ -155,7 +151,7 @@ def options_model(command: str) -> type[BaseModel]:
         if option is not None and (constraints := _schema_of_values(option, kind)):
             kind = Annotated[kind, WithJsonSchema(constraints)]
         field = Field(None, description=option.help if option else None)
-        fields[name] = (_one_or_more(kind), field)
+        fields[name] = (kind | list[kind] | None, field)
     model: type[BaseModel] = create_model(command.capitalize(), __config__=_STRICT, **fields)
     return model
 

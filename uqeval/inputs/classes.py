@@ -26,7 +26,7 @@ from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
-    from uqeval.stores.array import ItemArray, Store, StoredArray
+    from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
@@ -140,7 +140,8 @@ def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
     count_of = {}
     for i in sorted(first_items.values()):
         array = parts[i].array
-        count_of[i] = array.shape[array.axes.index("annotator")] if _by_annotator(array) else 0
+        axes = array.axes
+        count_of[i] = array.shape[axes.index("annotator")] if "annotator" in axes else 0
         if count_of[i] != count_of[0]:
             raise StoreError(
                 f"{array.where}: item {cut(names[i])} has labels of {count_of[i]} annotators, "
@@ -148,10 +149,6 @@ def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
                 "of the void id (255) for each annotator who did not label an item."
             )
     return count_of.get(0, 0)
-
-
-def _by_annotator(array: StoredArray) -> bool:
-    return "annotator" in array.axes
 
 
 def stored_maps(store: Store) -> dict[str, Planes]:

@@ -154,10 +154,6 @@ def _has_samples(inputs: Inputs) -> bool:
     return regression and "samples" in _arrays(inputs)
 
 
-def _has_probs(inputs: Inputs) -> bool:
-    return "probs" in _arrays(inputs)
-
-
 def _has_truth(inputs: Inputs) -> bool:
     return inputs.source.kind == "video" or inputs.record.get("labels") is not None
 
@@ -192,7 +188,10 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
     "kind": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "axes": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "nan_samples": ("`samples` of a regression", _has_samples),
-    "sum_tolerance": ("class probabilities, an array `probs`", _has_probs),
+    "sum_tolerance": (
+        "class probabilities, an array `probs`",
+        lambda i: "probs" in _arrays(i),
+    ),
     "ignore_index": ("labels", _has_truth),
     "label_map": ("a folder of label PNGs", _has_label_files),
     "annotator_folders": ("a folder of label PNGs of images", lambda i: i.annotators > 0),

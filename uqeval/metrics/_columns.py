@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._contract import Metric, set_value
 
 #: The path of a number in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
 Place = tuple[Any, ...]
+#: Numbers of many sets, [set] by place.
+SetColumns: TypeAlias = "dict[Place, Array]"
 
 
 class LazyFields(Mapping[str, Array]):
@@ -102,7 +104,7 @@ def scores_of(metrics: Sequence[Metric], columns: Mapping[Place, Array]) -> list
     return records
 
 
-def of_rows(columns: Mapping[str, Array], rows: Sequence[Any]) -> dict[Place, Array]:
+def of_rows(columns: Mapping[str, Array], rows: Sequence[Any]) -> SetColumns:
     """Return columns [set, row] by the places of the rows of classes, each [set]."""
     return {
         ("per_class", row, name): values[:, i]

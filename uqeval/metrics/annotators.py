@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.annotators_scores as scores_of_sums
 from uqeval.arrays import Array, State, np
-from uqeval.metrics._columns import Place, SetStates, as_numbers, of_rows, running_sum, scores_of
+from uqeval.metrics._columns import (
+    Place,
+    SetColumns,
+    SetStates,
+    as_numbers,
+    of_rows,
+    running_sum,
+    scores_of,
+)
 from uqeval.metrics._contract import (
     ClassBars,
     Column,
@@ -88,14 +96,12 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         record["per_class"] = self._rows(columns)
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         return self._columns(*(states[tally] for tally in self.tallies()))
 
     def _columns(
         self, distances: SetStates, votes: SetStates, correlation: SetStates
-    ) -> dict[Place, Array]:
+    ) -> SetColumns:
         items, sums = distances["items"][:, 1], distances["sums"].T
         pixels, _, pairs, agreeing = votes["counts"].T
         cross_entropy, label_entropy, brier = votes["sums"].T
@@ -111,7 +117,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
             "kappa": (pairs, agreeing, votes["votes"]),
         }
         arguments |= {name: (sums[column], items) for name, column in _DISTANCES.items()}
-        columns: dict[Place, Array] = {("pixels",): pixels, ("items",): items}
+        columns: SetColumns = {("pixels",): pixels, ("items",): items}
         for metric in scores_of_sums.METRICS:
             columns[metric.field,] = metric.formula(*arguments[metric.field])
         class_items = distances["class_items"]

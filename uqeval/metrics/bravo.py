@@ -15,7 +15,7 @@ import uqeval.metrics.failure_scores as failure_scores
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.arrays import Array, State, np
 from uqeval.maps.views import InDistribution
-from uqeval.metrics._columns import Place, SetStates, as_numbers, over
+from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Part, Passes
@@ -158,9 +158,7 @@ class Bravo(Part[OodSettings]):
             set_value(record, name, value, _NONE if name in means else "needs pixels of both kinds")
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         counts, bins, *ranks = self._tallies
         valid, out = (failure_columns.SetRankBins.from_states(states[tally]) for tally in ranks)
         scores = failure_columns.SCORES

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
-from uqeval.metrics._columns import Place, SetStates, over
+from uqeval.metrics._columns import SetColumns, SetStates, over
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Part
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -86,9 +86,7 @@ class BrierDecomposition(Part[CalibrationSettings]):
             set_value(record, name, float(value[0]) if np.isfinite(value[0]) else None, _VOID)
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         bins, scores = (states[tally] for tally in self._tallies)
         return {(k,): v for k, v in _decomposed(bins.fields, scores["sums"][:, 1]).items()}
 

@@ -11,9 +11,9 @@ import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_items as calibration_items
 import uqeval.metrics.calibration_results as calibration_results
 import uqeval.metrics.calibration_scores as cs
-from uqeval.arrays import Array, State
+from uqeval.arrays import State
 from uqeval.errors import DataError, UsageError
-from uqeval.metrics._columns import Place, SetStates
+from uqeval.metrics._columns import Place, SetColumns, SetStates
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -131,9 +131,7 @@ class Calibration(Evaluation[CalibrationSettings]):
             self.settings, bin_states, massed, self.info.class_names
         )
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         bin_states = [states[tally] for tally in self._bins]
         massed = {name: states[tally] for name, tally in self._massed.items()}
         return calibration_results.columns(self.settings, bin_states, massed, fields)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics.calibration_estimators as estimators
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import Array
-from uqeval.metrics._columns import Place, SetStates, as_numbers, of_rows, scores_of
+from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, of_rows, scores_of
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ def columns(
     states: Sequence[SetStates],
     massed: Mapping[str, SetStates],
     fields: Collection[str] = _FIELDS,
-) -> dict[Place, Array]:
+) -> SetColumns:
     """Return the scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of
     `massed` bins, of equal mass, by name. Only the classes' scores that `fields` name."""
     top, per_class, scores = states
     pixels = top["count"].sum(axis=-1)
     binned, nll, brier = _binned(settings, states), *scores["sums"].T
-    results: dict[Place, Array] = {
+    results: SetColumns = {
         ("ece",): cs.ece(binned, pixels),
         ("mce",): cs.mce(binned),
         ("ace",): cs.ace(binned),
@@ -55,7 +55,7 @@ def columns(
     return results
 
 
-def of_bins(states: SetStates, at_one: str) -> dict[Place, Array]:
+def of_bins(states: SetStates, at_one: str) -> SetColumns:
     """Return ECE and MCE of bins of confidence."""
     binned = cs.Binned.of(states, at_one)
     return {("ece",): cs.ece(binned, states["count"].sum(axis=-1)), ("mce",): cs.mce(binned)}

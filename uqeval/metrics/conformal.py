@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.conformal_scores as cs
-from uqeval.arrays import Array, State, np
+from uqeval.arrays import State, np
 from uqeval.errors import DataError, number_of
-from uqeval.metrics._columns import Place, SetStates, of_rows, over
+from uqeval.metrics._columns import SetColumns, SetStates, of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
@@ -89,9 +89,7 @@ class Conformal(Evaluation[ConformalSettings]):
         set_value(record, "threshold", threshold, cs.INFINITE)
         return record | self._pooled(states[tally])
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         (tally,) = self.tallies()
         state = states[tally]
         total = {name: state[name].sum(axis=1) for name in ("pixels", "covered")}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
-from uqeval.metrics._columns import Place, SetStates, as_numbers, over
+from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._evaluation import Part, Run
 from uqeval.metrics.regression_scores import mean, root_mean
@@ -89,9 +89,7 @@ class DepthScores(Part[RegressionSettings]):
         (record,) = records(SetStates.of_one(states[self._sums]))
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         return _columns(states[self._sums])
 
     def numerics(self, run: Run) -> dict[str, int]:
@@ -99,7 +97,7 @@ class DepthScores(Part[RegressionSettings]):
         return {"target_not_positive": no_target, "prediction_not_positive": no_mean}
 
 
-def _columns(state: SetStates) -> dict[Place, Array]:
+def _columns(state: SetStates) -> SetColumns:
     """Return the scores of states of `DepthSums`."""
     n, (no_target, no_mean) = state["count"][:, 0], state["bad"].T
     relative, squared = state["sums"].T
@@ -109,7 +107,7 @@ def _columns(state: SetStates) -> dict[Place, Array]:
         "silog": _spread(state, total, squares, n),
         **{f"a{k + 1}": state["close"][:, k] for k in range(3)},
     }  # fmt: skip
-    results: dict[Place, Array] = {}
+    results: SetColumns = {}
     for field, own in totals.items():
         bad = no_target + no_mean if "log" in field else no_target
         results[(field,)] = np.where(bad > 0, np.nan, BY_FIELD[field].formula(own, n))

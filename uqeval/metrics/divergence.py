@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 from uqeval.arrays import Array, State
 from uqeval.errors import UsageError
-from uqeval.metrics._columns import Place, SetStates, as_numbers, over
+from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import Display, Metric, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
@@ -84,9 +84,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         (record,) = _records(SetStates.of_one(states[self._sums]))
         return record | {"clip": self.settings.clip}
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         return _columns(states[self._sums])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
@@ -122,7 +120,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         return messages
 
 
-def _columns(states: SetStates) -> dict[Place, Array]:
+def _columns(states: SetStates) -> SetColumns:
     """Return the scores of states of `Divergence`, and the share of the `infinite` pixels."""
     total, finite, infinite = (states[n][:, 0] for n in ("total", "finite", "infinite"))
     (metric,) = METRICS

@@ -16,7 +16,7 @@ import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.failure_cuts as failure_cuts
 import uqeval.metrics.failure_scores as failure_scores
 from uqeval.arrays import Array, State
-from uqeval.metrics._columns import Place, SetStates, of_rows, over
+from uqeval.metrics._columns import SetColumns, SetStates, of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
@@ -133,9 +133,7 @@ class Failure(Evaluation[FailureSettings]):
             self.settings, undetected.threshold, states[undetected], names, ranked, class_results
         )
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         rank_bins, undetected = (
             failure_columns.SetRankBins.from_states(states[self._ranks]),
             self._undetected,

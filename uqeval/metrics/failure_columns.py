@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import Place, SetStates, over
+from uqeval.metrics._columns import SetColumns, SetStates, over
 from uqeval.metrics._tiles import RankedSets, Tiles
 from uqeval.metrics.failure_cuts import COVERAGES, RISKS
 from uqeval.metrics.sparsification_curves import harmonics
@@ -70,9 +70,9 @@ class SetRankBins:
         return errors
 
 
-def columns(rank_bins: SetRankBins, fields: Collection[str]) -> dict[Place, Array]:
+def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
     """Return the wanted scores from bins."""
-    results: dict[Place, Array] = {}
+    results: SetColumns = {}
     for name, formula in SCORES.items():
         if name in fields:
             results[name,] = formula(rank_bins)

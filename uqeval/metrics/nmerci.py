@@ -14,6 +14,7 @@ import uqeval.metrics._numbers as numbers
 import uqeval.metrics.nmerci_scores as ns
 from uqeval.arrays import Array, State, np
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
+from uqeval.metrics._columns import SetColumns
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
@@ -29,7 +30,7 @@ from uqeval.metrics.nmerci_settings import NmerciSettings
 from uqeval.metrics.nmerci_tables import DISPLAY
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import SetStates
     from uqeval.tallies import ErrorRanks, ItemErrors, Tally
 
 
@@ -109,9 +110,7 @@ class Nmerci(Evaluation[NmerciSettings]):
             return {**results, **exact[1]}
         return scores_of(self.settings, states[self._items], states[self._coarse])
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         return columns_of(self.settings, states[self._items], states[self._coarse])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:

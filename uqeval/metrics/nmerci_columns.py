@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import uqeval.metrics.nmerci_scores as ns
 from uqeval.arrays import Array, np
+from uqeval.metrics._columns import SetColumns
 from uqeval.metrics._tiles import AtRanks, Cumulated, RankedSets, Tiles, at_ranks
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import SetStates
     from uqeval.metrics.nmerci_settings import NmerciSettings
 
     #: Ranks below and above a percentile and the weight of the one above; None where undefined.
@@ -36,7 +37,7 @@ def middles(bins: Array) -> Array:
     return np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
 
 
-def columns_of(settings: NmerciSettings, sums: SetStates, states: SetStates) -> dict[Place, Array]:
+def columns_of(settings: NmerciSettings, sums: SetStates, states: SetStates) -> SetColumns:
     """Return the scores of states of `ItemErrors` and `ErrorRanks`, NaN where undefined."""
     from uqeval.tallies.percentiles import ranks_of
 

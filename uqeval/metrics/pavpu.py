@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._warnings as float16
 import uqeval.metrics.patch_scores as patch_scores
-from uqeval.arrays import Array, State
+from uqeval.arrays import State
 from uqeval.errors import UsageError
+from uqeval.metrics._columns import SetColumns
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
 from uqeval.metrics._items import together
@@ -31,7 +32,7 @@ from uqeval.metrics.thresholds import (
 )
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import SetStates
     from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
 
 
@@ -108,9 +109,7 @@ class Pavpu(Evaluation[PavpuSettings]):
             self.settings, self._thresholds, states[tally], self.info.class_names, self._step
         )
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         (tally,) = self.tallies()
         return columns_of(self._thresholds, states[tally], fields, self._step)
 

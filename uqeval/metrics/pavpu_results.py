@@ -9,7 +9,7 @@ from typing import Any
 import uqeval.metrics.patch_scores as patch_scores
 from uqeval.arrays import Array, State, np
 from uqeval.errors import listed
-from uqeval.metrics._columns import Place, SetStates, as_numbers, of_rows
+from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
@@ -159,7 +159,7 @@ def columns_of(
     states: SetStates,
     fields: Collection[str],
     step: int | None = None,
-) -> dict[Place, Array]:
+) -> SetColumns:
     """Return the scores of many sets at once, `fitted` and `step` as of `results_of`."""
     at = states["counts"] if step is None else counts_at(states["by_threshold"], step)
     sets, categories = at.shape[:2]
@@ -174,7 +174,7 @@ def columns_of(
     set_scores = _defined(
         patch_scores.columns(_four(at.sum(axis=1))), np.asarray(undefined.any(axis=1))
     )
-    results: dict[Place, Array] = {(name,): values for name, values in set_scores.items()}
+    results: SetColumns = {(name,): values for name, values in set_scores.items()}
     if "per_class" in fields:
         rows = [*range(categories - 1), "mixed"]
         results |= of_rows(_defined(patch_scores.columns(_four(at)), undefined), rows)
@@ -191,7 +191,7 @@ def _defined(scores: Mapping[str, Array], undefined: Array) -> dict[str, Array]:
     }
 
 
-def _peaks(by_threshold: Array) -> dict[Place, Array]:
+def _peaks(by_threshold: Array) -> SetColumns:
     """Return the scores of the curves over the uncertainty threshold, of many sets."""
     from uqeval.tallies.patches import counts_along
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import Array, State
-from uqeval.metrics._columns import Place, SetStates, scores_of
+from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
 from uqeval.metrics._contract import IntervalKind, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
@@ -98,9 +98,7 @@ class _Recalibration(Part[CalibrationSettings]):
             set_value(record, metric.field.partition(".")[2], None, self.fitted["reason"])
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         if not self.tallies():
             return {}
         own = states[self.tallies()[0]]
@@ -234,7 +232,7 @@ class VectorScaling(_Recalibration):
         return messages
 
 
-def _columns(states: SetStates, sums: Array, at_one: str) -> dict[Place, Array]:
+def _columns(states: SetStates, sums: Array, at_one: str) -> SetColumns:
     """Return the scores of bins of confidence, and of `sums` [set, 2] of NLL and Brier score."""
     pixels, (nll, brier) = states["count"].sum(axis=-1), sums.T
     means = {("brier",): cs.mean_score(brier, pixels), ("nll",): cs.mean_score(nll, pixels)}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.regression_results as regression_results
 import uqeval.metrics.regression_scores as rs
-from uqeval.arrays import Array, Floats, State, np
+from uqeval.arrays import Floats, State, np
 from uqeval.maps.names import TARGET_COUNTS
-from uqeval.metrics._columns import Place, SetStates, as_numbers
+from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -68,9 +68,7 @@ class Regression(Evaluation[RegressionSettings]):
         calibration = {"p": list(self.settings.plotted), "observed": as_numbers(observed)}
         return record | {"calibration": calibration}
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         return regression_results.columns(self.settings, [states[t] for t in self.tallies()])
 
     def gaps(self) -> dict[Place, Gaps]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import Place, SetStates, as_numbers, over
+from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.regression_scores import BY_FIELD, LEVELS
 
@@ -18,7 +18,7 @@ _OF_QUANTILES = "for quantiles, the sign of a gap shows a bias, not over- or und
 
 def columns(
     settings: RegressionSettings, states: Sequence[SetStates], spread: Array | None = None
-) -> dict[Place, Array]:
+) -> SetColumns:
     """Return the scores of states of `ErrorSums`, `PredictiveScores` and `IntervalCounts`, and of
     `QuantileCounts` where the plot is of quantiles. AUCE has no parts there.
 
@@ -35,7 +35,7 @@ def columns(
         "nll": (scores["nll"][:, 0], n, zero), "crps": (scores["crps"][:, 0], n),
         "sharpness": (variances, n),
     }  # fmt: skip
-    results: dict[Place, Array] = {("pixels",): n}
+    results: SetColumns = {("pixels",): n}
     results |= {(field,): BY_FIELD[field].formula(*own) for field, own in arguments.items()}
     if below:
         del results["auce_over",], results["auce_under",]

@@ -14,6 +14,7 @@ from uqeval.arrays import Array, State
 from uqeval.errors import DataError, number_of
 from uqeval.metrics._columns import (
     Place,
+    SetColumns,
     SetStates,
     as_numbers,
     mean_of_defined,
@@ -112,9 +113,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         return _results(states[self._counts], self.info.class_names)
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         return _columns(states[self._counts])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
@@ -187,7 +186,7 @@ def _scores(columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
     ]
 
 
-def _columns(states: SetStates) -> dict[Place, Array]:
+def _columns(states: SetStates) -> SetColumns:
     """Return the scores of several sets."""
     counts = labelled, _, correct = class_counts(states.fields)
     rows = {

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
-from uqeval.metrics._columns import Place, SetStates, as_numbers, over
+from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
@@ -176,9 +176,7 @@ class BinsOfSigma(Part[RegressionSettings]):
                 set_value(record, metric.field, value, metric.undefined)
         return records
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         bins, sums = states[self._bins], states[self._sums]
         of_bins = [bins[name] for name in ("count", "errors", "variances")]
         of_sigma = (sums["sums"][:, 0, 2], sums["sums"][:, 0, 3], sums["count"][:, 0])
@@ -265,12 +263,10 @@ class ScaleOfSigma(Part[RegressionSettings]):
             set_value(record, metric.field.rpartition(".")[2], value, metric.undefined)
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> Mapping[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         factor, state = self.fitted["scale"], states[self._errors]
         (pixels, zero), (squares, logs) = state["count"].T, state["sums"].T
-        results: dict[Place, Array] = {}
+        results: SetColumns = {}
         for name, by in (("nll_before", 1.0), ("nll", factor)):
             if by is not None:
                 constant = 0.5 * math.log(2 * math.pi) + math.log(by)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
+from uqeval.metrics._columns import SetColumns
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -228,9 +229,7 @@ class SmoothEce(Part[CalibrationSettings]):
         set_value(record, "smooth_ece_bound", bound, metric.undefined)
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         state = states[self._gaps]
         pixels, nonempty = state["pixels"], state["pixels"][:, 0] > 0
         values = np.full(state.sets, np.nan)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 import uqeval.metrics.sparsification_columns as sparsification_columns
 import uqeval.metrics.sparsification_curves as sc
-from uqeval.arrays import Array, State, np
+from uqeval.arrays import State, np
 from uqeval.maps.names import TARGET_COUNTS
+from uqeval.metrics._columns import SetColumns
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
@@ -29,7 +30,7 @@ from uqeval.metrics.sparsification_settings import SparsificationSettings
 from uqeval.metrics.sparsification_tables import DISPLAY
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import SetStates
     from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
 
 #: Bins split where the area is over every rank: those that widen its bound most.
@@ -112,9 +113,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         by_score = [RankBins.from_state(tally, states[tally]) for tally in self._coarse.values()]
         return _results(self.settings, _curves(self.settings, *by_score))
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         if self._of_items:
             return {}
         ranked, ideal = (SetRankBins.from_states(states[tally]) for tally in self._coarse.values())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import uqeval.metrics.sparsification_curves as sc
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import Place, over
+from uqeval.metrics._columns import SetColumns, over
 from uqeval.metrics._tiles import Cumulated, at_ranks
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def columns(
     settings: SparsificationSettings, ranked: SetRankBins, ideal: SetRankBins
-) -> dict[Place, Array]:
+) -> SetColumns:
     """Return AUSE and AURG of pixels `ranked` by their uncertainty; `ideal`: by their error."""
     if not ranked.tiles.spans:
         undefined = np.full(len(ranked.total), np.nan)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
-from uqeval.arrays import Array, State, np
-from uqeval.metrics._columns import Place, SetStates, scores_of
+from uqeval.arrays import State, np
+from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
@@ -80,13 +80,11 @@ class Temperature(Part[CalibrationSettings]):
             _scores(bin_states[0], self.settings.at_one) if bin_states else _unfitted()
         )
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         if not self.tallies():
             return {}
         own = states[self.tallies()[0]]
-        fitted: dict[Place, Array] = {
+        fitted: SetColumns = {
             (name,): np.full(own.sets, float(value))
             for name, value in self.fitted["record"].items() if isinstance(value, int | float)
         }  # fmt: skip
@@ -137,7 +135,7 @@ def _unfitted() -> dict[str, Any]:
     return record
 
 
-def _columns(states: SetStates, at_one: str) -> dict[Place, Array]:
+def _columns(states: SetStates, at_one: str) -> SetColumns:
     """Return the scores of states of `Tempered`."""
     nll = cs.mean_score(states["nll"][:, 0], states["count"].sum(axis=-1))
     return of_bins(states, at_one) | {("nll",): nll}

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import uqeval.metrics.temporal_scores as ts
 import uqeval.metrics.track_scores as track_scores
-from uqeval.arrays import Array, State
+from uqeval.arrays import State
 from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
+from uqeval.metrics._columns import SetColumns
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Run, TallyResult
@@ -41,7 +42,7 @@ from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.metrics.temporal_tables import DISPLAY
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._columns import SetStates
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
 
 
@@ -153,9 +154,7 @@ class Temporal(Evaluation[TemporalSettings]):
             record["tracks"] = _tracks(states[tracks], tracks, self.info)
         return record
 
-    def columns(
-        self, states: Mapping[Tally, SetStates], fields: Collection[str]
-    ) -> dict[Place, Array]:
+    def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         tracks = self._tracks
         return columns(self.settings, states[self._pairs], states[tracks] if tracks else None)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics.temporal_scores as ts
 import uqeval.metrics.track_scores as track_scores
 from uqeval.arrays import Array, State, np
-from uqeval.metrics._columns import Place, SetStates, as_number, as_numbers, of_rows
+from uqeval.metrics._columns import SetColumns, SetStates, as_number, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.temporal_pairs import tc, three
 
@@ -97,12 +97,10 @@ def _pooled_counts(
     return total
 
 
-def columns(
-    settings: TemporalSettings, pairs: SetStates, tracks: SetStates | None
-) -> dict[Place, Array]:
+def columns(settings: TemporalSettings, pairs: SetStates, tracks: SetStates | None) -> SetColumns:
     """Return the scores of pooled counts of `PairCounts`, and of `TrackCounts` if there are any."""
     counts = np.moveaxis(pairs["counts"].sum(axis=1), 1, 0)
-    results: dict[Place, Array] = {("mtc_pooled",): tc(settings, counts)}
+    results: SetColumns = {("mtc_pooled",): tc(settings, counts)}
     if settings.average == "pooled":
         results["mtc",] = results["mtc_pooled",]
         results["mtc_no_warp",] = tc(settings, np.moveaxis(pairs["still"], 1, 0))

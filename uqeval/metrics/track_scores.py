@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.maps.names import TRACK_LENGTHS
-from uqeval.metrics._columns import Place, SetStates, as_number, as_numbers, of_rows, over
+from uqeval.metrics._columns import SetColumns, SetStates, as_number, as_numbers, of_rows, over
 from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def consistency_record(states: Sequence[State]) -> dict[str, Any]:
     return scores | {"tracks": int(tracks), "consistent": int(consistent)}
 
 
-def columns(states: SetStates) -> dict[Place, Array]:
+def columns(states: SetStates) -> SetColumns:
     """Return the scores of tracks of several sets, as `record` names them."""
     per_class, consistent = states["tracks"], states["consistent"]
     tracks, good = per_class.sum(axis=1), consistent.sum(axis=1)

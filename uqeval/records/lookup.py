@@ -165,16 +165,13 @@ def suggestion(reports: Iterable[Report], address: Address) -> str | None:
             for key, record in results.items():
                 valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
     wanted = str(dataclasses.replace(address, store=None))
-    same_class = [text for text in valid if ".per_class." in text] if _in_class(address) else []
+    in_class = address.fields[0] == "per_class"
+    same_class = [text for text in valid if ".per_class." in text] if in_class else []
     same_class = same_class or [text for text in valid if ".per_class." not in text]
     for candidates in (same_class, list(valid)):
         if near := difflib.get_close_matches(wanted, candidates[:3000], 1, 0.5):
             return near[0]
     return None
-
-
-def _in_class(address: Address) -> bool:
-    return address.fields[0] == "per_class"
 
 
 def addresses_in(key: str, record: Any) -> Iterable[str]:

@@ -59,14 +59,10 @@ def _widths(table: Table) -> list[int]:
     return [max(len(printable(row[i])) for row in cells) + 3 for i in range(len(table.columns))]
 
 
-def _width(table: Table) -> int:
-    return sum(_widths(table))
-
-
 def show(report: Report, console: Console) -> None:
     """Print the tables, the findings, and a note if the report is partial."""
     for table in tables_of(report):
-        if _width(table) > console.width and len(table.rows) <= _FEW:
+        if sum(_widths(table)) > console.width and len(table.rows) <= _FEW:
             table = turned(table)
         for part in split(table, console.width):
             print_table(part, console)

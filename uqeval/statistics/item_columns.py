@@ -117,7 +117,7 @@ class Columns:
 
     def swapped(self, swaps: Swaps) -> tuple[Array, Array] | None:
         """Return sums of both of two runs; None where they do not follow from differences."""
-        halves = [part_halves for part_halves in self._halves if part_halves is not None]
+        halves = [half for half in self._halves if half is not None]
         if len(halves) < len(self.parts):
             return None
         first_sums, second_sums = zip(*map(swaps.pair, halves), strict=True)

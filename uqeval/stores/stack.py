@@ -241,10 +241,6 @@ class Stack:
         ends: list[int] = np.flatnonzero(may_end).tolist()
         return ends
 
-    def _batch_stop(self, item: int) -> int:
-        """Return the end of the batch with an item."""
-        return self._batch_ends[bisect_right(self._batch_ends, item)]
-
     def tiling(self, item: int) -> Tiling:
         """Return the tiling of an item; items of the same layout share it."""
         arrays = self.joins_classes, *(id(member[item].source.array) for member in self.members)
@@ -276,7 +272,8 @@ class Stack:
         """
         start = items.start
         while start < items.stop:
-            batch = range(start, min(self._batch_stop(start), items.stop))
+            end_of_batch = self._batch_ends[bisect_right(self._batch_ends, start)]
+            batch = range(start, min(end_of_batch, items.stop))
             yield from self._tiles_of_batch(batch, box)
             start = batch.stop
 

@@ -9,59 +9,69 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Tally
-    from uqeval.tallies._errors import Error
-    from uqeval.tallies._fields import Field
-    from uqeval.tallies._values import RawMap, Uncertainty
-    from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
-    from uqeval.tallies.annotator_distances import AnnotatorDistances, Distance
-    from uqeval.tallies.annotators import AnnotatorCorrelation, AnnotatorVotes
-    from uqeval.tallies.at_temperature import Tempered, TemperedSamples
-    from uqeval.tallies.depth_sums import DepthSums, ScaledErrors, SigmaBins
-    from uqeval.tallies.digits import Digits
-    from uqeval.tallies.divergence import Divergence
-    from uqeval.tallies.error_ranks import ErrorRanks
-    from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, SumsBelow
-    from uqeval.tallies.fine_gaps import FineGaps
-    from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
-    from uqeval.tallies.item_curves import Cuts, ItemCurves
-    from uqeval.tallies.item_errors import ItemErrors
-    from uqeval.tallies.item_failure import ItemFailure
-    from uqeval.tallies.item_uncertainty import AboveThreshold, ItemPatchMaximum, ItemPercentile
-    from uqeval.tallies.moments import Moments
-    from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
-    from uqeval.tallies.prediction_sets import (
-        EvaluatedPixels,
-        Nonconformity,
-        PredictionIntervals,
-        PredictionSets,
+    from uqeval.tallies._contract import Tally as Tally
+    from uqeval.tallies._errors import Error as Error
+    from uqeval.tallies._fields import Field as Field
+    from uqeval.tallies._values import RawMap as RawMap
+    from uqeval.tallies._values import Uncertainty as Uncertainty
+    from uqeval.tallies.accuracy_by_uncertainty import (
+        AccuracyByUncertainty as AccuracyByUncertainty,
     )
-    from uqeval.tallies.proper_scores import ProperScores
-    from uqeval.tallies.ranked_errors import RankedErrors
-    from uqeval.tallies.ranks import Ranks
-    from uqeval.tallies.recalibrated import (
-        ConfidenceCounts,
-        Isotonic,
-        LogitSlopes,
-        VectorScaled,
-    )
-    from uqeval.tallies.reliability import (
-        AdaptiveReliability,
-        Bins,
-        ClassReliability,
-        ItemAdaptive,
-        Reliability,
-    )
-    from uqeval.tallies.segmentation import ClassCounts
-    from uqeval.tallies.target_counts import TargetCounts
-    from uqeval.tallies.tempered import (
-        Likelihoods,
-        SampleLikelihoods,
-        TemperatureSlopes,
-    )
-    from uqeval.tallies.temporal import FrameCounts, PairCounts
-    from uqeval.tallies.tracks import TrackCounts
-    from uqeval.tallies.undetected import Undetected
+    from uqeval.tallies.annotator_distances import AnnotatorDistances as AnnotatorDistances
+    from uqeval.tallies.annotator_distances import Distance as Distance
+    from uqeval.tallies.annotators import AnnotatorCorrelation as AnnotatorCorrelation
+    from uqeval.tallies.annotators import AnnotatorVotes as AnnotatorVotes
+    from uqeval.tallies.at_temperature import Tempered as Tempered
+    from uqeval.tallies.at_temperature import TemperedSamples as TemperedSamples
+    from uqeval.tallies.depth_sums import DepthSums as DepthSums
+    from uqeval.tallies.depth_sums import ScaledErrors as ScaledErrors
+    from uqeval.tallies.depth_sums import SigmaBins as SigmaBins
+    from uqeval.tallies.digits import Digits as Digits
+    from uqeval.tallies.divergence import Divergence as Divergence
+    from uqeval.tallies.error_ranks import ErrorRanks as ErrorRanks
+    from uqeval.tallies.error_sums import ErrorSums as ErrorSums
+    from uqeval.tallies.error_sums import ErrorsUpto as ErrorsUpto
+    from uqeval.tallies.error_sums import SumsBelow as SumsBelow
+    from uqeval.tallies.fine_gaps import FineGaps as FineGaps
+    from uqeval.tallies.intervals import IntervalCounts as IntervalCounts
+    from uqeval.tallies.intervals import PredictiveScores as PredictiveScores
+    from uqeval.tallies.intervals import QuantileCounts as QuantileCounts
+    from uqeval.tallies.item_curves import Cuts as Cuts
+    from uqeval.tallies.item_curves import ItemCurves as ItemCurves
+    from uqeval.tallies.item_errors import ItemErrors as ItemErrors
+    from uqeval.tallies.item_failure import ItemFailure as ItemFailure
+    from uqeval.tallies.item_uncertainty import AboveThreshold as AboveThreshold
+    from uqeval.tallies.item_uncertainty import ItemPatchMaximum as ItemPatchMaximum
+    from uqeval.tallies.item_uncertainty import ItemPercentile as ItemPercentile
+    from uqeval.tallies.moments import Moments as Moments
+    from uqeval.tallies.patches import ItemPatchCounts as ItemPatchCounts
+    from uqeval.tallies.patches import PatchCounts as PatchCounts
+    from uqeval.tallies.patches import Patches as Patches
+    from uqeval.tallies.prediction_sets import EvaluatedPixels as EvaluatedPixels
+    from uqeval.tallies.prediction_sets import Nonconformity as Nonconformity
+    from uqeval.tallies.prediction_sets import PredictionIntervals as PredictionIntervals
+    from uqeval.tallies.prediction_sets import PredictionSets as PredictionSets
+    from uqeval.tallies.proper_scores import ProperScores as ProperScores
+    from uqeval.tallies.ranked_errors import RankedErrors as RankedErrors
+    from uqeval.tallies.ranks import Ranks as Ranks
+    from uqeval.tallies.recalibrated import ConfidenceCounts as ConfidenceCounts
+    from uqeval.tallies.recalibrated import Isotonic as Isotonic
+    from uqeval.tallies.recalibrated import LogitSlopes as LogitSlopes
+    from uqeval.tallies.recalibrated import VectorScaled as VectorScaled
+    from uqeval.tallies.reliability import AdaptiveReliability as AdaptiveReliability
+    from uqeval.tallies.reliability import Bins as Bins
+    from uqeval.tallies.reliability import ClassReliability as ClassReliability
+    from uqeval.tallies.reliability import ItemAdaptive as ItemAdaptive
+    from uqeval.tallies.reliability import Reliability as Reliability
+    from uqeval.tallies.segmentation import ClassCounts as ClassCounts
+    from uqeval.tallies.target_counts import TargetCounts as TargetCounts
+    from uqeval.tallies.tempered import Likelihoods as Likelihoods
+    from uqeval.tallies.tempered import SampleLikelihoods as SampleLikelihoods
+    from uqeval.tallies.tempered import TemperatureSlopes as TemperatureSlopes
+    from uqeval.tallies.temporal import FrameCounts as FrameCounts
+    from uqeval.tallies.temporal import PairCounts as PairCounts
+    from uqeval.tallies.tracks import TrackCounts as TrackCounts
+    from uqeval.tallies.undetected import Undetected as Undetected
 
 #: By module, the names that it has for other packages.
 _NAMES = {
@@ -120,67 +130,5 @@ def _value(name: str) -> Any:
     return getattr(import_module(f"uqeval.tallies.{_MODULES[name]}"), name)
 
 
-__all__ = [
-    "TALLIES",
-    "AboveThreshold",
-    "AccuracyByUncertainty",
-    "AdaptiveReliability",
-    "AnnotatorCorrelation",
-    "AnnotatorDistances",
-    "AnnotatorVotes",
-    "Bins",
-    "ClassCounts",
-    "ClassReliability",
-    "ConfidenceCounts",
-    "Cuts",
-    "DepthSums",
-    "Digits",
-    "Distance",
-    "Divergence",
-    "Error",
-    "ErrorRanks",
-    "ErrorSums",
-    "ErrorsUpto",
-    "EvaluatedPixels",
-    "Field",
-    "FineGaps",
-    "FrameCounts",
-    "IntervalCounts",
-    "Isotonic",
-    "ItemAdaptive",
-    "ItemCurves",
-    "ItemErrors",
-    "ItemFailure",
-    "ItemPatchCounts",
-    "ItemPatchMaximum",
-    "ItemPercentile",
-    "Likelihoods",
-    "LogitSlopes",
-    "Moments",
-    "Nonconformity",
-    "PairCounts",
-    "PatchCounts",
-    "Patches",
-    "PredictionIntervals",
-    "PredictionSets",
-    "PredictiveScores",
-    "ProperScores",
-    "QuantileCounts",
-    "RankedErrors",
-    "Ranks",
-    "RawMap",
-    "Reliability",
-    "SampleLikelihoods",
-    "ScaledErrors",
-    "SigmaBins",
-    "SumsBelow",
-    "Tally",
-    "TargetCounts",
-    "TemperatureSlopes",
-    "Tempered",
-    "TemperedSamples",
-    "TrackCounts",
-    "Uncertainty",
-    "Undetected",
-    "VectorScaled",
-]
+if not TYPE_CHECKING:
+    __all__ = ["TALLIES", *_MODULES]

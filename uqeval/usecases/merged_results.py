@@ -294,21 +294,16 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     lost = _fill(results, {name: before[name] for name in own_fields})
     if lost:
         warnings.append(f"{part_name or key} without {', '.join(lost)}: {_UNKNOWN}.")
+    # Ties at the cuts of the set do not add up over parts.
+    numerics = {n: k for n, k in index["numerics"].get(key, {}).items() if n != "ties_at_cuts"}
     return Section(
         results,
         [] if part_name else [record.get(key, {}) for record in index["records"]],
         {} if part_name else index["settings"][key],
-        {} if part_name else _added(index["numerics"].get(key, {})),
+        {} if part_name else numerics,
         warnings,
         index["fitted"].get(key, {}),
     )
-
-
-def _added(numerics: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts that can be added over parts, which excludes ties at the cuts of the
-    set.
-    """
-    return {name: count for name, count in numerics.items() if name != "ties_at_cuts"}
 
 
 def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:

@@ -112,7 +112,9 @@ class _Maker:
         if not table_rows:
             return None
         text = [
-            i for i, row_values in enumerate(zip(*values, strict=True), 1) if _is_text(row_values)
+            i
+            for i, column_values in enumerate(zip(*values, strict=True), 1)
+            if any(isinstance(value, str) for value in column_values)
         ]
         fields = headings(self.family, [column.field for column in columns])
         heads = [column.heading or field for column, field in zip(columns, fields, strict=True)]
@@ -163,20 +165,11 @@ def _columns(declared: Sequence[str | Column], records: Sequence[Record]) -> lis
 def _cell(column: Column, value: Any, record: Record) -> Cell:
     if value is _ABSENT:
         return Cell("")
-    reason = "" if value is not None else str(_at_reason(record, column.field))
     if isinstance(value, int | float) and not isinstance(value, bool):
         text = f"{value:{column.form}}" if column.form else format_number(value, column.digits)
         return Cell(text, value)
-    return Cell(format_number(value), None, reason)
-
-
-def _at_reason(record: Record, field: str) -> Any:
-    reason = _field_at(record, f"{field}_reason")
-    return "" if reason in (_ABSENT, None) else reason
-
-
-def _is_text(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, str) for value in values)
+    reason = _field_at(record, f"{column.field}_reason") if value is None else None
+    return Cell(format_number(value), None, "" if reason in (_ABSENT, None) else str(reason))
 
 
 def _entries(value: Any) -> list[Record]:

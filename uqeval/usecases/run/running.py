@@ -75,7 +75,7 @@ def run_stores(
     names = _names(config, run_settings, file)
     refuse_shared_fits(run_settings, names)
     names = [name for name in names if not is_counted(run_settings.fitted_of(name))] or names
-    cut_settings = _cut_options(config, run_settings)
+    cut_settings = cut_options(**_over(config, run_settings, CutOptions))
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
     machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
     rules = _rules_of(config, run_settings, file)
@@ -195,10 +195,6 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
             )
         reserved.add(name.casefold())
     return names
-
-
-def _cut_options(config: Config, run_settings: RunSettings) -> CutOptions | None:
-    return cut_options(**_over(config, run_settings, CutOptions))
 
 
 def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -> dict[str, Any]:
