@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from command import obey_modes
 
 from uqeval.disk.outputs import check_writable, write
 from uqeval.errors import OutputError
@@ -75,8 +78,14 @@ def test_what_could_not_be_written(tmp_path: Path) -> None:
             check_writable(path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(OutputError, match="cannot be written to"):
-        check_writable(tmp_path / "r.json")
+    folder = tmp_path / "read-only"
+    folder.mkdir(mode=0o500)
+    script = (
+        f"from uqeval.disk.outputs import check_writable; check_writable({str(folder / 'r')!r})"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], preexec_fn=obey_modes, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert "OutputError" in ended.stderr and "cannot be written to" in ended.stderr
