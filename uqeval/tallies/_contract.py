@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-from uqeval.arrays import np
+from uqeval.arrays import Array, np
 from uqeval.maps.views import WHOLE, View
 from uqeval.tallies._fields import Field, SparseState, identity, is_large, record_of, zeros
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
     from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Counts, Thin
@@ -236,7 +234,7 @@ class Tally(ABC):
         return None
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         """Return the states of small items, counted in one call; None if not possible.
 
@@ -256,7 +254,7 @@ class Tally(ABC):
         self.update_items(state, maps, first)
         return CountedItems.of_arrays(fields, state)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         """Add several items to their states, in place; the items are the first axis of the fields.
 
         `maps` and `first` as in `count_items`, or the maps [y, x] of one item. Tallies without it

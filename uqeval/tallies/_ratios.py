@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from uqeval.arrays import Array, Maps
 from uqeval.tallies._contract import Tally
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Maps
 
 
 class OfErrors(Tally):
@@ -21,7 +15,7 @@ class OfErrors(Tally):
     def inputs(self) -> tuple[str, ...]:
         return ("label", "error", self.sigma)
 
-    def flat(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def flat(self, maps: Maps) -> tuple[Array, Array, Array]:
         """Return ε, σ and `label`, pixels [i]."""
         return (
             maps["error"].reshape(-1),

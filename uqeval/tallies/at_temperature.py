@@ -10,7 +10,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import UNMASKED_LABEL, Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import Tally
@@ -20,9 +20,7 @@ from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.tallies._fields import Counts
 
 
 class _Latest(NamedTuple):
@@ -31,9 +29,9 @@ class _Latest(NamedTuple):
     probs: Any
     label: Any
     beta: float
-    values: tuple[NDArray[Any], NDArray[Any]]
+    values: tuple[Array, Array]
 
-    def is_of(self, probs: NDArray[Any], label: NDArray[Any], beta: float) -> bool:
+    def is_of(self, probs: Array, label: Array, beta: float) -> bool:
         """Return whether these are the arrays that it was computed from."""
         return self.probs() is probs and self.label() is label and self.beta == beta
 
@@ -74,9 +72,9 @@ class _AtBeta(Tally):
         self,
         state: State,
         maps: Maps,
-        first: NDArray[Any],
-        confidence: NDArray[Any],
-        probability: NDArray[Any],
+        first: Array,
+        confidence: Array,
+        probability: Array,
     ) -> None:
         """Add the items' confidences and their labels' probabilities, both [i], to their states."""
         from uqeval.kernels.items import sum_scores_of_items
@@ -91,8 +89,8 @@ class _AtBeta(Tally):
         state["clipped"][:, 0] += counts[:, 1]
 
     def _hits(
-        self, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        self, maps: Maps, confidence: Array, probability: Array
+    ) -> tuple[Array, Array, Array]:
         """Return labels, hits and the confidences that are binned, all [i]."""
         label = maps["label"].reshape(-1)
         if not self.positive:
@@ -112,10 +110,10 @@ class Tempered(_AtBeta):
     id: ClassVar[str] = "tempered"
     inputs = ("label", "prediction", "mean_probs")
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         self._add(state, maps, first, *self._at_beta(maps))
 
-    def _at_beta(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _at_beta(self, maps: Maps) -> tuple[Array, Array]:
         """Return confidences and the labels' probabilities, [i]; those of all labels for a region,
         so that all regions of an item share them."""
         probs, label = maps["mean_probs"], maps.get(UNMASKED_LABEL, maps["label"])
@@ -138,6 +136,6 @@ class TemperedSamples(_AtBeta):
         """Return the tally in the view that has its maps."""
         return cls(classes, beta, bins, clip, positive, view=view_of(Betas(beta)))
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         confidence, probability = maps["confidence"], maps["label_probability"]
         self._add(state, maps, first, confidence.reshape(-1), probability.reshape(-1))

@@ -7,16 +7,14 @@ two nearest nodes, so that sums and first moments are those of the pixels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.arrays import np
+from uqeval.arrays import Array, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
     from uqeval.tallies._fields import Counts
 
@@ -39,20 +37,17 @@ class FineGaps(Tally):
 
     id: ClassVar[str] = "fine_gaps"
     checks_columns: ClassVar[bool] = True
+    fields: ClassVar[dict[str, Field]] = {
+        "pixels": Field((1,), "int64"),
+        "absolute": Field((1,), "float64"),
+        "gaps": Field((FINE + 1,), "float64", signed=True),
+    }
     classes: int
     positive: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", "mean_probs") if self.positive else ("label", "prediction", "confidence")
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {
-            "pixels": Field((1,), "int64"),
-            "absolute": Field((1,), "float64"),
-            "gaps": Field((FINE + 1,), "float64", signed=True),
-        }
 
     def flaw(self, state: State) -> str | None:
         pixels, absolute = state["pixels"][..., 0], state["absolute"][..., 0]
@@ -66,13 +61,13 @@ class FineGaps(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["pixels"][..., 0]
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import add_fine_gaps_of_items
 
         value, hit, label = self._flat(maps)
         add_fine_gaps_of_items(first, value, hit, label, void_of(self.classes), *state.values())
 
-    def _flat(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _flat(self, maps: Maps) -> tuple[Array, Array, Array]:
         """Return confidences, hits uint8 and labels, all [i]."""
         label = maps["label"]
         value = maps["mean_probs"][1] if self.positive else maps["confidence"]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.arrays import np
+from uqeval.arrays import Array, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
     from uqeval.tallies._fields import Counts
 
@@ -45,7 +43,7 @@ class PredictiveScores(OfErrors):
             "intervals": Field((len(self.levels),), "float64"),
         }
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.number_items import sum_scores_of_items
 
         sum_scores_of_items(
@@ -77,7 +75,7 @@ class IntervalCounts(OfErrors):
     def evaluated(self, state: State) -> Counts:
         return state["counts"].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.number_items import count_levels_of_items
 
         lowest, first_level, unsure, steps = _sorted_factors(self.factors)
@@ -121,7 +119,7 @@ class QuantileCounts(Tally):
 
 
 @cache
-def _sorted_factors(factors: tuple[float, ...]) -> tuple[int, NDArray[Any], NDArray[Any], int]:
+def _sorted_factors(factors: tuple[float, ...]) -> tuple[int, Array, Array, int]:
     """By the high bits of a ratio ε/σ as float32, from the lowest that matter on: how many factors
     are surely below it, and whether any is not surely above it; and how many those are at most."""
     from uqeval.kernels.intervals import RATIO_BITS

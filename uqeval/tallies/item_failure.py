@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.arrays import np
+from uqeval.arrays import Array, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
     from uqeval.tallies._fields import Counts
 
@@ -32,20 +30,17 @@ class ItemFailure(Tally):
     """
 
     id: ClassVar[str] = "item_failure"
+    fields: ClassVar[dict[str, Field]] = {
+        "counts": Field((3,), "int64"),
+        "pairs": Field((2,), "int64"),
+        "sums": Field((3,), "float64"),
+    }
     uncertainty: Uncertainty
     classes: int
 
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", "prediction", self.uncertainty.name)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {
-            "counts": Field((3,), "int64"),
-            "pairs": Field((2,), "int64"),
-            "sums": Field((3,), "float64"),
-        }
 
     def flaw(self, state: State) -> str | None:
         pixels, wrong, bin_count = np.moveaxis(state["counts"], -1, 0)
@@ -62,7 +57,7 @@ class ItemFailure(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import detect_failures_of_items
 
         flat = [self.uncertainty.values(maps), Error("zero-one").values(maps), maps["label"]]

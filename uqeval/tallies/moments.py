@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from uqeval.arrays import Array
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
     from uqeval.tallies._fields import Counts
 
@@ -47,7 +46,7 @@ class Moments(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import measure_items
 
         value, label = self.uncertainty.values(maps).reshape(-1), maps["label"].reshape(-1)

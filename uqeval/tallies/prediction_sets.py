@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import is_lambda
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
@@ -13,11 +13,9 @@ from uqeval.tallies._tempering import flat
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.tallies._fields import Counts
 
 #: Scores of classes; a score of numbers is the name of its map λ = ε/σ.
 LAC, APS_RANDOM = "lac", "aps-randomised"
@@ -39,7 +37,7 @@ class EvaluatedPixels(Tally):
     classes: int
     of_class: int | None = None
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
         total = np.concatenate([[0], np.cumsum(is_counted)])
         state["pixels"][:, 0] += np.diff(total[first])
@@ -84,7 +82,7 @@ class Nonconformity(Tally):
             counts[places] += times
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         from uqeval.tallies._counted import CountedItems, FieldOfItems
 
@@ -96,7 +94,7 @@ class Nonconformity(Tally):
         own = FieldOfItems(times.astype(np.int64), places % size, ends)
         return CountedItems(first.size - 1, (own,))
 
-    def _bins(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _bins(self, maps: Maps) -> tuple[Array, Array]:
         """Return the places of the counted pixels, and their bins, int64 [i]."""
         is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
         pixels = np.flatnonzero(is_counted)
@@ -107,7 +105,7 @@ class Nonconformity(Tally):
         is_inside = key >> _LOW_BITS == self.coarse
         return pixels[is_inside], key[is_inside] & (_FINE - 1)
 
-    def _scores(self, maps: Maps, pixels: NDArray[Any]) -> NDArray[Any]:
+    def _scores(self, maps: Maps, pixels: Array) -> Array:
         """Return the scores of some pixels, float32 [i]; of "lac" the labels' probabilities."""
         if is_lambda(self.score):
             return np.asarray(maps[self.score].reshape(-1)[pixels], np.float32)
@@ -159,7 +157,7 @@ class PredictionSets(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["pixels"].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.prediction_sets import find_mass_sets, find_threshold_sets
 
         probs, label, void = flat(maps), maps["label"].reshape(-1), void_of(self.classes)
@@ -219,8 +217,8 @@ class PredictionIntervals(Tally):
         state["sigma"] += maps[self.sigma][is_counted].sum(dtype=np.float64)
 
 
-def _counted(maps: Maps, classes: int, of_class: int | None) -> NDArray[Any]:
+def _counted(maps: Maps, classes: int, of_class: int | None) -> Array:
     """Return which pixels [y, x] have a label, or this label."""
     label = maps["label"]
-    counted: NDArray[Any] = label != void_of(classes) if of_class is None else label == of_class
+    counted: Array = label != void_of(classes) if of_class is None else label == of_class
     return counted

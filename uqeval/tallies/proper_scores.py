@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from uqeval.arrays import Array
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
     from uqeval.tallies._fields import Counts
 
@@ -25,16 +24,13 @@ class ProperScores(Tally):
     """
 
     id: ClassVar[str] = "proper_scores"
+    inputs = ("label", "label_probability", "brier")
+    fields: ClassVar[dict[str, Field]] = {
+        "counts": Field((3,), "int64"),
+        "sums": Field((2,), "float64", signed=True),
+    }
     classes: int
     clip: float
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "label_probability", "brier")
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"counts": Field((3,), "int64"), "sums": Field((2,), "float64", signed=True)}
 
     def flaw(self, state: State) -> str | None:
         counts = state["counts"]
@@ -44,7 +40,7 @@ class ProperScores(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import sum_scores_of_items
 
         flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]

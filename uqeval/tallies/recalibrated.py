@@ -128,7 +128,7 @@ class _Recalibrated(Tally):
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import sum_scores_of_items
 
         label, void = maps["label"].reshape(-1), void_of(self.classes)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.tallies._fields import Counts, Maps, State
+    from uqeval.tallies._fields import Counts
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Bins:
         """Return whether a confidence on an edge belongs to the bin above it."""
         return self.edge != "lower"
 
-    def edges(self) -> NDArray[Any]:
+    def edges(self) -> Array:
         """Return the edges k / count, float64 [count + 1]."""
         exact = np.arange(self.count + 1) / self.count
         if self.edge == "upper-float32":
@@ -77,7 +75,7 @@ class Reliability(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         hit = maps["prediction"] == maps["label"]
         add_bins(self.bins, first, maps["confidence"], hit, maps["label"], self.classes, state)
 
@@ -112,7 +110,7 @@ class ClassReliability(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"][..., 0, :].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_class_bins_of_items
 
         value = maps["mean_probs"].reshape(self.classes, -1)
@@ -144,7 +142,7 @@ class AdaptiveReliability(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_intervals_of_items
 
         label = maps["label"].reshape(-1)
@@ -178,7 +176,7 @@ class ItemAdaptive(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["count"].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_intervals_of_items
 
         label, confidence = maps["label"].reshape(-1), maps["confidence"].reshape(-1)
@@ -191,13 +189,13 @@ class ItemAdaptive(Tally):
             first, confidence, hit, label, void_of(self.classes), edges, *state.values()
         )
 
-    def _edges(self, confidence: NDArray[Any]) -> NDArray[Any]:
+    def _edges(self, confidence: Array) -> Array:
         """Return the edges float32 [bins - 1] of bins of equal mass; 0 without confidences."""
         n = confidence.size
         ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
         if not n or not ranks:
             return np.zeros(len(ranks), np.float32)
-        edges: NDArray[Any] = np.partition(confidence, ranks)[ranks]
+        edges: Array = np.partition(confidence, ranks)[ranks]
         return edges
 
 
@@ -218,10 +216,10 @@ def flaw_of_bins(state: State) -> str | None:
 
 def add_bins(
     bins: Bins,
-    first: NDArray[Any],
-    value: NDArray[Any],
-    hit: NDArray[Any],
-    label: NDArray[Any],
+    first: Array,
+    value: Array,
+    hit: Array,
+    label: Array,
     classes: int,
     state: State,
 ) -> None:

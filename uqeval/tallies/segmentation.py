@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from uqeval.arrays import Array
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
     from uqeval.tallies._fields import Counts
 
@@ -22,11 +21,8 @@ class ClassCounts(Tally):
 
     id: ClassVar[str] = "class_counts"
     counts_void: ClassVar[bool] = True
+    inputs = ("label", "prediction")
     classes: int
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -51,7 +47,7 @@ class ClassCounts(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["labelled"].sum(axis=-1)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_classes_of_items
 
         count_classes_of_items(

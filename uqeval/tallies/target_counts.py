@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from uqeval.arrays import Array
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.arrays import Maps, State
 
 
@@ -20,14 +19,8 @@ class TargetCounts(Tally):
     """`counts` [3]: evaluated targets, those that are exactly 0, those below 0."""
 
     id: ClassVar[str] = "target_counts"
+    inputs = (TARGET_COUNTS,)
+    fields: ClassVar[dict[str, Field]] = {"counts": Field((3,), "int64")}
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (TARGET_COUNTS,)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {"counts": Field((3,), "int64")}
-
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         state["counts"] += maps[TARGET_COUNTS].reshape(-1, 3)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from uqeval.lazy import np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import Tally
@@ -19,11 +19,8 @@ from uqeval.tallies._tempering import flat, tempered
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)
@@ -58,11 +55,11 @@ class TemperatureSlopes(Tally):
         return Betas(self.lowest, self.step, self.count).values()
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import add_slopes_of_items
 
         probs, label, first = _sampled(flat(maps), maps["label"].reshape(-1), first, self.sample)
@@ -138,11 +135,11 @@ class Likelihoods(Tally):
         return Betas(self.lowest, self.step, self.count).values()
 
     def count_items(
-        self, maps: Maps, first: NDArray[Any], known: KnownItems | None = None
+        self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
 
-    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import sum_scores_of_items
 
         items, void = first.size - 1, void_of(self.classes)
@@ -160,23 +157,21 @@ class Likelihoods(Tally):
             )
             state["nll"][:, j] += sums[:, 0]
 
-    def _which_enter(
-        self, probs: NDArray[Any], label: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _which_enter(self, probs: Array, label: Array) -> tuple[Array, Array]:
         """Return which pixels have a label with p̄_y > 0, and which one with p̄_y = 0."""
         is_labelled = label != void_of(self.classes)
         of_label = probs[np.where(is_labelled, label, 0), np.arange(label.size)]
         return is_labelled & (of_label > 0), is_labelled & ~(of_label > 0)
 
 
-def _are_sampled(first: NDArray[Any], sample: int | None) -> bool:
+def _are_sampled(first: Array, sample: int | None) -> bool:
     """Return whether some item counts with a part of its pixels."""
     return sample is not None and int(np.diff(first).max(initial=0)) > sample
 
 
 def _sampled(
-    probs: NDArray[Any], label: NDArray[Any], first: NDArray[Any], sample: int | None
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    probs: Array, label: Array, first: Array, sample: int | None
+) -> tuple[Array, Array, Array]:
     """Return about `sample` pixels of an item, an odd number apart: of an even one whole columns
     are lost. Items that are not larger keep all of theirs."""
     if not _are_sampled(first, sample):
