@@ -197,6 +197,9 @@ class Inputs:
         stores = [*self.record["predictions"], truth]
         stores += [s for s in (self.record.get("frames"), *self.record.get("flow", ())) if s]
         stores += self.record.get("regions", ())
+        # A mask of pixels may be an id of the labels, which is no store.
+        others = (self.record.get(name) for name in ("reference", "ood_mask"))
+        stores += [store for store in others if isinstance(store, dict)]
         text = "\n".join(str(store.get("fingerprint")) for store in stores)
         return hashlib.sha256(text.encode()).hexdigest()
 

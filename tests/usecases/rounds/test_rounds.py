@@ -447,3 +447,26 @@ def test_intervals_of_regions_of_a_video(tmp_path: Path) -> None:
     whole = uqeval.evaluate(metrics="tc", workers=1, ci=0.9, draws=100, **given)
     assert any("box" in address for address in whole.intervals)
     assert told(uqeval.merge(tmp_path / "shards", ci=0.9, draws=100)) == told(whole)
+
+
+def test_shards_of_another_mask_or_reference_are_refused(tmp_path: Path) -> None:
+    """Their paths are the same, and so are the predictions; the content has changed."""
+    data = both(tmp_path)
+    masks, reference = tmp_path / "m.npy", data.pop("reference")
+    mask = np.zeros((N, H, W), "u1")
+    mask[:, 3:5] = 1
+    np.save(masks, mask)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"ood_mask": masks}, "ood"), ({"reference": reference}, "divergence"),
+    ]  # fmt: skip
+    for options, metric in cases:
+        folder = tmp_path / metric
+        folder.mkdir()
+        shard(folder, 1, 2, [metric], data | options)
+        if metric == "ood":
+            np.save(masks, 1 - mask)
+        else:
+            np.savez(reference, probs=np.load(reference)["probs"][:, ::-1])
+        shard(folder, 2, 2, [metric], data | options)
+        with pytest.raises(UsageError, match="parts of different data"):
+            uqeval.merge(folder) if metric == "divergence" else uqeval.fit_shards(folder, "x.json")
