@@ -197,9 +197,10 @@ class Evaluation(ABC, Generic[Settings]):
         """Return whether `fitted` is enough to compute all scores from states."""
         return True
 
-    @abstractmethod
     def maps(self) -> set[str]:
-        """Return the names of the maps that the passes read."""
+        """Return the names of the maps that the passes read: those of the tallies, if none depends
+        on what is fitted."""
+        return {name for tally in (*self.tallies(), *self.extra_tallies()) for name in tally.inputs}
 
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
         """Learn which other evaluations, by key, the same run has. Called before it reads data."""

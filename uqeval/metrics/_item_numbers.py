@@ -18,7 +18,7 @@ from uqeval.keys import family_of
 from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
 from uqeval.metrics._columns import as_numbers, mean_of_defined, over
 from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
-from uqeval.metrics._items import together
+from uqeval.metrics._items import score_items
 from uqeval.metrics.segmentation import class_counts, miou, pixel_accuracy
 
 if TYPE_CHECKING:
@@ -98,12 +98,10 @@ class OfCounts(ItemNumber):
         return (ClassCounts(self.info.classes),)
 
     def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
-        (tally,), (score, _) = self.tallies(), OF_COUNTS[self.name]
-        return [
-            number
-            for (states,) in together([tally], [results[tally].items])
-            for number in as_numbers(score(*class_counts(states)))
-        ]
+        score, _ = OF_COUNTS[self.name]
+        return score_items(
+            self.tallies(), results, lambda states: as_numbers(score(*class_counts(states)))
+        )
 
 
 @dataclass(frozen=True)

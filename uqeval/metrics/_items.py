@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.arrays import Array, State, np
 
 if TYPE_CHECKING:
+    from uqeval.metrics._evaluation import TallyResult
     from uqeval.tallies import Tally
 
+T = TypeVar("T")
 Record = dict[str, Any]
 
 #: Items whose states are unpacked together, and the numbers of these at most.
@@ -47,6 +49,16 @@ def together(tallies: Sequence[Tally], items: Sequence[Iterable[bytes]]) -> Iter
     streams = [iter(own) for own in items]
     while any(blocks := [list(islice(stream, step)) for stream in streams]):
         yield [tally.unpack_items(own) for tally, own in zip(tallies, blocks, strict=True)]
+
+
+def score_items(
+    tallies: Sequence[Tally],
+    results: Mapping[Tally, TallyResult],
+    score: Callable[..., Sequence[T]],
+) -> list[T]:
+    """Return `score(*states)` of all items; the states of each tally are those of `together`."""
+    items = [results[tally].items for tally in tallies]
+    return [value for states in together(tallies, items) for value in score(*states)]
 
 
 def each(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:

@@ -31,7 +31,7 @@ from uqeval.metrics._contract import (
 )
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
-from uqeval.metrics._items import together
+from uqeval.metrics._items import score_items
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
 
 if TYPE_CHECKING:
@@ -75,9 +75,6 @@ class Annotators(Evaluation[AnnotatorsSettings]):
             info.classes, info.annotators, settings.correlated, settings.disagreement,
             settings.ncc_ddof,
         )  # fmt: skip
-
-    def maps(self) -> set[str]:
-        return {name for tally in self.tallies() for name in tally.inputs}
 
     def tallies(self) -> tuple[Tally, ...]:
         return (self._distances, self._votes, self._correlation)
@@ -173,13 +170,10 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         return {("ece",): Gaps(signed, weights)}
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[Record]:
-        tallies = self.tallies()
+        def score(*states: State) -> list[Record]:
+            return self._records(self._columns(*map(SetStates, states)))
 
-        return [
-            record
-            for states in together(tallies, [results[tally].items for tally in tallies])
-            for record in self._records(self._columns(*map(SetStates, states)))
-        ]
+        return score_items(self.tallies(), results, score)
 
     def numerics(self, run: Run) -> dict[str, int]:
         counted, correlated = (run.total(t)["items"] for t in (self._distances, self._correlation))

@@ -71,9 +71,6 @@ class BrierDecomposition(Part[CalibrationSettings]):
             ClassReliability(classes, settings.binning()), ProperScores(classes, settings.clip)
         )  # fmt: skip
 
-    def maps(self) -> set[str]:
-        return {name for tally in self._tallies for name in tally.inputs}
-
     def tallies(self) -> tuple[Tally, ...]:
         return self._tallies
 

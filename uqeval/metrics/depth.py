@@ -79,9 +79,6 @@ class DepthScores(Part[RegressionSettings]):
 
         return DepthSums()
 
-    def maps(self) -> set[str]:
-        return set(self._sums.inputs)
-
     def tallies(self) -> tuple[Tally, ...]:
         return (self._sums,)
 

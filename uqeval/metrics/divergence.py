@@ -14,7 +14,7 @@ from uqeval.metrics._contract import Display, Metric, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
-from uqeval.metrics._items import together
+from uqeval.metrics._items import score_items
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
@@ -74,9 +74,6 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
 
         return Divergence(self.info.kind, self.settings.clip)
 
-    def maps(self) -> set[str]:
-        return set(self._sums.inputs)
-
     def tallies(self) -> tuple[Tally, ...]:
         return (self._sums,)
 
@@ -88,11 +85,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         return _columns(states[self._sums])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        return [
-            record
-            for (states,) in together([self._sums], [results[self._sums].items])
-            for record in _records(SetStates(states))
-        ]
+        return score_items([self._sums], results, lambda states: _records(SetStates(states)))
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` if no target is valid."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._warnings as float16
@@ -13,7 +14,7 @@ from uqeval.errors import UsageError
 from uqeval.metrics._columns import SetColumns
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
-from uqeval.metrics._items import together
+from uqeval.metrics._items import score_items
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
@@ -114,12 +115,8 @@ class Pavpu(Evaluation[PavpuSettings]):
         return columns_of(self._thresholds, states[tally], fields, self._step)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        (tally,), names = self.tallies(), self.info.class_names
-        return [
-            record
-            for (states,) in together([tally], [results[tally].items])
-            for record in items_of(self.settings, self._thresholds, states, names)
-        ]
+        score = partial(items_of, self.settings, self._thresholds, self.info.class_names)
+        return score_items(self.tallies(), results, score)
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {f"ties_{k}": v for k, v in run.results["ties"].items() if isinstance(v, int)}

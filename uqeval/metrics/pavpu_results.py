@@ -223,7 +223,7 @@ def _accuracy_curve(by_accuracy: Array) -> dict[str, list[Any]]:
 
 
 def items_of(
-    settings: PavpuSettings, fitted: Fitted | None, states: State, class_names: Sequence[str]
+    settings: PavpuSettings, fitted: Fitted | None, class_names: Sequence[str], states: State
 ) -> list[dict[str, Any]]:
     """Return the scores of each item from states with the items as the first axis; with its
     threshold where each item has its own.

@@ -16,7 +16,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._fit_items import fit_items
-from uqeval.metrics._items import each, together
+from uqeval.metrics._items import each, score_items, together
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings
@@ -89,8 +89,7 @@ class Regression(Evaluation[RegressionSettings]):
                 items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         for tally in results:
             if isinstance(tally, DepthSums):
-                groups = together([tally], [results[tally].items])
-                depths = (record for (own,) in groups for record in depth_records(SetStates(own)))
+                depths = score_items([tally], results, lambda own: depth_records(SetStates(own)))
                 for item, record in zip(items, depths, strict=True):
                     item |= record
         return items

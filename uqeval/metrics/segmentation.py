@@ -26,7 +26,7 @@ from uqeval.metrics._contract import ClassBars, Display, Metric, Panel, ScoreTab
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import together
+from uqeval.metrics._items import score_items
 from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
@@ -104,9 +104,6 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
         return ClassCounts(self.info.classes)
 
-    def maps(self) -> set[str]:
-        return {"label", "prediction"}
-
     def tallies(self) -> tuple[Tally, ...]:
         return (self._counts,)
 
@@ -117,12 +114,9 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return _columns(states[self._counts])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        tally = self._counts
-        return [
-            record
-            for (states,) in together([tally], [results[tally].items])
-            for record in _scores(_columns(SetStates(states)))
-        ]
+        return score_items(
+            self.tallies(), results, lambda states: _scores(_columns(SetStates(states)))
+        )
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}

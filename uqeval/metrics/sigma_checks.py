@@ -14,7 +14,7 @@ from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, ov
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fit_items import fit_items
-from uqeval.metrics._items import exact_sums, together
+from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings
 
@@ -161,11 +161,12 @@ class BinsOfSigma(Part[RegressionSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         """Return the scores of each item, in the bins of all items."""
-        tallies, records = self.tallies(), list[dict[str, Any]]()
-        for states in together(tallies, [results[tally].items for tally in tallies]):
-            of_items = (SetStates(state) for state in states)
-            records += self._records(dict(zip(tallies, of_items, strict=True)))
-        return records
+        tallies = self.tallies()
+
+        def score(*states: State) -> list[dict[str, Any]]:
+            return self._records(dict(zip(tallies, map(SetStates, states), strict=True)))
+
+        return score_items(tallies, results, score)
 
     def _records(self, states: Mapping[Tally, SetStates]) -> list[dict[str, Any]]:
         """Return the scores of each set."""
@@ -233,9 +234,6 @@ class ScaleOfSigma(Part[RegressionSettings]):
         from uqeval.tallies import ScaledErrors
 
         return ScaledErrors(self.settings.sigma)
-
-    def maps(self) -> set[str]:
-        return set(self._errors.inputs)
 
     def fit(self) -> Passes:
         tally, chosen = self._errors, fit_items(self.settings.fit_on, self.info)

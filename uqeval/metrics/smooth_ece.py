@@ -205,9 +205,6 @@ class SmoothEce(Part[CalibrationSettings]):
         classes = self.info.classes
         return FineGaps(classes, self.settings.is_positive(classes))
 
-    def maps(self) -> set[str]:
-        return set(self._gaps.inputs)
-
     def fit(self) -> Passes:
         self.fitted["nodes"] = self._gaps.fields["gaps"].shape[0]
         yield from ()

@@ -121,9 +121,6 @@ class Temporal(Evaluation[TemporalSettings]):
         )
         return TrackCounts(settings.method.id, self._model, self.info.classes, rules)
 
-    def maps(self) -> set[str]:
-        return {name for tally in (*self.tallies(), *self.extra_tallies()) for name in tally.inputs}
-
     def tallies(self) -> tuple[Tally, ...]:
         tracks = self._tracks
         return (self._pairs, *((tracks,) if tracks else ()))
