@@ -7,19 +7,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from uqeval.cli.declared import with_options
 from uqeval.cli.streams import console, printing, tell, warn
-from uqeval.errors import OutputError, StoreError, UsageError, cut, printable
+from uqeval.errors import OutputError, UsageError, cut, printable
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
-    from uqeval.gate import Address, Interval, Judgement, Mover, Resampler, Rule, Units
+    from uqeval.gate import Judgement, Resampler, Rule
 
 _OUT, _CI = "Output", "Continuous integration"
 
@@ -111,7 +110,8 @@ def gate(
     read_files = [path for named_report in (*reports, *before) for path in named_report.files]
     check_outputs(settings.output, settings.junit, settings.markdown, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
-    judgement = judge(reports, demanded, before, _Tallies(demanded), today=day).dated(day)
+    states = cast("Resampler", _Tallies(demanded))
+    judgement = judge(reports, demanded, before, states, today=day).dated(day)
     inputs: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
     inputs["sha256"] = digests_of(reports, before, file)
     _deliver(_Texts(judgement, inputs), settings)
@@ -239,33 +239,11 @@ class _Tallies:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
 
-    def units(self, report: Path, address: Address) -> Units:
-        return self._resampler.units(report, address)
-
-    def interval(self, report: Path, address: Address, level: float) -> Interval:
-        return self._resampler.interval(report, address, level)
-
-    def change(
-        self, report: Path, baseline: Path, address: Address, level: float, relative: bool
-    ) -> Interval:
-        return self._resampler.change(report, baseline, address, level, relative)
-
-    def movers(
-        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
-    ) -> list[Mover]:
-        return self._resampler.movers(report, baseline, address, count, sign)
-
-    def group_movers(
-        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
-    ) -> list[Mover]:
-        return self._resampler.group_movers(report, baseline, address, count, sign)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._resampler, name)
 
     @cached_property
     def _resampler(self) -> Resampler:
-        try:
-            statistics = import_module("uqeval.statistics")
-        except ModuleNotFoundError:
-            raise StoreError("uqeval.statistics is not installed") from None
-        addresses = (rule.address for rule in self._rules)
-        resampler: Resampler = statistics.resampler(addresses)
-        return resampler
+        from uqeval.statistics import resampler
+
+        return resampler(rule.address for rule in self._rules)
