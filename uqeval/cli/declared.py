@@ -26,7 +26,7 @@ Command: TypeAlias = Callable[..., None]
 #: Typer passes values by name; order and defaults matter only for help.
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _IN, _OUT = "Input", "Output"
-#: Longer lists of choices go into the help text. Beside the option, they would widen its column.
+#: Longer lists of choices go into the help text. In the column of options they would widen it.
 _WIDE = 12
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 

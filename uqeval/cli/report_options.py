@@ -117,7 +117,7 @@ class ReportOptions(Settings):
 
     @property
     def files(self) -> list[str | None]:
-        """Return the files that are read besides the reports."""
+        """Return the files, other than the reports, that are read."""
         return [
             self.verdicts, self.video, self.labels, self.images, self.names, *self.predictions
         ]  # fmt: skip

@@ -50,7 +50,7 @@ def hidden(path: Path, ending: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove temporary files beside `path` whose processes have ended; `own_name` names them."""
+    """Remove temporary files next to `path` whose processes have ended; `own_name` names them."""
     _clear(path.parent, f"{path.name}.", re.compile("([0-9]{1,19})"))
 
 

@@ -32,7 +32,7 @@ class Staging:
     _folders: dict[Path, ObjectFile] = field(default_factory=dict)
 
     def input(self, url: str) -> str:
-        """Fetch a report or states, and the states beside a report; return the local path.
+        """Fetch a report or states, and the states next to a report; return the local path.
 
         Raises `StoreError` if the object is not there or too large.
         """

@@ -119,7 +119,7 @@ class Inputs:
     warnings: list[str]
     partial: bool
     reference: bool = False
-    #: Regions of pixels that are evaluated beside the whole image.
+    #: Regions of pixels that are evaluated, in addition to the whole image.
     regions: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     video: VideoInfo | None = None
@@ -131,7 +131,7 @@ class Inputs:
     keeps_maps: bool = True
     #: Of a video: seconds that the flow took, by its name, for the report's timing.
     flow_seconds: dict[str, float] | None = None
-    #: What the maps depend on besides the stores: for a video, the flow.
+    #: What the maps depend on, except the stores: for a video, the flow.
     flows: Callable[[], dict[str, Any]] = dict
     #: Folder with the cache of maps for other runs.
     map_cache: str | Path | None = None

@@ -13,7 +13,7 @@ from uqeval.inputs.options import InputOptions
 
 
 def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
-    """Opened predictions with those of a reference beside them, to be compared item by item.
+    """Return opened predictions with those of a reference, to be compared item by item.
 
     Raises `StoreError` where the two are not of the same items, sizes, classes and kind, and
     `UsageError` for options that have an effect on neither.

@@ -211,7 +211,7 @@ class InputOptions(Settings):
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """Return the regions that are evaluated beside the whole image, as they were given."""
+        """Return the regions that are evaluated in addition to the whole image, as given."""
         return (self.region,) if isinstance(self.region, str) else tuple(self.region)
 
     @property
@@ -251,7 +251,7 @@ class InputOptions(Settings):
             )
 
     def paths(self) -> list[Any]:
-        """Return the paths that are read besides predictions and labels."""
+        """Return the paths that are read, except predictions and labels."""
         input_paths = (
             *self.out,
             self.ood_mask,

@@ -96,7 +96,7 @@ def add_samples(tile, start, stop, at, t0, c0, unit, sums, totals, extremes, ter
     """Add Σ_t p into `sums` [class, pixel], Σ_c p of each sample into `totals` [row, pixel].
 
     Also Σ_t Σ_c p·ln p into `plogp` [pixel], in units of 2^-26; `terms` [pixel] is worked in. Both
-    are None if nobody asks for it: the compiler leaves it out. `extremes` [2] keeps the least and
+    are None if it is not wanted: the compiler leaves it out. `extremes` [2] keeps the least and
     largest complete Σ_c p. Returns the largest `oddness`: above 0 if any number is no probability.
     """
     samples, tile_classes, _ = tile.shape

@@ -45,7 +45,7 @@ class Region(View):
 
     @property
     def need(self) -> tuple[str, ...]:
-        """Return the maps, besides `label`, that `inside` reads."""
+        """Return the maps, except `label`, that `inside` reads."""
         return ()
 
     @property

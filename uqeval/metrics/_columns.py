@@ -41,8 +41,8 @@ class LazyFields(Mapping[str, Array]):
 class SetStates:
     """The states of many sets of items: each field [set, …], counts as float64.
 
-    Of a tally that is read `by_column`, the last axis of large fields is of those `columns` alone
-    that hold anything.
+    Of a tally that is read `by_column`, large fields have only those `columns` (of the last axis)
+    that are not all zero.
     """
 
     fields: Mapping[str, Array]

@@ -48,8 +48,8 @@ class Metric:
     `formula` takes the counts that it is a ratio of, as arrays [set, …], and returns the values of
     the sets, NaN where it is undefined; a formula over ranks takes one set, and returns None.
     `undefined` says when that is. `direction`: which way is better, None for a description.
-    `interval` names the kind of its interval; `counted`, of a share, the fields beside it whose sum
-    is the number of trials, by default the units (items, groups).
+    `interval` names the kind of its interval; `counted`, of a share, the fields of the same record
+    whose sum is the number of trials, by default the units (items, groups).
     """
 
     family: str
@@ -83,7 +83,7 @@ class Metric:
     #: which have no interval. None: it is no quantile of items.
     quantile: float | None = dataclasses.field(default=None, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of
-    #: the score itself: those in which a field beside it is defined, or one of several counts is
+    #: the score itself: those in which another field is defined, or one of several counts is
     #: above 0. It compares several kinds of units if there are several entries; the rarest counts.
     units_with: tuple[str | tuple[str, ...], ...] = dataclasses.field(default=(), kw_only=True)
     #: The name of its field in rows by class, if that is different.

@@ -58,7 +58,7 @@ def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) ->
     """Run evaluations that share fitted numbers; return their sections by key, if `sectioned`.
 
     The first fits. Each tally that `scores` and `section` read is counted in the first pass in
-    which what is fitted determines it, beside the passes of `fit` and `exact`.
+    which what is fitted determines it. That may be a pass of `fit` or `exact`.
     """
     first = next(iter(evaluations.values()))
     exact = {key: evaluation.exact() for key, evaluation in evaluations.items()}

@@ -138,9 +138,9 @@ class Evaluation(ABC, Generic[Settings]):
     `fitted`: numbers fitted on the whole set (thresholds, edges of bins, a temperature), as JSON
     can hold them. It is empty before `fit` has run; from saved states it is given.
 
-    A run calls `fit` and `exact`, counts `tallies` and `beside`, each in the first pass in which
-    `fitted` determines it, and reads `section`. From saved states only `tallies`, `scores` and
-    `columns` are used.
+    A run calls `fit` and `exact`, counts `tallies` and `extra_tallies`, each in the first pass in
+    which `fitted` determines it, and reads `section`. From saved states only `tallies`, `scores`
+    and `columns` are used.
     """
 
     settings: Settings

@@ -57,7 +57,7 @@ class Fit:
 
 #: Relative distances of the β around an estimate.
 _APART = 0.08
-#: Values are sums of float32: differences below this are none.
+#: Values are sums of float32: differences below this count as 0.
 _FLAT = 1e-7
 #: Mean NLLs that differ by less are the same.
 _SAME = 1e-9

@@ -25,7 +25,7 @@ class Named:
 
     @classmethod
     def load(cls, path: Path) -> Named:
-        """Load a report, and check that the states beside it, if any, are of the same run.
+        """Load a report, and check that the states next to it, if any, are of the same run.
 
         Only the digest that the states record is compared; readers of the states check all bytes.
         Raises `StoreError`.
@@ -45,7 +45,7 @@ class Named:
 
 
 def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError:
-    """Return the error for states that are not those of the report beside them.
+    """Return the error for states that are not those of the report next to them.
 
     A run that was killed while it replaced both has kept the older states: they are named.
     """

@@ -28,7 +28,7 @@ ItemClasses: TypeAlias = "Sequence[Sequence[tuple[int, int, int]]]"
 class Report:
     """What one evaluation found; `docs/reports.md` describes every key.
 
-    Undefined values are None with a reason beside them (`<key>_reason`), never 0 and never NaN.
+    Undefined values are None, with a reason (`<key>_reason`), never 0 and never NaN.
     Fractions lie in [0, 1] and nothing is rounded.
     """
 
@@ -123,8 +123,8 @@ class Report:
         """Return one flat row per item, for `pandas.DataFrame(report.to_frame())`.
 
         The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
-        row a metric, number of samples `m` and draw; curves have one a point, `index`; beside other
-        results it is left out.
+        row a metric, number of samples `m` and draw; curves have one a point, `index`. It is left
+        out if there are other results.
         """
         if list(self.results) == ["sweep"]:
             return list(_sweep_rows(self.results["sweep"]))
@@ -146,7 +146,7 @@ class Report:
 
         Names hold letters, digits and underscores only: `calibration_ece`,
         `pavpu_window_7_surplus` for `pavpu[window=7]`. `prefix`: what they begin with, such as
-        "val/"; `per_class`: those of classes too. Raises `UsageError` for a prefix that is none.
+        "val/"; `per_class`: those of classes too. Raises `UsageError` for an invalid prefix.
         """
         from uqeval.records.scalars import for_trackers
 

@@ -1,8 +1,8 @@
 """The smallest true calibration error that random signs of the gaps of units do not reject.
 
 Under perfect calibration the gaps (right pixels less summed confidences) of each unit are as likely
-as their negative. If the true gaps are a share λ of the observed ones, that holds for what is left
-of the gaps of each unit. The test statistic is the calibration error itself.
+as their negative. If the true gaps are a share λ of the observed ones, that holds for the rest of
+the gaps of each unit. The test statistic is the calibration error itself.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Flipped:
     def p(self, share: float) -> float:
         """Return the p-value of the true gaps being a `share` of the observed ones.
 
-        What is left of the gaps of a unit is g_i − share·Σg/n; its sign is random.
+        The rest of the gaps of a unit is g_i − share·Σg/n; its sign is random.
         """
         drift = share * (1 - self.means)
         scores = self.score(self.sums + drift[:, None] * self.gaps)

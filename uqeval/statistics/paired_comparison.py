@@ -82,7 +82,7 @@ class PairedComparison:
         two.
 
         Two models of several trainings each: Welch's interval over trainings, and no test, since
-        swapping items says nothing of the variance of training.
+        swapping items cannot show the variance of training.
         """
         trainings = [len(self.models[m]) for m in (model, baseline)]
         if min(trainings) > 1:

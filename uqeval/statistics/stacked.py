@@ -68,9 +68,8 @@ class Stacked:
 
     @property
     def is_centred(self) -> bool:
-        """Return whether sums are taken about a value of these items, so that no others fit
-        beside.
-        """
+        """Return whether sums are relative to a value of these items, so that sums of other items
+        cannot be added."""
         return type(self.tally).centred is not Tally.centred
 
     @classmethod

@@ -265,7 +265,7 @@ def assemble(
     warned = list(warnings)
     for kind, array in arrays.items():
         if kind not in KNOWN and len(array.shape) < (2 if is_single else 3):
-            continue  # coordinates and the like, which xarray stores beside the data
+            continue  # coordinates and the like, which xarray stores with the data
         try:
             array = with_pixel(array, kind, is_single=is_single)
             resolve(array, kind, is_single=is_single)

@@ -135,7 +135,7 @@ def match_files(
 ) -> dict[str, str]:
     """Return the one file of each item, by the item's name; `noun` names the files in messages.
 
-    `endings`: further endings of the files' stems, besides those that data sets are known to add.
+    `endings`: endings of the files' stems, in addition to those that data sets are known to add.
     Raises `StoreError` if items have no file, or more than one, or share one.
     """
     files_of_names = _matches(path, files, names, noun, endings)

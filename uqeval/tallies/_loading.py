@@ -89,7 +89,7 @@ def check_values(id_: str, fields: Mapping[str, Field], values: Mapping[str, Arr
 
 @dataclass(frozen=True)
 class ItemColumns:
-    """Large fields of several items, by the columns (of the last axis) that hold anything.
+    """Large fields of several items, by the columns (of the last axis) that are not all zero.
 
     An entry is one such column of one item: its numbers of each field are [row, entry]. Entries
     are in the order of items, then of columns.

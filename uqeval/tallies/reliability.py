@@ -204,7 +204,7 @@ def flaw_of_bins(state: State) -> str | None:
     count, total = state["count"], state["confidence"]
     if (state["correct"] > count).any():
         return "more right pixels than pixels in a bin"
-    # A probability may be a little above 1 by rounding; what is none is counted apart.
+    # A probability may be a little above 1 by rounding. Values that are none are in `special`.
     sound = np.abs(total) <= 2.0 * count
     if "special" in state:
         strange = state["special"][..., 2] > 0

@@ -10,7 +10,7 @@ from uqeval.keys import family_of
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 
-#: Options besides the flow that change TC_t of a pair. The observer has the paper's values.
+#: Options, except the flow, that change TC_t of a pair. The observer has the paper's values.
 _CHOICES = ("absent", "least_pixels", "grid", "out_of_frame")
 
 

@@ -163,7 +163,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             report = dataclasses.replace(report, states_digest=digest)
             if options.cut is not None and (shard is None or not shard.unfinished):
                 report = _with_slices(report, states.partial, options.cut)
-            states.put()  # last, so that they are beside an older report only briefly
+            states.put()  # last, so that they are next to an older report only briefly
     return report
 
 

@@ -31,7 +31,7 @@ class Strip:
 
 
 def figure(name: str, title: str, strips: Sequence[Strip], boxes: Sequence[Box] = ()) -> Figure:
-    """Return the strips below each other; strips of a single picture beside each other.
+    """Return the strips below each other; strips of a single picture side by side.
 
     `boxes` are drawn on every picture.
     """

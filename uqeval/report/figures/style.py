@@ -70,7 +70,7 @@ def _longest(labels: list[str]) -> int:
 
 
 def short(text: str, most: int = 24) -> str:
-    """Return a name shortened to `most` characters, to fit beside an axis."""
+    """Return a name shortened to `most` characters, to fit next to an axis."""
     text = printable(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -121,7 +121,7 @@ def _drawn(figure: Figure, form: str, on_page: bool) -> tuple[bytes, Canvas]:
         # Marks of `hovered`. Hundreds of artists would take most of the time.
         canvas.hover_marks = [] if on_page else None  # type: ignore[attr-defined]
         figure.draw(canvas)
-        # To find places for labels beside all ticks takes a tenth of the time to draw.
+        # To find places for labels next to all ticks takes a tenth of the time to draw.
         for axis in (axis for axes in canvas.axes for axis in (axes.xaxis, axes.yaxis)):
             if not axis.get_label_text():
                 axis.set_label_coords(0, 0)

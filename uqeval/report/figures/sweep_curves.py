@@ -22,7 +22,7 @@ _COLUMNS = 3
 class _Curve:
     """A curve of a family: `y` over `x`, fields of a sweep's results.
 
-    `score`: its summary. `dashed`: another curve to show beside it, such as an oracle. `diagonal`:
+    `score`: its summary. `dashed`: another curve to show with it, such as an oracle. `diagonal`:
     whether the curve should be the diagonal. `count`: pixels at each point.
     """
 

@@ -53,7 +53,7 @@ class Exhibit:
 
 @dataclass
 class PictureFiles:
-    """Pictures in a folder beside the page, if they are too many to embed.
+    """Pictures in a folder next to the page, if they are too many to embed.
 
     `folder`: its name in links of the page. `files`: bytes by file name, filled while the page is
     made; empty if the page embeds the pictures.

@@ -26,7 +26,7 @@ def folder_of(page: str | Path) -> Path:
 def picture_files(page: str | Path, is_single: bool) -> PictureFiles | None:
     """Return the files for the pictures of a page; None if the page must embed them.
 
-    `page`: a path, a URL, or - for stdout, beside which there is no folder.
+    `page`: a path, a URL, or - for stdout, next to which there is no folder.
     """
     if is_single or str(page) == "-" or "://" in as_given(str(page)):
         return None

@@ -21,7 +21,7 @@ from uqeval.report.tables.table import Cell, Row, Table, format_number, text_tab
 if TYPE_CHECKING:
     from uqeval.metrics import Column, Record, RowTable, ScoreTable
 
-#: What a record has beside its values.
+#: Endings of fields that accompany a value.
 _BESIDE = ("_reason", "_bound")
 #: Stands for a value that a record does not have.
 _ABSENT = object()

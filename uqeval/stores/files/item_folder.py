@@ -45,7 +45,7 @@ def array_files(folder: str | Path) -> list[str]:
     """Return all .npy and .npz files below `folder`, relative to it, sorted; if there are none, its
     NIfTI files.
 
-    nnU-Net writes the ids of a case as NIfTI beside its probabilities.
+    nnU-Net writes the ids of a case as NIfTI next to its probabilities.
     """
     return files_below(folder, _SUFFIXES) or files_below(folder, NIFTI)
 

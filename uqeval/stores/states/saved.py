@@ -1,4 +1,4 @@
-"""States of tallies on disk: entries by tally and item, in a zip beside the report.
+"""States of tallies on disk: entries by tally and item, in a zip next to the report.
 
 `tallies/<number>.json` has the id and parameters of a tally. `<number>/<item>`, or `<number>/<first
 item>-<last item>` for consecutive items, has the packed states. `totals/<tally>` has the total of a

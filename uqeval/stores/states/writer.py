@@ -41,7 +41,7 @@ def partial_path(path: str | Path) -> Path:
 
 
 class StatesWriter:
-    """Collects states in a file beside `path`, and renames the file at the end.
+    """Collects states in a file next to `path`, and renames the file at the end.
 
     `run` describes what is counted (stores, settings); its `stamps` change when an item's data do.
     With `resume`, the states of an interrupted run of the same data are `known` by tally and item.
@@ -270,7 +270,7 @@ class StatesWriter:
             self.partial.unlink(missing_ok=True)
 
     def _reports(self) -> list[Path]:
-        """Return the files that this process replaces besides the states: the report, a table."""
+        """Return the files that this process replaces, except the states: the report, a table."""
         return held_beside(self.path, self.path.name.removesuffix(".states.zip"))
 
     def _is_mine(self) -> bool:

@@ -34,7 +34,7 @@ def item_figure(
     """Return the figure of an item, with the maps of all galleries.
 
     `galleries`: reports and their pictures, by the name of a model. `by`: scores of the item, such
-    as `nmerci.nmerci`, to write beside each model; the models are in the order of the first one,
+    as `nmerci.nmerci`, to write next to each model; the models are in the order of the first one,
     the best first. `boxes`: rectangles to draw. `frames`: how many frames of a video to show, which
     end at the item (3 by default). Raises `UsageError` for an unknown item or score.
     """

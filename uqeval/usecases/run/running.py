@@ -211,7 +211,7 @@ def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -
 
 
 def _files(cut_settings: CutOptions | None, *files: str | Path | None) -> list[str]:
-    """Return the input files besides the stores."""
+    """Return the input files, except the stores."""
     paths = (*files, cut_settings.slices if cut_settings else None)
     return [str(path) for path in paths if path is not None]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uqeval.records.report import Report
     from uqeval.usecases.gallery.opening import Pictures
 
-#: Maps of predicted numbers beside the standard deviations.
+#: Maps of predicted numbers, except the standard deviations.
 _NUMBERS = ("mean", "target", "error")
 
 

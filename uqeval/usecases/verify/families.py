@@ -181,7 +181,7 @@ def of_classes(
             pixels.maps[key], pixels.wrong, threshold
         )  # fmt: skip
         slack = {"undetected_error_rate": uncertain / max(pixels.label.size, 1)}
-        # Areas of the set are computed in bins of ranks, with the bound of that beside them.
+        # Areas of the set are computed in bins of ranks, with the bound of their error.
         bounds = {name: reported.get(f"{name}_bound") for name in scores}
         slack |= {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
         return Recomputed(scores, slack)

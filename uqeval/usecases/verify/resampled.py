@@ -15,7 +15,7 @@ from uqeval.arrays import Array
 _FLIPS = 1000
 #: The smallest number of units for intervals from draws.
 _LEAST = 6
-#: Units with an event, below which no more trials count than there are units.
+#: With fewer units with an event, at most as many trials count as there are units.
 _FEW = 5
 
 
