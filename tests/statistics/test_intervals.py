@@ -240,7 +240,7 @@ def test_a_rate_without_events_counts_the_items_that_have_it(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("level", [0.0, 0.49, 1.0, 95.0, float("nan")])
 def test_levels(level: float) -> None:
-    with pytest.raises(UsageError, match="--ci"):
+    with pytest.raises(UsageError, match="confidence"):
         check_level(level)
 
 

@@ -34,14 +34,15 @@ _numbers = itertools.count()
 
 
 @contextmanager
-def refusals(path: str | Path, hint: str = "Check the disk and the permissions.") -> Iterator[None]:
+def refusals(path: str | Path) -> Iterator[None]:
     """Turn an `OSError` from writing, moving or removing `path` into an `OutputError`."""
     try:
         yield
     except OSError as error:
         place = path if error.filename is None else error.filename
         raise OutputError(
-            f"{cut(place)}: cannot be written: {error.strerror or error}. {hint}"
+            f"{cut(place)}: cannot be written: {error.strerror or error}. Check the disk and the "
+            "permissions."
         ) from error
 
 

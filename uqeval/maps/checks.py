@@ -40,15 +40,7 @@ class SumCheck:
         low, high = float(extremes[0]) * self.unit, float(extremes[1]) * self.unit
         return not (1.0 - self.tolerance <= low and high <= 1.0 + self.tolerance)
 
-    def explain(
-        self,
-        tile: Array,
-        start: int,
-        stop: int,
-        t0: int,
-        c0: int,
-        totals: Array,
-    ) -> None:
+    def explain(self, tile: Array, start: int, stop: int, t0: int, c0: int, totals: Array) -> None:
         """Raise `DataError` with the reason if pixels `start:stop` of a tile are invalid.
 
         Tile: the input of the kernels [sample, class, pixel], from sample `t0` and class `c0` on;

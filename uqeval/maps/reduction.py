@@ -163,10 +163,7 @@ class Reducer:
         return maps
 
     def reduce(
-        self,
-        tile: Array,
-        label: Array | None = None,
-        subset: Sequence[int] | None = None,
+        self, tile: Array, label: Array | None = None, subset: Sequence[int] | None = None
     ) -> Maps:
         """Return the maps of a tile that holds all samples and classes of its pixels.
 

@@ -296,13 +296,7 @@ class RegressionSource:
         return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(
-        self,
-        name: str,
-        values: Array,
-        label: Array,
-        planes: Planes,
-        item: int,
-        what: str,
+        self, name: str, values: Array, label: Array, planes: Planes, item: int, what: str
     ) -> Array:
         """Return the stored numbers of a map, 0 where void. Raises `DataError` for NaN and ∞."""
         from uqeval.kernels.members import copy_values

@@ -139,9 +139,7 @@ class RankBins:
         return sorted({int(k) for k in self.key[bins] >> (32 - skip)})
 
 
-def _entries(
-    entries: tuple[Array | None, Array],
-) -> tuple[Array, Array]:
+def _entries(entries: tuple[Array | None, Array]) -> tuple[Array, Array]:
     """Return the places and values of a field that are not 0."""
     places, values = entries
     if places is not None:

@@ -48,9 +48,9 @@ class Cumulated:
     upto: Callable[[int], Array]
 
     @classmethod
-    def from_tiles(cls, tiles: Tiles, name: str, row: int = 0) -> Cumulated:
-        """Return a row of a field of `tiles`."""
-        return cls(tiles.totals(name)[:, row], lambda tile: tiles.upto(name, tile, row))
+    def from_tiles(cls, tiles: Tiles, name: str) -> Cumulated:
+        """Return the first row of a field of `tiles`."""
+        return cls(tiles.totals(name)[:, 0], lambda tile: tiles.upto(name, tile, 0))
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,7 @@ def ratio(total: Array, count: Array) -> Array:
     return over(total, count)
 
 
-def ged(
-    of_both: Array,
-    of_samples: Array,
-    of_annotators: Array,
-    items: Array,
-) -> Array:
+def ged(of_both: Array, of_samples: Array, of_annotators: Array, items: Array) -> Array:
     """Return 2·E d(S, Y) - E d(S, S') - E d(Y, Y'), averaged over items [set]; NaN without items.
 
     Kohl et al. 2018, §3. The first three arguments are sums over items.

@@ -226,10 +226,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
 
 def _of_confidence(
-    score: Callable[..., Array],
-    weights: Array,
-    risk: Array,
-    confidence: Array,
+    score: Callable[..., Array], weights: Array, risk: Array, confidence: Array
 ) -> Array:
     """Return a score of risks and uncertainties, which are minus the confidences."""
     return score(weights, risk, -confidence)

@@ -155,10 +155,7 @@ def _put_curve(curve: dict[str, Any], field: str, values: Array) -> None:
 
 
 def columns_of(
-    fitted: Fitted | None,
-    states: SetStates,
-    fields: Collection[str],
-    step: int | None = None,
+    fitted: Fitted | None, states: SetStates, fields: Collection[str], step: int | None = None
 ) -> SetColumns:
     """Return the scores of many sets at once, `fitted` and `step` as of `results_of`."""
     at = states["counts"] if step is None else counts_at(states["by_threshold"], step)

@@ -68,10 +68,7 @@ def nll(total: Array, pixels: Array, zero: Array) -> Array:
 
 
 def area(
-    p: Sequence[float],
-    observed: Array,
-    rule: str,
-    part_of_gap: Callable[[Array], Array],
+    p: Sequence[float], observed: Array, rule: str, part_of_gap: Callable[[Array], Array]
 ) -> Array:
     """Return the area [set] of a `part_of_gap` of the gaps p - p̂, by a rule of `AREAS`.
 

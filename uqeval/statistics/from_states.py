@@ -68,7 +68,7 @@ class FromStates:
         """Return the interval of a value. Raises `StoreError` without states, or without an
         interval.
         """
-        check_level(level, "confidence")
+        check_level(level)
         loaded_report, scoring = self._open(report)
         samples = self._samples_of(report, items_of(report, loaded_report, scoring, address))
         text = address.within
@@ -86,7 +86,7 @@ class FromStates:
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
     ) -> Interval:
         """Return the interval of the value minus the baseline's value, over the same items."""
-        check_level(level, "confidence")
+        check_level(level)
         loaded_report, scoring = self._open(report)
         items = items_of(report, loaded_report, scoring, address)
         samples = self._samples_of_both(report, baseline, items)

@@ -36,10 +36,12 @@ from uqeval.statistics.scoring import Scoring
 UNDEFINED = 0.05
 
 
-def check_level(level: float, option: str = "--ci") -> float:
+def check_level(level: float) -> float:
     """Return the level. Raises `UsageError` for one outside [0.5, 1)."""
     if not options_of(CutOptions)["ci"].allows(level):
-        raise UsageError(f"{option} {level:g}; expected a level from 0.5 to below 1, such as 0.95.")
+        raise UsageError(
+            f"confidence {level:g}; expected a level from 0.5 to below 1, such as 0.95."
+        )
     return level
 
 

@@ -65,12 +65,7 @@ class RankedItems:
 
     @classmethod
     def _sorted(
-        cls,
-        items: int,
-        bins: Array,
-        item: Array,
-        column: Array,
-        fields: Mapping[str, Array],
+        cls, items: int, bins: Array, item: Array, column: Array, fields: Mapping[str, Array]
     ) -> RankedItems:
         order = np.argsort((column // TILE).astype(np.uint16), kind="stable")
         sorted_fields = {name: values[:, order] for name, values in fields.items()}

@@ -149,11 +149,7 @@ class Samples:
         return np.concatenate(scores, axis=1)
 
     def _of_run(
-        self,
-        scoring: Scoring,
-        positions: Sequence[int],
-        block: ItemSets,
-        addresses: Sequence[str],
+        self, scoring: Scoring, positions: Sequence[int], block: ItemSets, addresses: Sequence[str]
     ) -> Floats:
         if isinstance(block, Subset):  # all items once, with the bits of the run
             return scoring.table(Subset(positions, scoring.items), addresses)

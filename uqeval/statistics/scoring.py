@@ -237,11 +237,7 @@ class Scoring:
         return self._stacks[tally]
 
     def _columns(
-        self,
-        key: str,
-        sets: ItemSets,
-        states: Mapping[Tally, SetStates],
-        fields: Collection[str],
+        self, key: str, sets: ItemSets, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[tuple[Any, ...], Array]:
         """Return the numbers of a variant or part by their places, each [set]."""
         evaluation = self.evaluations[key]

@@ -74,10 +74,7 @@ def _of_video(
 
 
 def resampling_of_video(
-    series: Sequence[Floats],
-    sequences: Sequence[str],
-    draws: int = DRAWS,
-    seed: int = 0,
+    series: Sequence[Floats], sequences: Sequence[str], draws: int = DRAWS, seed: int = 0
 ) -> Resampling:
     """Return the units of pairs: sequences if there are ten or more, else batches.
 

@@ -81,11 +81,7 @@ def rank_counts(
 
 
 def of_entries(
-    tally: Tally,
-    ends: Array,
-    places: Array,
-    pixels: Array,
-    errors: Array,
+    tally: Tally, ends: Array, places: Array, pixels: Array, errors: Array
 ) -> CountedItems:
     """Return states of a tally of pixels, and possibly of errors, by place.
 

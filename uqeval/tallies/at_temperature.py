@@ -69,12 +69,7 @@ class _AtBeta(Tally):
         return state["count"].sum(axis=-1)
 
     def _add(
-        self,
-        state: State,
-        maps: Maps,
-        first: Array,
-        confidence: Array,
-        probability: Array,
+        self, state: State, maps: Maps, first: Array, confidence: Array, probability: Array
     ) -> None:
         """Add the items' confidences and their labels' probabilities, both [i], to their states."""
         from uqeval.kernels.items import sum_scores_of_items

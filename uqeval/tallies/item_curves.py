@@ -183,9 +183,7 @@ class ItemCurves(Tally):
         return counts[: ends[-1]], sums[: ends[-1]], ends
 
 
-def _joined_fields(
-    counted: CountedItems,
-) -> tuple[Array, Array, Array, Array]:
+def _joined_fields(counted: CountedItems) -> tuple[Array, Array, Array, Array]:
     """Return the bins of items, where those of each item begin, their pixels, and their errors."""
     from uqeval.tallies._sorted import BINS
 

@@ -200,13 +200,7 @@ class RankedErrors(Tally):
             return self._count_finely(first, *flat)
         return rank_counts(self, first, *flat, void_of(self.classes), self.error.squared, self.rest)
 
-    def _count_finely(
-        self,
-        first: Array,
-        score: Array,
-        error: Array,
-        label: Array,
-    ) -> CountedItems:
+    def _count_finely(self, first: Array, score: Array, error: Array, label: Array) -> CountedItems:
         """Return the states of several items by the bits of their keys below the high ones."""
         from uqeval.kernels.tie_items import count_finely_of_items
 

@@ -215,13 +215,7 @@ def flaw_of_bins(state: State) -> str | None:
 
 
 def add_bins(
-    bins: Bins,
-    first: Array,
-    value: Array,
-    hit: Array,
-    label: Array,
-    classes: int,
-    state: State,
+    bins: Bins, first: Array, value: Array, hit: Array, label: Array, classes: int, state: State
 ) -> None:
     """Add values float32, right where `hit` (bool), to states of bins [item, …], in place.
 

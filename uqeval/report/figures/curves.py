@@ -35,10 +35,9 @@ def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:
     )
 
 
-def fractions(axes: Axes, x: bool = False, y: bool = True) -> None:
+def fractions(axes: Axes, y: bool = True) -> None:
     """Set axes from 0 to 1, with a margin for lines at 0 and 1."""
-    if x:
-        axes.set_xlim(-0.01, 1.01)
+    axes.set_xlim(-0.01, 1.01)
     if y:
         axes.set_ylim(-0.03, 1.03)
 

@@ -89,7 +89,7 @@ def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label:
                 )
             _marks(panel, line, i, field, curve)
         panel.set_title(title)
-        fractions(panel, x=True, y=field != "surplus")
+        fractions(panel, y=field != "surplus")
         if field == "surplus":
             _below_zero(panel)
     for panel in canvas.axes[2:]:

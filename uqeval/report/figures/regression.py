@@ -86,7 +86,7 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
                 )  # fmt: skip
         axes.plot(p, observed, style.dashes(i), color=style.colour(i), label=line.label)
         hover(axes, p, observed, line.label, "observed {1} at nominal {0}")
-    fractions(axes, x=True)
+    fractions(axes)
     axes.set_aspect("equal")
     axes.set_xlabel("nominal coverage p")
     axes.set_ylabel("observed coverage")

@@ -65,7 +65,7 @@ def draw(
             r["count"], [*r["lower"], r["upper"][-1]], color=style.colour(i),
             fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0, linewidth=1.4,
         )  # fmt: skip
-    fractions(upper, x=True)
+    fractions(upper)
     upper.set_ylabel(label)
     if any(sum(line.record["reliability"]["count"]) for line in lines):
         counts(lower)

@@ -83,11 +83,7 @@ class NewStore:
         return tuple(array.chunks[first:])
 
     def put(
-        self,
-        index: int,
-        kind: str,
-        values: Array,
-        attributes: Mapping[str, Any] | None = None,
+        self, index: int, kind: str, values: Array, attributes: Mapping[str, Any] | None = None
     ) -> None:
         """Write a whole map of an item, [y, x] or as in `_AXES`, to an array of its shape.
 

@@ -77,14 +77,12 @@ def open_zarr(
     return _group(source, name, node, fill_missing)
 
 
-def open_zarr_group(
-    source: Source, name: str = "", *, fill_missing: bool = False
-) -> ZarrGroup | None:
+def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
     """Return the group called `name` (empty: the root) in `source`; None if there is none.
 
     Raises `StoreError` if the group's own metadata are damaged.
     """
-    return _group(source, name, load_node(source, name), fill_missing)
+    return _group(source, name, load_node(source, name), False)
 
 
 def _group(

@@ -94,9 +94,9 @@ def _even(size: int, most: int) -> int:
     return max(1, math.ceil(size / math.ceil(size / most))) if size else 1
 
 
-def group_attributes(form: str, *, complete: bool = False, **details: Any) -> dict[str, Any]:
+def group_attributes(form: str, **details: Any) -> dict[str, Any]:
     """Return the attribute `uqeval` of a store of the given form, with further `details`."""
-    return {"uqeval": {"format": form, "version": VERSION, "complete": complete} | details}
+    return {"uqeval": {"format": form, "version": VERSION, "complete": False} | details}
 
 
 def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:

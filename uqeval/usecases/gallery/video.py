@@ -105,11 +105,7 @@ class Pairs:
         return result
 
     def _compared(
-        self,
-        ids: list[Array],
-        settings: dict[str, Any],
-        flow: Array | None,
-        name: str,
+        self, ids: list[Array], settings: dict[str, Any], flow: Array | None, name: str
     ) -> Iterator[Picture]:
         """Return the warped prediction, the other one, and a mask of their differences."""
         times = ["t−1", "t"]

@@ -65,14 +65,10 @@ def check_cache_folder() -> None:
         ) from error
 
 
-def warm_up(
-    commands: Sequence[str],
-    run: Callable[[Sequence[str]], None],
-    done: Callable[[Warmup], None] = lambda _: None,
-) -> list[Warmup]:
+def warm_up(commands: Sequence[str], run: Callable[[Sequence[str]], None]) -> list[Warmup]:
     """Run each command on small inputs of all dtypes; `run` runs one command line.
 
-    `done` is called with each result. Raises `OutputError` if a kernel cannot be saved.
+    Raises `OutputError` if a kernel cannot be saved.
     """
     from uqeval.kernels import _jit, _saved
     from uqeval.usecases.warmup.data import write_inputs
@@ -95,7 +91,6 @@ def warm_up(
                 now = _jit.compiled_and_loaded()
                 seconds = time.perf_counter() - began
                 results.append(Warmup(command, now[0] - compiled, now[1] - loaded, seconds))
-                done(results[-1])
     return results
 
 
