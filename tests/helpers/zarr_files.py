@@ -59,9 +59,10 @@ def write(
     return data
 
 
-def opened(path: Path | str, **options: Any) -> ZarrArray:
-    array = open_zarr(str(path), **options)
+def opened(path: Path | str, *, fill_missing: bool = False) -> ZarrArray:
+    array = open_zarr(str(path))
     assert isinstance(array, ZarrArray)
+    array.fill_missing = fill_missing
     return array
 
 

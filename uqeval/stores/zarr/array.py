@@ -40,11 +40,9 @@ _ABSENT = 2**64 - 1
 
 
 class ZarrArray(StoredArray):
-    """A Zarr array. With `fill_missing`, missing chunks read as the fill value."""
+    """A Zarr array. If `fill_missing` is set, missing chunks read as the fill value."""
 
-    def __init__(
-        self, source: Source, name: str, layout: Layout, *, fill_missing: bool = False
-    ) -> None:
+    def __init__(self, source: Source, name: str, layout: Layout) -> None:
         self.where = array_place(source, name)
         self.shape = layout.shape
         self.dtype = np.dtype(np.float32) if layout.coarse else layout.dtype
@@ -54,7 +52,7 @@ class ZarrArray(StoredArray):
         self._layout = layout
         self._source = source
         self._name = name
-        self.fill_missing = fill_missing
+        self.fill_missing = False
         self._lock = threading.Lock()
         self._listed: dict[Position, Entry] | None = None
         self._indices = ShardIndices(source) if layout.shards is not None else None

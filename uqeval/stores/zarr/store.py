@@ -60,9 +60,7 @@ class ZarrGroup:
     unreadable: dict[str, StoreError]
 
 
-def open_zarr(
-    source: Source | str, name: str = "", *, fill_missing: bool = False
-) -> ZarrArray | ZarrGroup | None:
+def open_zarr(source: Source | str, name: str = "") -> ZarrArray | ZarrGroup | None:
     """Return the array or group called `name` (empty: the root) in `source`; None if there is
     neither.
 
@@ -73,8 +71,8 @@ def open_zarr(
     node = load_node(source, name)
     layout = load_layout(source, name, array_place(source, name), node)
     if layout is not None:
-        return ZarrArray(source, name, layout, fill_missing=fill_missing)
-    return _group(source, name, node, fill_missing)
+        return ZarrArray(source, name, layout)
+    return _group(source, name, node)
 
 
 def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
@@ -82,12 +80,10 @@ def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
 
     Raises `StoreError` if the group's own metadata are damaged.
     """
-    return _group(source, name, load_node(source, name), False)
+    return _group(source, name, load_node(source, name))
 
 
-def _group(
-    source: Source, name: str, node: Document | None, fill_missing: bool
-) -> ZarrGroup | None:
+def _group(source: Source, name: str, node: Document | None) -> ZarrGroup | None:
     """Return the group `name` with the arrays in it; `node` is its `zarr.json`."""
     start = f"{name}/" if name else ""
     if node is not None:
@@ -115,7 +111,7 @@ def _group(
             unreadable[child] = error
             continue
         if layout is not None:
-            arrays[child] = ZarrArray(source, place, layout, fill_missing=fill_missing)
+            arrays[child] = ZarrArray(source, place, layout)
         elif source.listable:
             groups.append(child)
     return ZarrGroup(source, name, attributes, arrays, tuple(groups), unreadable)
