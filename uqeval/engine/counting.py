@@ -132,12 +132,15 @@ class Counting:
             ):
                 total.update(maps)
         results: list[CountedItems | None] = []
+        #: States by view, which tallies of that view may read (`Tally.count_items`).
         known: dict[View, KnownItems] = {view: {} for view in self._views}
         for tally, plain in zip(self.apart, self._plain, strict=True):
-            strip = strips[tally.view]
-            results.append(
-                None if strip is None else _counted_items(plain, strip, known[tally.view])
-            )
+            strip, known_items = strips[tally.view], known[tally.view]
+            if strip is not None and plain not in known_items:
+                counted = plain.count_items(strip, strip.first, known_items)
+                if counted is not None:
+                    known_items[plain] = counted
+            results.append(known_items.get(plain))
         by_item = [i for i, result in enumerate(results) if result is None]
         if by_item:
             thin = [
@@ -170,7 +173,7 @@ class Counting:
             view, plain = self.apart[i].view, self._plain[i]
             known = known_of_views[view]
             if plain not in known:
-                known[plain] = _counted(plain, maps_of_views[view], known, empty)
+                known[plain] = _thin_state(plain, maps_of_views[view], known, empty)
             results.append(known[plain])
         return results
 
@@ -196,7 +199,9 @@ class _Worker(NamedTuple):
     empty: dict[Tally, State]
 
 
-def _counted(tally: Tally, maps: Maps, known: dict[Tally, Thin], empty: dict[Tally, State]) -> Thin:
+def _thin_state(
+    tally: Tally, maps: Maps, known: dict[Tally, Thin], empty: dict[Tally, State]
+) -> Thin:
     """Return the state of one item; `known` and `empty` as in `Tally.thin_of` and `Counting`."""
     if (thin := tally.thin_of(maps, known)) is not None:
         return thin
@@ -206,17 +211,6 @@ def _counted(tally: Tally, maps: Maps, known: dict[Tally, Thin], empty: dict[Tal
     if tally.clear(state, thin):
         empty[tally] = state
     return thin
-
-
-def _counted_items(tally: Tally, strip: Strip, known: KnownItems) -> CountedItems | None:
-    """Return the states of the items of a strip, if one call counts them; `known` as in
-    `Tally.count_items`."""
-    if tally in known:
-        return known[tally]
-    counted = tally.count_items(strip, strip.first, known)
-    if counted is not None:
-        known[tally] = counted
-    return counted
 
 
 class Strip(dict[str, Array]):
