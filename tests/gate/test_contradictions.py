@@ -12,14 +12,14 @@ from gate_reports import named
 from uqeval.errors import StoreError
 from uqeval.gate import Address, Limits, Rule, judge
 from uqeval.gate.saved_verdicts import load_verdicts
-from uqeval.report import verdicts
+from uqeval.report.verdicts_json import to_json
 
 
 def saved(path: Path, change: Any) -> Path:
     """Verdicts of two limits, one of which fails, with a change to the record."""
     limits = [Limits(min=0.0, id="a"), Limits(max=-1.0, id="b")]  # type: ignore[call-arg]
     rules = [Rule(Address.parse("pavpu.pavpu"), own, "gate.yaml", 1) for own in limits]
-    record = json.loads(verdicts.to_json(judge([named()], rules), {}))
+    record = json.loads(to_json(judge([named()], rules), {}))
     change(record, *record["verdicts"])
     path.write_text(json.dumps(record))
     return path

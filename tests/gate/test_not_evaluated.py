@@ -15,6 +15,7 @@ from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts
 from uqeval.report.annotations import to_annotations
 from uqeval.report.junit import to_junit
+from uqeval.report.verdicts_json import to_json
 
 FAILED = {"depth": FailedStore("depth.zarr: chunk 3 is damaged.", frozenset({"temporal"}))}
 
@@ -72,7 +73,7 @@ def test_every_output_lists_it(tmp_path: Path) -> None:
     error = case.find("error")
     assert error is not None and error.get("type") == "not evaluated"
     file = tmp_path / "verdicts.json"
-    file.write_text(verdicts.to_json(found, {}))
+    file.write_text(to_json(found, {}))
     assert json.loads(file.read_text())["passed"] is False
     assert load_verdicts(file).not_evaluated == found.not_evaluated
     assert not of_stores(load_verdicts(file), {"city"}).not_evaluated

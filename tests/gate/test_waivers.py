@@ -16,6 +16,7 @@ from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.report import verdicts as words
 from uqeval.report.annotations import to_annotations
 from uqeval.report.junit import to_junit
+from uqeval.report.verdicts_json import to_json
 
 DAY = date(2027, 1, 31)
 
@@ -89,7 +90,7 @@ def test_waived_first_in_every_output(tmp_path: Path) -> None:
     case = next(ElementTree.fromstring(to_junit(found)).iter("testcase"))
     assert str(case.get("name")).startswith("city/pavpu.pavpu") and case.find("skipped") is not None
     file = tmp_path / "v.json"
-    file.write_text(words.to_json(found, {}))
+    file.write_text(to_json(found, {}))
     record = json.loads(file.read_text())
     assert record["today"] == "2027-01-31" and record["verdicts"][0]["waive"] == {
         "until": "2027-01-31", "by": "A. Keller", "why": "camera B", "at_least": None,

@@ -149,7 +149,7 @@ class _Texts:
     read: dict[str, Any]
 
     def json(self) -> str:
-        from uqeval.report.verdicts import to_json
+        from uqeval.report.verdicts_json import to_json
 
         return to_json(self.judgement, self.read)
 

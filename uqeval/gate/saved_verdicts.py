@@ -18,7 +18,7 @@ from uqeval.gate.verdict import Judgement, Verdict
 from uqeval.gate.waivers import parse_day
 from uqeval.records.addresses import Address
 
-_SCHEMA = "uqeval.verdicts/1"
+SCHEMA = "uqeval.verdicts/1"
 _VERDICT = TypeAdapter(Verdict)
 
 
@@ -33,9 +33,9 @@ def load_verdicts(path: str | Path) -> Judgement:
     except ValueError as error:
         raise StoreError(f"{cut(path)}: is not JSON: {error}.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
-    if schema != _SCHEMA:
+    if schema != SCHEMA:
         raise StoreError(
-            f"{cut(path)}: schema {quoted(schema)}; expected {_SCHEMA!r}, of uqeval gate -o."
+            f"{cut(path)}: schema {quoted(schema)}; expected {SCHEMA!r}, of uqeval gate -o."
         )
     return judgement_of(record, path)
 

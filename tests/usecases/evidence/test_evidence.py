@@ -48,7 +48,7 @@ def evaluated(name: str, metrics: list[str]) -> None:
 def judged(report: str, verdicts: str) -> None:
     from uqeval.config import load_rules
     from uqeval.gate import judge
-    from uqeval.report.verdicts import to_json
+    from uqeval.report.verdicts_json import to_json
 
     reports = load_reports(f"{report}.json")
     found = judge(reports, load_rules("rules.yaml"), [], None)  # type: ignore[arg-type]

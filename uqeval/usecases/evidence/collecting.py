@@ -12,7 +12,7 @@ from typing import Any
 from uqeval.disk.files import MOST_REPORT, open_file, parse_json, read_bytes
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.gate.checksum import KEY
-from uqeval.gate.saved_verdicts import judgement_of
+from uqeval.gate.saved_verdicts import SCHEMA, judgement_of
 from uqeval.gate.verdict import Judgement
 from uqeval.records.folder import load_reports
 from uqeval.records.lookup import Score, find
@@ -186,7 +186,7 @@ def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], by
 
 
 def _add_verdicts(evidence: Evidence, path: Path) -> None:
-    record, data = record_of(path, "uqeval.verdicts/1", "uqeval gate -o FILE")
+    record, data = record_of(path, SCHEMA, "uqeval gate -o FILE")
     digests = record.get("sha256")
     if not isinstance(digests, dict) or not isinstance(digests.get("reports"), dict):
         raise UsageError(

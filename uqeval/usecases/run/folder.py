@@ -185,7 +185,7 @@ def judge_all(
     """Judge the reports; list the rules that cannot be judged."""
     from uqeval.gate import judge
     from uqeval.records.folder import Named, digests_of
-    from uqeval.report import verdicts
+    from uqeval.report.verdicts_json import to_json
     from uqeval.statistics import resampler
 
     folder = outcome.folder
@@ -203,7 +203,7 @@ def judge_all(
         "baseline": run_settings.baseline and str(run_settings.baseline),
     }
     record = {"rules": str(file), "sha256": digests_of(reports, before, file)}
-    write(folder / VERDICTS, verdicts.to_json(outcome.judgement, inputs | record))
+    write(folder / VERDICTS, to_json(outcome.judgement, inputs | record))
     outcome.files.append(folder / VERDICTS)
 
 
