@@ -13,6 +13,7 @@ from uqeval.errors import StoreError
 from uqeval.gate import Units, judge
 from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts as words
+from uqeval.report.verdicts_json import to_json
 
 RULES = """
 pavpu.pavpu: {min: 0.7, max: 0.75, id: PER-1, why: it is asked for}
@@ -26,7 +27,7 @@ city/pavpu.pavpu: {min: 0.1, confidence: 0.95}
 def saved(folder: Path) -> Path:
     judgement = judge((named(),), rules(folder, RULES))
     path = folder / "verdicts.json"
-    path.write_text(words.to_json(judgement, {"report": "r"}), "utf-8")
+    path.write_text(to_json(judgement, {"report": "r"}), "utf-8")
     return path
 
 
@@ -44,7 +45,7 @@ def test_verdicts_of_an_earlier_version_are_read(tmp_path: Path) -> None:
     """They have the number of units in the interval alone, no waivers and no day."""
     text = "pavpu.pavpu@weather=night: {min: 0.1, confidence: 0.9}"
     judgement = judge((named(),), rules(tmp_path, text))
-    record = json.loads(words.to_json(judgement, {}))
+    record = json.loads(to_json(judgement, {}))
     del record["today"], record["checksum"]
     for verdict in record["verdicts"]:
         del verdict["units"], verdict["waive"], verdict["waiver"]

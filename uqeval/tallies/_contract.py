@@ -41,6 +41,8 @@ class Tally(ABC):
     version: ClassVar[int] = 1
     #: The last fields, which states of earlier versions lack; they load as empty.
     added: ClassVar[tuple[str, ...]] = ()
+    #: The field whose sum over its last axis is the number of pixels with a label or target.
+    evaluates: ClassVar[str] = ""
     #: Whether a pass returns the state of each item, or only the total (large states).
     keeps_items: ClassVar[bool] = True
     #: Whether the maps of an item depend on earlier items, so that no item can be skipped.
@@ -113,7 +115,7 @@ class Tally(ABC):
 
     def evaluated(self, state: State) -> Counts | None:
         """Return the number of pixels with a label or target in a state; None if unknown."""
-        return None
+        return state[self.evaluates].sum(axis=-1) if self.evaluates else None
 
     def check(self, state: State) -> None:
         """Raise `ValueError` for counts that are impossible. States may be forged."""

@@ -50,6 +50,7 @@ class AnnotatorDistances(Tally):
     """
 
     id: ClassVar[str] = "annotator_distances"
+    evaluates = "pixels"
     classes: int
     annotators: int
     samples: int
@@ -76,9 +77,6 @@ class AnnotatorDistances(Tally):
         return 8 * _ARRAYS * (self.samples + self.annotators) ** 2 * self.classes
 
     def pixels(self, state: State) -> Counts:
-        return state["pixels"][..., 0]
-
-    def evaluated(self, state: State) -> Counts:
         return state["pixels"][..., 0]
 
     def flaw(self, state: State) -> str | None:

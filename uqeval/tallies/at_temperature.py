@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import UNMASKED_LABEL, Betas
@@ -18,9 +18,6 @@ from uqeval.tallies._fields import Field
 from uqeval.tallies._tempering import flat, tempered
 from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import Counts
 
 
 class _Latest(NamedTuple):
@@ -48,6 +45,8 @@ class _AtBeta(Tally):
     is 1. Otherwise bins of the confidence of the top label.
     """
 
+    evaluates = "count"
+
     classes: int
     beta: float
     bins: Bins
@@ -64,9 +63,6 @@ class _AtBeta(Tally):
 
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def _add(
         self, state: State, maps: Maps, first: Array, confidence: Array, probability: Array

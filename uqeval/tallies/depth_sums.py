@@ -25,6 +25,7 @@ class DepthSums(Tally):
     """
 
     id: ClassVar[str] = "depth_sums"
+    evaluates = "count"
     inputs = ("label", "mean", "target", "error")
 
     @property
@@ -47,9 +48,6 @@ class DepthSums(Tally):
         if (close > count).any() or (close[..., 1:] < close[..., :-1]).any():
             return "more close depths than pixels"
         return None
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         is_valid = maps["label"] != VOID
@@ -121,6 +119,7 @@ class SigmaBins(Tally):
     """
 
     id: ClassVar[str] = "sigma_bins"
+    evaluates = "count"
     edges: tuple[float, ...]
     sigma: str = "sigma"
 
@@ -138,9 +137,6 @@ class SigmaBins(Tally):
         empty = state["count"] == 0
         filled = state["errors"][empty].any() or state["variances"][empty].any()
         return "errors without pixels" if filled else None
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         is_valid = maps["label"] != VOID

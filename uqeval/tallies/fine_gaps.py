@@ -16,7 +16,6 @@ from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
     from uqeval.arrays import Maps, State
-    from uqeval.tallies._fields import Counts
 
 #: Intervals between the nodes k / 4096 of the grid.
 FINE = 4096
@@ -36,6 +35,7 @@ class FineGaps(Tally):
     """
 
     id: ClassVar[str] = "fine_gaps"
+    evaluates = "pixels"
     checks_columns: ClassVar[bool] = True
     fields: ClassVar[dict[str, Field]] = {
         "pixels": Field((1,), "int64"),
@@ -57,9 +57,6 @@ class FineGaps(Tally):
         if not (np.abs(state["gaps"]).sum(axis=-1) <= absolute * (1 + 1e-9)).all():
             return "gaps with a greater sum than that of their pixels"
         return None
-
-    def evaluated(self, state: State) -> Counts:
-        return state["pixels"][..., 0]
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import add_fine_gaps_of_items

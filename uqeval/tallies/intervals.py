@@ -13,7 +13,6 @@ from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
     from uqeval.arrays import Maps, State
-    from uqeval.tallies._fields import Counts
 
 VOID = 255
 #: Upper bound of the relative rounding error of a ratio.
@@ -61,6 +60,7 @@ class IntervalCounts(OfErrors):
     """
 
     id: ClassVar[str] = "interval_counts"
+    evaluates = "counts"
     factors: tuple[float, ...]
     sigma: str = "sigma"
 
@@ -71,9 +71,6 @@ class IntervalCounts(OfErrors):
     def flaw(self, state: State) -> str | None:
         ties = state["ties"][..., 0]
         return "more ties than pixels" if (ties > self.evaluated(state)).any() else None
-
-    def evaluated(self, state: State) -> Counts:
-        return state["counts"].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.number_items import count_levels_of_items
@@ -95,6 +92,7 @@ class QuantileCounts(Tally):
     """
 
     id: ClassVar[str] = "quantile_counts"
+    evaluates = "counts"
     quantiles: tuple[float, ...]
     sigma: str = "sigma"
 
@@ -105,9 +103,6 @@ class QuantileCounts(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((len(self.quantiles) + 1,), "int64")}
-
-    def evaluated(self, state: State) -> Counts:
-        return state["counts"].sum(axis=-1)
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.calibration import count_quantiles

@@ -50,6 +50,7 @@ class ItemErrors(OfErrors):
     """
 
     id: ClassVar[str] = "item_errors"
+    evaluates = "pixels"
     counts_void: ClassVar[bool] = True
     fields: ClassVar[dict[str, Field]] = {
         "pixels": Field((1,), "int64"),
@@ -75,9 +76,6 @@ class ItemErrors(OfErrors):
 
     def pixels(self, state: State) -> Counts:
         return state["pixels"][..., 0] + state["invalid"][..., 0]
-
-    def evaluated(self, state: State) -> Counts:
-        return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         """Add one item."""

@@ -22,6 +22,7 @@ class ItemPercentile(Tally):
     """
 
     id: ClassVar[str] = "item_percentile"
+    evaluates = "pixels"
     fields: ClassVar[dict[str, Field]] = {
         "pixels": Field((1,), "int64"),
         "value": Field((1,), "float64", "max"),
@@ -33,9 +34,6 @@ class ItemPercentile(Tally):
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", self.uncertainty.name)
-
-    def evaluated(self, state: State) -> Counts:
-        return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         values = self.uncertainty.values(maps)[maps["label"] != void_of(self.classes)]

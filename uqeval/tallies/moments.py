@@ -12,7 +12,6 @@ from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
     from uqeval.arrays import Maps, State
-    from uqeval.tallies._fields import Counts
 
 
 @dataclass(frozen=True)
@@ -20,6 +19,7 @@ class Moments(Tally):
     """Count, sum, minimum and maximum of the uncertainty of non-void pixels, by label [class]."""
 
     id: ClassVar[str] = "moments"
+    evaluates = "count"
     uncertainty: Uncertainty
     classes: int
 
@@ -42,9 +42,6 @@ class Moments(Tally):
         if (state["least"] > state["most"])[nonempty].any():
             return "a minimum above the maximum"
         return None
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import measure_items

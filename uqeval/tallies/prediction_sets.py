@@ -15,7 +15,6 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts
 
 #: Scores of classes; a score of numbers is the name of its map λ = ε/σ.
 LAC, APS_RANDOM = "lac", "aps-randomised"
@@ -129,6 +128,7 @@ class PredictionSets(Tally):
     """
 
     id: ClassVar[str] = "prediction_sets"
+    evaluates = "pixels"
     inputs = ("label", "mean_probs")
     score: str
     classes: int
@@ -153,9 +153,6 @@ class PredictionSets(Tally):
             return "other sizes of sets by size than by class"
         differ = (state["covered_by_size"].sum(axis=-1) != covered).any()
         return "other numbers of covered pixels by size than by class" if differ else None
-
-    def evaluated(self, state: State) -> Counts:
-        return state["pixels"].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.prediction_sets import find_mass_sets, find_threshold_sets
@@ -189,6 +186,7 @@ class PredictionIntervals(Tally):
     """
 
     id: ClassVar[str] = "prediction_intervals"
+    evaluates = "pixels"
     fields: ClassVar[dict[str, Field]] = {
         "pixels": Field((1,), "int64"), "covered": Field((1,), "int64"),
         "sigma": Field((1,), "float64"),
@@ -204,9 +202,6 @@ class PredictionIntervals(Tally):
     def flaw(self, state: State) -> str | None:
         is_wrong = (state["covered"] > state["pixels"]).any()
         return "more covered targets than targets" if is_wrong else None
-
-    def evaluated(self, state: State) -> Counts:
-        return state["pixels"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
         is_counted = _counted(maps, 1, None)

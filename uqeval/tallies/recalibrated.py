@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Field
 from uqeval.tallies._tempering import flat
 from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
@@ -23,6 +23,7 @@ class ConfidenceCounts(Tally):
     """Non-void pixels by bin of confidence, `count` [bin], and those that are right, `correct`."""
 
     id: ClassVar[str] = "confidence_counts"
+    evaluates = "count"
     inputs = ("label", "prediction", "confidence")
     classes: int
 
@@ -30,9 +31,6 @@ class ConfidenceCounts(Tally):
     def fields(self) -> dict[str, Field]:
         field = Field((CONFIDENCE_BINS,), "int64")
         return {"count": field, "correct": field}
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def flaw(self, state: State) -> str | None:
         return (
@@ -110,6 +108,8 @@ class _Recalibrated(Tally):
     clipped NLL and the Brier scores.
     """
 
+    evaluates = "count"
+
     inputs: ClassVar[tuple[str, ...]] = ("label", "prediction", "confidence", "mean_probs")
 
     classes: int
@@ -121,9 +121,6 @@ class _Recalibrated(Tally):
         return self.bins.fields() | {
             "special": Field((3,), "int64"), "sums": Field((2,), "float64", signed=True),
         }  # fmt: skip
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)

@@ -61,6 +61,7 @@ class Reliability(Tally):
     """
 
     id: ClassVar[str] = "reliability"
+    evaluates = "count"
     inputs = ("label", "prediction", "confidence")
     classes: int
     bins: Bins
@@ -71,9 +72,6 @@ class Reliability(Tally):
 
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         hit = maps["prediction"] == maps["label"]
@@ -128,6 +126,7 @@ class AdaptiveReliability(Tally):
     """
 
     id: ClassVar[str] = "adaptive_reliability"
+    evaluates = "count"
     inputs = ("label", "prediction", "confidence")
     classes: int
     edges: tuple[float, ...]
@@ -138,9 +137,6 @@ class AdaptiveReliability(Tally):
 
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_intervals_of_items
@@ -162,6 +158,7 @@ class ItemAdaptive(Tally):
     """
 
     id: ClassVar[str] = "item_adaptive"
+    evaluates = "count"
     inputs = ("label", "prediction", "confidence")
     classes: int
     bins: int
@@ -172,9 +169,6 @@ class ItemAdaptive(Tally):
 
     def flaw(self, state: State) -> str | None:
         return flaw_of_bins(state)
-
-    def evaluated(self, state: State) -> Counts:
-        return state["count"].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_intervals_of_items

@@ -20,6 +20,7 @@ class ClassCounts(Tally):
     """Non-void pixels [class] by label, by prediction, and right ones; void pixels [1]."""
 
     id: ClassVar[str] = "class_counts"
+    evaluates = "labelled"
     counts_void: ClassVar[bool] = True
     inputs = ("label", "prediction")
     classes: int
@@ -43,9 +44,6 @@ class ClassCounts(Tally):
 
     def pixels(self, state: State) -> Counts:
         return self.evaluated(state) + state["void"][..., 0]
-
-    def evaluated(self, state: State) -> Counts:
-        return state["labelled"].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_classes_of_items
