@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.keys import Key
 
@@ -50,6 +50,14 @@ def display_of(family: str) -> Display:
         RowTable("By class", "per_class", (*fields, "pixels")),
     )
     return replace(known.display, tables=tables)
+
+
+def default_setting(family: str, name: str) -> Any:
+    """Return the default of a setting as reports have it; None if the family does not have it."""
+    known = families().get(family)
+    fields = getattr(known.settings_type, "__dataclass_fields__", {}) if known else {}
+    default = fields[name].default if name in fields else None
+    return list(default) if isinstance(default, tuple) else default
 
 
 def headlines(family: str) -> tuple[str, ...]:

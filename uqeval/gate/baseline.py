@@ -8,6 +8,8 @@ from typing import Any
 
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.gate.rules import Rule
+from uqeval.glossary import default_setting
+from uqeval.keys import family_of
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
 
@@ -105,8 +107,14 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
         settings.pop("threshold", None)
         baseline_settings.pop("threshold", None)
     for name in sorted(settings.keys() | baseline_settings.keys()):
-        if settings.get(name) != baseline_settings.get(name):
-            return name, settings.get(name), baseline_settings.get(name)
+        values = settings.get(name), baseline_settings.get(name)
+        if values[0] == values[1]:
+            continue
+        # An earlier version without this setting computed what is its default now.
+        is_new = not (name in settings and name in baseline_settings)
+        value = values[0] if name in settings else values[1]
+        if not (is_new and value == default_setting(family_of(key), name)):
+            return name, *values
     return None
 
 
