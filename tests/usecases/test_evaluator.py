@@ -173,3 +173,15 @@ def test_thresholds_of_regions_are_settings_before_the_regions_are_known() -> No
             evaluator.report()
     expected = uqeval.evaluate(arrays, metrics=metrics, names=["a", "b"], **options)
     assert found.results == expected.results
+
+
+def test_names_and_regions_of_other_types_are_refused() -> None:
+    arrays = np.full((2, 2, 4, 4), 0.5, "f4"), np.zeros((2, 4, 4), int)
+    with uqeval.Evaluator("failure") as evaluator:
+        evaluator.update(*arrays, ["a", "b"])
+        with pytest.raises(UsageError, match="names= belongs to update"):
+            evaluator.report(names=["a"])
+        for region in (3, [3], ["class:0", None], b"class:0", iter(["class:0"])):
+            with pytest.raises(UsageError, match="expected a region such as boundary:8"):
+                evaluator.report(region=region)
+        assert "failure@class:0" in evaluator.report(region=["class:0"]).results

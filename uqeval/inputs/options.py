@@ -192,6 +192,13 @@ class InputOptions(Settings):
             raise UsageError(
                 f"--class-names {quoted(class_names)}; expected a name for each class."
             )
+        regions: Any = self.region  # read more than once, so an iterator would be empty later
+        if not isinstance(regions, str | list | tuple) or not all(
+            isinstance(text, str) for text in regions
+        ):
+            raise UsageError(
+                f"--region {quoted(regions)}; expected a region such as boundary:8, or several."
+            )
         folder = self.map_cache
         local = isinstance(folder, str | Path) and str(folder) and "://" not in str(folder)
         if folder is not None and not local and not is_object_url(folder):

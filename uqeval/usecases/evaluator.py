@@ -273,10 +273,12 @@ class Evaluator:
         """Return the report of all items so far; more may be added afterwards.
 
         Options: those of `uqeval.evaluate` that are not input options, such as `ci`, `slices`,
-        `states`, `workers`. Raises `UsageError` if there are no items.
+        `states`, `workers`; and `region`. Raises `UsageError` if there are no items.
         """
         from uqeval.usecases.evaluate import evaluate
 
+        if "names" in options:
+            raise UsageError("names= belongs to update; the report has the names given there.")
         if not self._names:
             raise UsageError("the evaluator has no items; call update first.")
         store = self.folder / "maps"
