@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
@@ -171,8 +171,13 @@ def make_settings(
             else f"expected some of {', '.join(names_known)}."
         )
         raise UsageError(f"unknown options {strange}; {hint}")
+    # Options are read more than once, and an iterator would be empty the second time.
+    lasting = {
+        name: tuple(value) if isinstance(value, Iterator) else value
+        for name, value in values.items()
+    }
     return tuple(
-        settings(**{name: value for name, value in values.items() if name in names})
+        settings(**{name: value for name, value in lasting.items() if name in names})
         for settings, names in fields.items()
     )
 

@@ -467,3 +467,19 @@ def test_a_report_says_what_it_is_of(scene: Any, tmp_path: Path) -> None:
 def test_metrics_in_the_place_of_labels() -> None:
     with pytest.raises(UsageError, match=r"found the metrics pavpu; .*predictions, metrics="):
         uqeval.evaluate({"probs": np.ones((1, 2, 3, 4)) / 2}, {"pavpu": {}})  # type: ignore[arg-type]
+
+
+def test_an_iterator_is_an_option_as_a_list_is() -> None:
+    """Options are read more than once: an iterator counted as no value the second time."""
+    rng = np.random.default_rng(0)
+    mean = rng.normal(5, 1, (3, 6, 6)).astype("f4")
+    target = mean + 0.1
+    target[:, 0] = 0
+    arrays = {"mean": mean, "std": np.ones_like(mean), "target": target}
+    options: dict[str, Any] = {"invalid": [0], "region": ["box:0:0.5,0:1"]}
+    expected = uqeval.evaluate(arrays, metrics="regression", workers=1, **options)
+    assert expected.results["regression"]["pixels"] == 90
+    found = uqeval.evaluate(
+        arrays, metrics="regression", workers=1, **{name: iter(v) for name, v in options.items()}
+    )
+    assert found.results == expected.results

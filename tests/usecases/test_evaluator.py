@@ -181,7 +181,7 @@ def test_names_and_regions_of_other_types_are_refused() -> None:
         evaluator.update(*arrays, ["a", "b"])
         with pytest.raises(UsageError, match="names= belongs to update"):
             evaluator.report(names=["a"])
-        for region in (3, [3], ["class:0", None], b"class:0", iter(["class:0"])):
+        for region in (3, [3], ["class:0", None], b"class:0"):
             with pytest.raises(UsageError, match="expected a region such as boundary:8"):
                 evaluator.report(region=region)
         assert "failure@class:0" in evaluator.report(region=["class:0"]).results

@@ -192,7 +192,7 @@ class InputOptions(Settings):
             raise UsageError(
                 f"--class-names {quoted(class_names)}; expected a name for each class."
             )
-        regions: Any = self.region  # read more than once, so an iterator would be empty later
+        regions: Any = self.region
         if not isinstance(regions, str | list | tuple) or not all(
             isinstance(text, str) for text in regions
         ):
