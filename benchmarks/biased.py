@@ -149,8 +149,6 @@ class Population:
         self.addresses = addresses or [
             text for text in self.scoring.addresses if kind_of(text) is not None
         ]
-        everything = Subset(np.arange(self.scoring.items), self.scoring.items)
-        self.truth = self.scoring.table(everything, self.addresses)[0]
         self._packed: dict[str, list[bytes]] = {}
 
     @classmethod
@@ -163,6 +161,12 @@ class Population:
         metrics = {family: OPTIONS.get(family, {})}
         path = folder / f"{family} {name}.states.zip"
         return cls(data, metrics, addresses, path, POPULATIONS[name][4])
+
+    @cached_property
+    def truth(self) -> Any:
+        """The scores of all items."""
+        everything = Subset(np.arange(self.scoring.items), self.scoring.items)
+        return self.scoring.table(everything, self.addresses)[0]
 
     def packed(self, parameters: Mapping[str, Any], most: int) -> list[bytes]:
         key = json.dumps(parameters, sort_keys=True)
