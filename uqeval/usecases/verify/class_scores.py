@@ -50,8 +50,16 @@ class Patches:
     mean: Array
 
 
-def patches(right: Array, uncertainty: Array, void: Array, window: int, stride: int) -> Patches:
-    """Return the patches of maps [y, x], row by row; incomplete ones and void ones are dropped."""
+def patches(
+    right: Array, uncertainty: Array, void: Array, settings: Mapping[str, Any],
+    void_of_image: Array | None,
+) -> Patches:  # fmt: skip
+    """Return the patches of maps [y, x], row by row; incomplete ones and void ones are dropped.
+
+    `void_of_image`: a patch is dropped if less than the `region_share` of its pixels that are valid
+    in the image are valid in the region.
+    """
+    window, stride = settings["window"], settings["stride"]
     all_patches: list[tuple[int, int, np.float32]] = []
     height, width = right.shape
     values = uncertainty.astype(np.float64)
@@ -59,7 +67,9 @@ def patches(right: Array, uncertainty: Array, void: Array, window: int, stride: 
         for x in range(0, width - window + 1, stride):
             box = (slice(y, y + window), slice(x, x + window))
             is_valid = ~void[box]
-            if is_valid.any():
+            of_image = 0 if void_of_image is None else int((~void_of_image[box]).sum())
+            is_inside = is_valid.sum() >= settings.get("region_share", 0.0) * of_image
+            if is_valid.any() and is_inside:
                 evaluated = values[box][is_valid]
                 mean = np.float32(math.fsum(evaluated) / evaluated.size)
                 all_patches.append((int(right[box][is_valid].sum()), int(evaluated.size), mean))

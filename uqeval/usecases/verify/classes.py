@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class ClassMaps:
     """Maps of one item: ids and float32 maps [y, x], `probs` float32 [class, y, x].
 
-    `label` is None without ground truth; `void` are its pixels that do not count. Maps that the
-    store does not have are None, or missing in `uncertainty`.
+    `label` is None without ground truth; `void` are its pixels that do not count, and
+    `void_of_image` those of the whole image, of which only a region counts (None: all of it). Maps
+    that the store does not have are None, or missing in `uncertainty`.
     """
 
     prediction: Array
@@ -32,6 +33,7 @@ class ClassMaps:
     brier: Array | None = None
     label_probability: Array | None = None
     uncertainty: dict[str, Array] = field(default_factory=dict)
+    void_of_image: Array | None = None
 
     def valid(self, values: Array) -> Array:
         """Return the values [..., y, x] of the pixels that count, flat."""

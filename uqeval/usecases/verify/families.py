@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.keys import family_of
+from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
-from uqeval.usecases.verify import numbers, ranks, video
+from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.classes import ClassMaps
 from uqeval.usecases.verify.estimators import estimates
 from uqeval.usecases.verify.smooth import smooth_ece
@@ -50,12 +50,16 @@ COVERED = (
 )  # fmt: skip
 
 
-def not_covered(key: str, settings: Mapping[str, Any]) -> str | None:
-    """Return why the scores under a key are not recomputed; None if they are."""
-    family = family_of(key)
-    if family not in COVERED or "@" in key:
-        subject = "scores of regions are" if "@" in key else f"{family} is"
-        return f"{subject} not recomputed in plain NumPy"
+def not_covered(
+    key: str, settings: Mapping[str, Any], kind: str, class_names: Sequence[str]
+) -> str | None:
+    """Return why the scores under a key are not recomputed from this kind of data; None if they
+    are."""
+    family, region = family_of(key), Key.parse(key).region
+    if family not in COVERED:
+        return f"{family} is not recomputed in plain NumPy"
+    if region is not None and (reason := regions.not_covered(region, kind, class_names)):
+        return reason
     if family == "temporal":
         return video.not_covered(settings)
     for name, values in _PLAIN.get(family, {}).items():
@@ -114,16 +118,15 @@ def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classe
     )  # fmt: skip
     for key, variant in settings.items():
         family = family_of(key)
-        if not_covered(key, variant):
-            continue
         if family in ("pavpu", "failure", "sparsification"):
             values = uncertainty_of(maps, variant, classes)
             if values is not None:
                 pixels.maps[key] = maps.valid(values)
             if values is not None and family == "pavpu":
                 right = (maps.prediction == maps.label) & ~maps.void
-                size = variant["window"], variant["stride"]
-                pixels.patches[key] = cs.patches(right, values, maps.void, *size)
+                pixels.patches[key] = cs.patches(
+                    right, values, maps.void, variant, maps.void_of_image
+                )
         if family == "calibration" and maps.probs is not None:
             _add_class_bins(pixels, maps, variant["bins"])
     return pixels

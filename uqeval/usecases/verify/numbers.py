@@ -12,6 +12,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.usecases.verify.arrays import members_of
+from uqeval.usecases.verify.regions import inside_box
 
 #: σ from what is stored in its place.
 _SIGMA: dict[str, Callable[[Array], Array]] = {
@@ -110,9 +111,11 @@ def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
     return is_valid
 
 
-def numbers_of(source: Any, item: int, invalid: Sequence[float]) -> Numbers:
-    """Return the evaluated pixels of an item."""
+def numbers_of(source: Any, item: int, invalid: Sequence[float], box: str | None) -> Numbers:
+    """Return the evaluated pixels of an item, of all or of those in a region box:…."""
     is_valid = valid_pixels(source, item, invalid)
+    if box is not None:
+        is_valid &= inside_box(box, *is_valid.shape)
     target = source.target.read(item).astype(np.float64)
     mean, sigma = mean_and_sigma(source, item, is_valid)
     extra = {name: planes.read(item).astype(np.float64)[is_valid]

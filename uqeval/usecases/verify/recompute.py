@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from uqeval.keys import family_of
+from uqeval.keys import Key, family_of
+from uqeval.records.addresses import Address
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify import video
 from uqeval.usecases.verify.classes import class_maps
 from uqeval.usecases.verify.comparing import Tally, compare
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
+from uqeval.usecases.verify.regions import in_region
 from uqeval.usecases.verify.resampled import Counted, Resampled
 
 if TYPE_CHECKING:
@@ -46,9 +48,9 @@ class Recomputation:
         for key in report.results:  # a family without choices may have no settings
             self.settings.setdefault(key, {})
         self.why_not: dict[str, str] = {}
-        options = report.inputs.get("options") or {}
+        options, names = report.inputs.get("options") or {}, inputs.class_names
         for key, settings in self.settings.items():
-            if reason := f.not_covered(key, settings) or f.converted(options):
+            if reason := f.not_covered(key, settings, self.kind, names) or f.converted(options):
                 self.why_not[key] = reason
         self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
         self.intervals: set[str] = set()
@@ -95,37 +97,55 @@ class Recomputation:
 
     def _classes(self, items: Sequence[int], pooled: bool) -> None:
         source, classes = self._source(), self.opened.source.classes
-        class_settings = {
-            key: self.settings[key] for key in self.keys if family_of(key) != "divergence"
-        }
-        parts = []
-        pooled = pooled and not self._too_much(64)
+        views = self._by_region()
+        parts: dict[str | None, list[f.Pixels]] = {region: [] for region in views}
+        pooled = pooled and not self._too_much(64 * max(len(views), 1))
         kl: dict[str, list[Any]] = {}
         for item in items:
             maps = class_maps(source, item)
             self._divergence(item, kl, lambda s, i: class_maps(s, i), maps)
-            if not class_settings:
-                continue
-            pixels = f.pixels_of(maps, class_settings, classes)
-            for key, scores in self._scores(class_settings, pixels, item):
-                self._held(key, item, scores)
-            if pooled:
-                parts.append(pixels)
-        if parts:
-            all_pixels = f.join_pixels(parts)
-            for key, scores in self._scores(class_settings, all_pixels, None):
-                if self._by_item(key):
-                    continue
-                if not isinstance(scores, str) and family_of(key) in ("pavpu", "failure"):
-                    self._threshold(key, all_pixels)
-                self._held(key, None, scores)
-            self._resample(
-                lambda key: of_classes(key, parts, class_settings[key], self.report.results[key])
-            )
-            self._slices(parts, class_settings, classes_of)
+            for region, settings in views.items():
+                view = in_region(maps, region, self.opened.class_names)
+                pixels = f.pixels_of(view, settings, classes)
+                for key, scores in self._scores(settings, pixels, item):
+                    self._held(key, item, scores)
+                if pooled:
+                    parts[region].append(pixels)
+        if pooled:
+            for region, settings in views.items():
+                self._pooled_classes(parts[region], settings, region)
         self._pooled_divergence(kl, pooled)
 
-    def _resample(self, counted_of_key: Callable[[str], Mapping[str, Counted]]) -> None:
+    def _by_region(self) -> dict[str | None, dict[str, Mapping[str, Any]]]:
+        """Return the settings of the recomputed keys, without divergence, by their region."""
+        views: dict[str | None, dict[str, Mapping[str, Any]]] = {}
+        for key in self.keys:
+            if family_of(key) != "divergence":
+                views.setdefault(Key.parse(key).region, {})[key] = self.settings[key]
+        return views
+
+    def _pooled_classes(
+        self, parts: list[f.Pixels], settings: Mapping[str, Mapping[str, Any]], region: str | None
+    ) -> None:
+        """Compare the scores of the set, its intervals and slices, in one region."""
+        if not parts:
+            return
+        all_pixels = f.join_pixels(parts)
+        for key, scores in self._scores(settings, all_pixels, None):
+            if self._by_item(key):
+                continue
+            of_image = region is None and family_of(key) in ("pavpu", "failure")
+            if of_image and not isinstance(scores, str):
+                self._threshold(key, all_pixels)
+            self._held(key, None, scores)
+        self._resample(
+            settings, lambda key: of_classes(key, parts, settings[key], self.report.results[key])
+        )
+        self._slices(parts, settings, classes_of)
+
+    def _resample(
+        self, keys: Iterable[str], counted_of_key: Callable[[str], Mapping[str, Counted]]
+    ) -> None:
         """Compare intervals and debiased values of the set, from counts of all items."""
         settings = self.report.settings.get("intervals") or {}
         if settings.get("unit") not in ("item", "group"):
@@ -133,12 +153,13 @@ class Recomputation:
         resampled = Resampled.from_settings(
             [str(item["name"]) for item in self.report.items], settings
         )
-        for key in self.keys:
-            if self.settings[key].get("scope") == "item":
+        for key in keys:
+            if key in self.why_not or self.settings[key].get("scope") == "item":
                 continue
             results = self.report.results[key]
             for name, counts in counted_of_key(key).items():
-                record = self.report.intervals.get(f"{key}.{name}") or {}
+                address = Address.of_key(key, (name,)).within
+                record = self.report.intervals.get(address) or {}
                 metric_record = self.report.metrics.get(f"{family_of(key)}.{name}") or {}
                 slack = 3 * counts.slack
                 ends = None
@@ -146,13 +167,13 @@ class Recomputation:
                     low, high = metric_record.get("range") or (None, None)
                     ends = resampled.interval(counts, record, (low, high))
                 if ends is not None:
-                    self._extra(f"interval of {key}.{name}", key, record, dict(zip(
+                    self._extra(f"interval of {address}", key, record, dict(zip(
                         ("low", "high"), ends, strict=True)), slack)  # fmt: skip
-                    self.intervals.add(f"{key}.{name}")
+                    self.intervals.add(address)
                 if f"{name}_debiased" in results:
                     debiased = {f"{name}_debiased": resampled.debiased(counts)}
                     self._extra("the set", key, results, debiased, slack)
-                    self.intervals.add(f"{key}.{name}_debiased")
+                    self.intervals.add(f"{address}_debiased")
 
     def _extra(
         self, where: str, key: str, record: Mapping[str, Any], recomputed: Mapping[str, Any],
@@ -250,29 +271,37 @@ class Recomputation:
     def _regression(self, items: Sequence[int], pooled: bool) -> None:
         source = self._source()
         invalid = self._invalid()
-        parts: list[Numbers] = []
-        pooled = pooled and not self._too_much(48)
+        views = self._by_region()
+        parts: dict[str | None, list[Numbers]] = {region: [] for region in views}
+        pooled = pooled and not self._too_much(48 * max(len(views), 1))
         kl: dict[str, list[Any]] = {}
-        of_target = [key for key in self.keys if family_of(key) != "divergence"]
         for item in items:
-            if len(of_target) < len(self.keys):
+            if any(family_of(key) == "divergence" for key in self.keys):
                 gaussians = self._gaussians(invalid)
                 self._divergence(item, kl, gaussians, gaussians(source, item))
-            if not of_target:
-                continue
-            item_numbers = numbers_of(source, item, invalid)
-            for key in of_target:
-                self._held(key, item, f.of_numbers(key, item_numbers, self.settings[key]))
-            if pooled:
-                parts.append(item_numbers)
-        if parts:
-            all_numbers = Numbers.concatenate(parts)
-            for key in of_target:
-                if key not in self.why_not and not self._by_item(key):
-                    self._held(key, None, f.of_numbers(key, all_numbers, self.settings[key]))
-            self._resample(lambda key: of_numbers(key, parts, self.settings[key]))
-            self._slices(parts, of_target, numbers_of_slice)
+            for region, settings in views.items():
+                item_numbers = numbers_of(source, item, invalid, region)
+                for key in settings:
+                    self._held(key, item, f.of_numbers(key, item_numbers, settings[key]))
+                if pooled:
+                    parts[region].append(item_numbers)
+        if pooled:
+            for region, settings in views.items():
+                self._pooled_numbers(parts[region], settings)
         self._pooled_divergence(kl, pooled)
+
+    def _pooled_numbers(
+        self, parts: list[Numbers], settings: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Compare the scores of the set, its intervals and slices, in one region."""
+        if not parts:
+            return
+        all_numbers = Numbers.concatenate(parts)
+        for key in settings:
+            if key not in self.why_not and not self._by_item(key):
+                self._held(key, None, f.of_numbers(key, all_numbers, settings[key]))
+        self._resample(settings, lambda key: of_numbers(key, parts, settings[key]))
+        self._slices(parts, settings, numbers_of_slice)
 
     def _gaussians(self, invalid: Sequence[float]) -> Callable[[Any, int], Any]:
         source, reference = self._source(), self.opened.source.reference  # type: ignore[attr-defined]

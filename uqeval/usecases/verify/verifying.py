@@ -6,7 +6,7 @@ import hashlib
 import platform
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -213,8 +213,10 @@ def _recompute(
 
 def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
     """Return sentences that name all of the items' records that was not recomputed."""
-    messages = [f"{key}: {reason}." for key, reason in recomputation.why_not.items()]
+    reasons = {key: [reason] for key, reason in recomputation.why_not.items()}
+    messages = _grouped(reasons, "{}.")
     records = report.items[0] if report.items else {}
+    fields_of: dict[str, list[str]] = {}
     for key, names in recomputation.fields.items():
         record = records.get(key)
         scores = [
@@ -222,8 +224,17 @@ def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
             if name not in names and isinstance(value, int | float)
         ]  # fmt: skip
         if scores:
-            messages.append(f"{key}: {listed(scores, 12)} of the items are not recomputed.")
+            fields_of[key] = scores
+    messages += _grouped(fields_of, "{} of the items are not recomputed.")
     return messages + _intervals_left_out(recomputation, report)
+
+
+def _grouped(fields_of: Mapping[str, Sequence[str]], sentence: str) -> list[str]:
+    """Return a sentence for each list of fields, after the keys that share it."""
+    keys_of: dict[tuple[str, ...], list[str]] = {}
+    for key, fields in fields_of.items():
+        keys_of.setdefault(tuple(fields), []).append(key)
+    return [f"{_all(keys)}: {sentence.format(_all(fields))}" for fields, keys in keys_of.items()]
 
 
 def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[str]:
@@ -231,21 +242,22 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
     recomputed."""
     omitted = [name for name, record in report.intervals.items()
             if record.get("low") is not None and name not in recomputation.intervals]  # fmt: skip
-    debiased = [f"{key}.{name}" for key, record in report.results.items() for name in record
-                if name.endswith("_debiased")
-                and f"{key}.{name}" not in recomputation.intervals]  # fmt: skip
+    debiased: dict[str, list[str]] = {}
+    for key, record in report.results.items():
+        for name in record:
+            address = Address.of_key(key, (name,)).within
+            if name.endswith("_debiased") and address not in recomputation.intervals:
+                debiased.setdefault(key, []).append(name)
     rows = sum(".per_class." in name for name in omitted)
     omitted_scores = [name for name in omitted if ".per_class." not in name]
     messages = []
     if rows:
         messages.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
     fields_of: dict[str, list[str]] = {}
-    for address in map(Address.parse, omitted_scores):
-        fields_of.setdefault(address.key, []).append(".".join(address.fields))
-    for key, fields in fields_of.items():
-        messages.append(f"{key}: the intervals of {_all(fields)} are not recomputed.")
-    if debiased:
-        messages.append(f"{_all(debiased)}: not recomputed.")
+    for score in map(Address.parse, omitted_scores):
+        fields_of.setdefault(score.key, []).append(".".join(score.fields))
+    messages += _grouped(fields_of, "the intervals of {} are not recomputed.")
+    messages += _grouped(debiased, "{} are not recomputed.")
     if report.slices:
         keys = [key for key in report.results if key not in recomputation.slices]
         messages.append(
