@@ -135,11 +135,11 @@ METRICS = (
     Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", _VOID, mean_score,
            label="Brier score", headline=3, column="Brier",
            meaning="Mean squared error of the class probabilities.",
-           advice=TEMPERATURE, interval="draws"),
+           advice=TEMPERATURE, interval="positive"),
     Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", _VOID, mean_score,
            label="NLL", headline=4,
            meaning="Mean negative logarithm of the probability of the right class.",
-           advice=TEMPERATURE, interval="draws"),
+           advice=TEMPERATURE, interval="positive"),
     Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",
            "the NLL has no minimum over T > 0", lambda beta: 1 / beta,
            label="temperature T",
@@ -159,7 +159,7 @@ METRICS = (
            _UNFITTED, mean_score,
            label="NLL at T",
            meaning="NLL after scaling by the fitted temperature.",
-           advice=TEMPERATURE, interval="draws"),
+           advice=TEMPERATURE, interval="positive"),
 )  # fmt: skip
 
 BY_FIELD: dict[str, Metric] = {metric.field: metric for metric in METRICS}

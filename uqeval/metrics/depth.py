@@ -32,7 +32,7 @@ def log10_error(total: Array, pixels: Array) -> Array:
 def _error(field: str, unit: str, reference: str, formula: Any, **texts: Any) -> Metric:
     undefined = _LOGS if "log" in field else _NONE
     return Metric("regression", field, unit, "lower", (0.0, None), reference, undefined, formula,
-                  advice=_LOOK, interval="draws", **texts)  # fmt: skip
+                  advice=_LOOK, interval="positive", **texts)  # fmt: skip
 
 
 def _share(k: int) -> Metric:

@@ -49,7 +49,7 @@ METRICS = (
            label="KL divergence", headline=1, column="KL (nats)",
            meaning="How far the predictions are from the reference, in nats.",
            advice="Use more samples, or a method closer to the reference.",
-           interval="draws"),
+           interval="positive"),
 )  # fmt: skip
 
 

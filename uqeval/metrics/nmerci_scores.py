@@ -68,7 +68,7 @@ METRICS = (
            label="MAE",
            meaning="Mean absolute error.",
            advice="Look at the worst items first.",
-           interval="draws"),
+           interval="positive"),
     Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", _NONE,
            identity,
            label="MAE trimmed", headline=2,

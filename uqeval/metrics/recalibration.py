@@ -31,8 +31,8 @@ _FEW = 1000
 _SCORES: tuple[tuple[str, str, str, IntervalKind, Any, tuple[float, float | None]], ...] = (
     ("ece", "ECE", "fraction", "gaps", cs.ece, (0.0, 1.0)),
     ("mce", "MCE", "fraction", "gaps", cs.mce, (0.0, 1.0)),
-    ("brier", "Brier score", "score", "draws", cs.mean_score, (0.0, 2.0)),
-    ("nll", "NLL", "nats", "draws", cs.mean_score, (0.0, None)),
+    ("brier", "Brier score", "score", "positive", cs.mean_score, (0.0, 2.0)),
+    ("nll", "NLL", "nats", "positive", cs.mean_score, (0.0, None)),
 )
 
 

@@ -84,13 +84,13 @@ OF_BINS = (
            "σ."),
     Metric("regression", "cv", "fraction", None, (0.0, None), f"{_LEVI}, eq. 9",
            "less than two pixels are evaluated, or all σ are 0", cv, label="CV of σ",
-           interval="draws",
+           interval="positive",
            meaning="How much σ varies: 0 is the same σ everywhere, which says nothing about single "
            "pixels."),
 )  # fmt: skip
 OF_SCALE = (
     Metric("regression", "sigma_scale.value", "factor", None, (0.0, None), f"{_LEVI}, §3.3",
-           f"{_ZERO}; or {_EXACT}", scale, label="best factor of σ", interval="draws",
+           f"{_ZERO}; or {_EXACT}", scale, label="best factor of σ", interval="positive",
            meaning="Factor of σ with the least NLL: above 1 the predicted σ is too small."),
     Metric("regression", "sigma_scale.nll_before", "nats", "lower", (None, None),
            f"{_LEVI}, §3.3", _ZERO, likelihood, label="NLL before scaling σ", advice=SCALE_SIGMA,

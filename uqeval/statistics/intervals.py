@@ -34,6 +34,7 @@ from uqeval.statistics.scoring import Scoring
 
 #: There is no interval where more of the draws than this have no value.
 UNDEFINED = 0.05
+_SAME = "the score stays the same when any unit is left out"
 
 
 def check_level(level: float) -> float:
@@ -160,6 +161,8 @@ class _Case:
             return self._of_draws(expanded=False)
         if resampling.unit == "batch" or method == "batch-means":
             return self._jackknife(logit=False, method="batch-means")
+        if kind == "positive" and method in ("auto", "jackknife-t"):
+            return self._positive()
         if method == "jackknife-t":
             return self._jackknife(logit=kind in ("share", "logit"))
         if method == "expanded" or kind in DRAWN:
@@ -182,11 +185,18 @@ class _Case:
     def _jackknife(self, *, logit: bool, method: str = "jackknife-t") -> Bounds | NoBounds:
         spread = self._spread()
         if spread.variance == 0 and not (logit and self.value in (0.0, 1.0)):
-            return NoBounds("the score stays the same when any unit is left out")
+            return NoBounds(_SAME)
         bounds = methods.jackknife_t(self.value, spread, self.least, self.level, logit=logit)
         if isinstance(bounds, Bounds) and bounds.method == "jackknife-t":
             return dataclasses.replace(bounds, method=method)
         return bounds
+
+    def _positive(self) -> Bounds | NoBounds:
+        without = self.samples.scores("without", self.text)[0]
+        if (without == self.value).all():
+            return NoBounds(_SAME)
+        members = self.samples.resampling.members
+        return methods.jackknife_log(self.value, without, members, self.least, self.level)
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
         if expanded and self.least < methods.LEAST_DRAWN:

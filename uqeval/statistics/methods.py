@@ -141,6 +141,35 @@ def jackknife_t(
     return Bounds(_logistic(low - reach), _logistic(high + reach), "jackknife-t", error)
 
 
+def jackknife_log(
+    value: float, without_unit: Array, members: Sequence[NDArray[np.int64]], units: int,
+    level: float,
+) -> Bounds | NoBounds:  # fmt: skip
+    """Return θ·exp(± t·se) of a score above 0, with the jackknife of its logarithm; arguments as of
+    `Spread.of`.
+
+    As with the logit, it goes from the lower of θ and θ less its bias to the higher one. Reason: a
+    mean of squared errors is mostly that of a few units, and sets without these have a low mean and
+    a low spread. Percentiles of draws are then too low; on the scale of the logarithm mean and
+    spread are about independent.
+    """
+    if not np.isfinite(without_unit).all():
+        return NoBounds("the score is undefined when one of the units is left out")
+    if value <= 0 or without_unit.min() <= 0:
+        return NoBounds("the score is 0 when one of the units is left out")
+    centre = math.log(value)
+    spread = Spread.of(centre, np.log(without_unit), members, units)
+    reach = student((1 + level) / 2, spread.degrees) * math.sqrt(spread.variance)
+    low, high = sorted((centre, centre - spread.bias))
+    error = math.sqrt(Spread.of(value, without_unit, members, units).variance)
+    return Bounds(_exp(low - reach), _exp(high + reach), "jackknife-t", error)
+
+
+def _exp(x: float) -> float:
+    """Return e^x, or a huge number in place of infinity, which JSON does not have."""
+    return math.exp(min(x, 700.0))
+
+
 def _logistic(x: float) -> float:
     small = math.exp(-min(abs(x), 700.0))
     return 1 / (1 + small) if x >= 0 else small / (1 + small)

@@ -66,7 +66,11 @@ class Resampled:
             trials = float(counted.trials(total[None])[0])
             limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
         elif method == "jackknife-t":
-            limits = _jackknife(value, without_unit, defined, level, logit=bounds == (0.0, 1.0))
+            if bounds[0] == 0.0 and bounds[1] != 1.0:
+                limits = _jackknife_of_logarithms(value, without_unit, defined, level)
+            else:
+                logit = bounds == (0.0, 1.0)
+                limits = _jackknife(value, without_unit, defined, level, logit=logit)
         elif method == "expanded" and defined >= _LEAST:
             limits = self._expanded(counted, sums, defined, level)
         else:
@@ -169,6 +173,17 @@ def _korn_graubard(
         if (rare & np.isfinite(unit_scores)).sum() < _FEW:
             effective = min(effective, units)
     return _clopper_pearson(value, max(effective, 1.0), level)
+
+
+def _jackknife_of_logarithms(
+    value: float, without_unit: Array, units: int, level: float
+) -> tuple[float, float]:
+    from scipy.special import stdtrit
+
+    logs, centre = np.log(without_unit), math.log(value)
+    reach = float(stdtrit(units - 1, (1 + level) / 2)) * math.sqrt(_variance(logs))
+    ends = sorted((centre, centre - (len(logs) - 1) * (float(logs.mean()) - centre)))
+    return math.exp(ends[0] - reach), math.exp(ends[1] + reach)
 
 
 def _jackknife(
