@@ -48,6 +48,17 @@ def jackknife_t(
     return 1 / (1 + math.exp(reach - low)), 1 / (1 + math.exp(-reach - high))
 
 
+def jackknife_log(units: Sequence[Any], score: Score, level: float) -> tuple[float, float]:
+    """e^(ln θ ± t·se), with the jackknife of ln θ, from the lower of ln θ and that less its bias to
+    the higher."""
+    logs = [math.log(value) for value in left_out(units, score)]
+    centre = math.log(score(list(range(len(units)))))
+    bias = (len(logs) - 1) * (math.fsum(logs) / len(logs) - centre)
+    reach = stats.t.ppf((1 + level) / 2, len(logs) - 1) * math.sqrt(jackknife_variance(logs))
+    low, high = sorted((centre, centre - bias))
+    return math.exp(low - reach), math.exp(high + reach)
+
+
 def korn_graubard(
     units: Sequence[Any], score: Score, counted: int, level: float, most_units: bool
 ) -> tuple[float, float]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import naive_statistics as naive
 import numpy as np
 import pytest
-from saved_runs import run, scoring, weights_of
+from saved_runs import run, scoring
 
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics import METRICS
+from uqeval.statistics import methods
 from uqeval.statistics.differences import difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.flips import least_shares
 from uqeval.statistics.intervals import check_level, debiased, intervals, metric_at
-from uqeval.statistics.methods import NoBounds
+from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.options import CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -64,19 +66,36 @@ def test_shares_and_bounded_scores(own: Scoring, resampling: Resampling) -> None
         assert (record["low"], record["high"]) == pytest.approx(expected, rel=1e-8), field
         assert record["method"] == "jackknife-t"
         assert record["approximate"] == (key == "failure")
+    for field in ("nll", "brier"):
+        record = found[f"calibration.{field}"]
+        expected = naive.jackknife_log(units, at("calibration", field), 0.95)
+        assert (record["low"], record["high"]) == pytest.approx(expected, rel=1e-8), field
+        assert record["method"] == "jackknife-t" and record["low"] > 0
+
+
+@pytest.mark.parametrize(
+    ("without", "reason"),
+    [([0.0, 2.0, 2.0], "is 0 when one"), ([1.0, np.nan, 2.0], "undefined when one")],
+)
+def test_positive_scores_without_a_logarithm(without: list[float], reason: str) -> None:
+    members = [np.arange(3)]
+    found = methods.jackknife_log(1.0, np.array(without), members, 3, 0.95)
+    assert isinstance(found, NoBounds) and reason in found.reason
+
+
+def test_the_interval_of_two_very_different_units_is_finite() -> None:
+    members = [np.arange(2)]
+    found = methods.jackknife_log(1.0, np.array([1e-200, 2.0]), members, 2, 0.999)
+    assert isinstance(found, Bounds) and 0 <= found.low < 1 < found.high < math.inf
 
 
 @pytest.mark.parametrize("resampling", UNITS)
 def test_scores_from_draws(own: Scoring, resampling: Resampling) -> None:
     samples = Samples.of_run(own, resampling)
     found = intervals(samples, 0.95)
-    each = [own.whole([i]) for i in range(N)]
-    pixels = np.array([item["segmentation"]["pixels"] for item in each])
-    nll = np.array([item["calibration"]["nll"] for item in each]) * pixels
-    weights = weights_of(resampling)
-    drawn = (weights @ nll) / (weights @ pixels)
-    record = found["calibration.nll"]
-    expected = naive.expanded(drawn, resampling.units, 0.95)
+    drawn = samples.scores("drawn", "failure.fpr95")[0]
+    record = found["failure.fpr95"]
+    expected = naive.expanded(drawn[np.isfinite(drawn)], resampling.units, 0.95)
     assert (record["low"], record["high"]) == pytest.approx(expected, rel=1e-9)
     assert record["method"] == "expanded"
     for name in ("brier_decomposition.reliability", "brier_decomposition.resolution"):
@@ -192,12 +211,13 @@ def test_what_has_an_interval(own: Scoring) -> None:
 
 def test_every_metric_names_its_kind() -> None:
     kinds = {metric.interval for metric in METRICS}
-    assert kinds == {"share", "logit", "linear", "gaps", "biased", "draws"}
+    assert kinds == {"share", "logit", "linear", "gaps", "biased", "positive", "draws"}
     for metric in METRICS:
         assert not metric.counted or metric.interval == "share", metric.id
         if metric.interval in ("share", "logit"):
             low, high = metric.range
             assert low == 0 and high is not None and high <= 1, metric.id
+        assert metric.interval != "positive" or metric.range[0] == 0, metric.id
     of_units = {m.id for m in METRICS if m.interval == "share" and not m.counted}
     assert of_units == {"conformal.items_above"}
 

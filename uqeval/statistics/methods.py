@@ -142,8 +142,7 @@ def jackknife_t(
 
 
 def jackknife_log(
-    value: float, without_unit: Array, members: Sequence[NDArray[np.int64]], units: int,
-    level: float,
+    value: float, without_unit: Floats, members: Sequence[Ints], units: int, level: float
 ) -> Bounds | NoBounds:  # fmt: skip
     """Return θ·exp(± t·se) of a score above 0, with the jackknife of its logarithm; arguments as of
     `Spread.of`.
