@@ -61,7 +61,7 @@ def difference(
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     if reason := too_few_for_quantile(metric, resampling.unit, defined, level):
         return NoBounds(reason)
-    if metric.interval in (*DRAWN, "positive") and resampling.unit != "batch":
+    if metric.interval in DRAWN and resampling.unit != "batch":
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
         return pair.of_draws()
