@@ -129,10 +129,10 @@ def test_the_readme_says_what_a_reviewer_asks(folder: Path) -> None:
 
 def test_the_readme_has_the_interval_of_a_region_with_dots(folder: Path) -> None:
     """Under the address that a gate rule takes."""
-    score = 'regression@"box:0.5:1,0:1".rmse'
+    score = 'regression@"depth:0.5-20.5".rmse'
 
     def change(record: Any) -> None:
-        record["results"]["regression@box:0.5:1,0:1"] = {"rmse": 1.5}
+        record["results"]["regression@depth:0.5-20.5"] = {"rmse": 1.5}
         record["intervals"][score] = {"level": 0.9, "low": 1.25, "high": 2.0, "method": "expanded"}
 
     changed("report.json", change)
