@@ -35,9 +35,6 @@ def bounds(
         alone = of_units[:, 0] / of_units[:, 1]
         events = int(((alone > 0) if value <= 0.5 else (alone < 1)).sum())
         return methods.korn_graubard(value, spread.variance, units, events, float(total[1]), LEVEL)
-    if score.kind == "positive":
-        members = [np.arange(units)]
-        return methods.jackknife_log(value, score.of(total - of_units), members, units, LEVEL)
     if units < methods.LEAST_DRAWN:
         return NoBounds("too few units")
     drawn = drawn_scores(score, of_units, seed) if drawn is None else drawn

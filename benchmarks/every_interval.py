@@ -17,13 +17,14 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from biased import LEVEL, Population, normalised, samples_of
 
 from uqeval.statistics.intervals import interval
 from uqeval.statistics.kinds import kind_of
+from uqeval.statistics.options import Method
 
 Array = np.ndarray
 ITEMS = (10, 30, 100)
@@ -102,7 +103,9 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def simulate(population: Population, units: int, replications: int) -> dict[str, Array]:
+def simulate(
+    population: Population, units: int, replications: int, method: Method
+) -> dict[str, Array]:
     """Of each score the shares of no interval, of those that contain the truth, below, above."""
     rng = np.random.default_rng(units)
     addresses = population.addresses
@@ -110,7 +113,7 @@ def simulate(population: Population, units: int, replications: int) -> dict[str,
     for seed in range(replications):
         samples = samples_of([population], population.places(rng, units), seed, addresses)
         for address, true in zip(addresses, population.truth, strict=True):
-            record = interval(samples, address, LEVEL)
+            record = interval(samples, address, LEVEL, method)
             low, high = record["low"], record["high"]
             if low is None:
                 counts[address][0] += 1
@@ -144,6 +147,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, nargs="+", default=ITEMS)
     parser.add_argument("--size", type=int, default=3000, help="items of a population")
     parser.add_argument("--only", nargs="+", default=[*KINDS], metavar="KIND")
+    parser.add_argument("--method", choices=get_args(Method), default="auto")
     given = parser.parse_args()
     error = 100 * (0.95 * 0.05 / given.replications) ** 0.5
     print(f"{given.replications} sets, Monte Carlo error {error:.1f} at 95 %; contain the truth, % "
@@ -153,7 +157,7 @@ def main() -> None:
     for kind in given.only:
         with tempfile.TemporaryDirectory() as folder:
             made = population_of(kind, given.size, Path(folder))
-            found = [simulate(made, n, given.replications) for n in given.items]
+            found = [simulate(made, n, given.replications, given.method) for n in given.items]
         for address, true in zip(made.addresses, made.truth, strict=True):
             cells = " | ".join(_cell(counts[address]) for counts in found)
             print(f"| {kind} | {address} | {kind_of(address)} | {true:.4g} | {cells} |", flush=True)

@@ -246,7 +246,7 @@ SCORES = (
     ),
     Score("AURC", "logit", ranked, failure("aurc"), higher=False),
     Score("AUSE", "draws", ranked, ause, higher=False),
-    Score("root of a mean (RMSE)", "positive", squares, root, higher=False),
+    Score("root of a mean (RMSE)", "draws", squares, root, higher=False),
     Score("rate, 1 event expected", "share", rare(1), ratio, False, lambda items: 1 / items),
     Score("rate, 4 events expected", "share", rare(4), ratio, False, lambda items: 4 / items),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import naive_statistics as naive
 import numpy as np
 import pytest
-from saved_runs import run, scoring
+from saved_runs import run, scoring, weights_of
 
 import uqeval
 from uqeval.errors import UsageError
@@ -66,6 +66,7 @@ def test_shares_and_bounded_scores(own: Scoring, resampling: Resampling) -> None
         assert (record["low"], record["high"]) == pytest.approx(expected, rel=1e-8), field
         assert record["method"] == "jackknife-t"
         assert record["approximate"] == (key == "failure")
+    found = found_in(own, resampling, method="jackknife-t")
     for field in ("nll", "brier"):
         record = found[f"calibration.{field}"]
         expected = naive.jackknife_log(units, at("calibration", field), 0.95)
@@ -93,9 +94,13 @@ def test_the_interval_of_two_very_different_units_is_finite() -> None:
 def test_scores_from_draws(own: Scoring, resampling: Resampling) -> None:
     samples = Samples.of_run(own, resampling)
     found = intervals(samples, 0.95)
-    drawn = samples.scores("drawn", "failure.fpr95")[0]
-    record = found["failure.fpr95"]
-    expected = naive.expanded(drawn[np.isfinite(drawn)], resampling.units, 0.95)
+    each = [own.whole([i]) for i in range(N)]
+    pixels = np.array([item["segmentation"]["pixels"] for item in each])
+    nll = np.array([item["calibration"]["nll"] for item in each]) * pixels
+    weights = weights_of(resampling)
+    drawn = (weights @ nll) / (weights @ pixels)
+    record = found["calibration.nll"]
+    expected = naive.expanded(drawn, resampling.units, 0.95)
     assert (record["low"], record["high"]) == pytest.approx(expected, rel=1e-9)
     assert record["method"] == "expanded"
     for name in ("brier_decomposition.reliability", "brier_decomposition.resolution"):

@@ -194,9 +194,8 @@ def test_no_draws_are_made_for_scores_of_the_jackknife(
         record = interval(samples, text, 0.95)
         assert record["low"] is not None, record["reason"]
     assert {tally.id for tally in opened._stacks} == {"class_counts", "patch_counts"}
-    assert interval(samples, "calibration.nll", 0.95)["low"] is not None
     with pytest.raises(AssertionError, match="draws"):
-        interval(samples, "calibration.ece", 0.95)
+        interval(samples, "calibration.nll", 0.95)
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 #: of patches, pixels or items; "logit": another score in [0, 1]; "linear": a score with other
 #: bounds; "gaps": a sum of absolute gaps, which is biased upward, with `Evaluation.gaps`; "biased":
 #: another score that noise shifts, such as a sum of squared gaps; "positive": at least 0 and a
-#: smooth function of sums, such as a mean error; "draws": another unbounded score, or one that is
-#: cut at a rank.
+#: smooth function of sums, such as a mean error, of which the jackknife takes the logarithm;
+#: "draws": another unbounded score, or one that is cut at a rank.
 IntervalKind = Literal["share", "logit", "linear", "gaps", "biased", "positive", "draws"]
 
 #: Advice that several metrics share.

@@ -161,10 +161,12 @@ class _Case:
             return self._of_draws(expanded=False)
         if resampling.unit == "batch" or method == "batch-means":
             return self._jackknife(logit=False, method="batch-means")
-        if kind == "positive" and method in ("auto", "jackknife-t"):
-            return self._positive()
         if method == "jackknife-t":
-            return self._jackknife(logit=kind in ("share", "logit"))
+            return (
+                self._positive()
+                if kind == "positive"
+                else self._jackknife(logit=kind in ("share", "logit"))
+            )
         if method == "expanded" or kind in DRAWN:
             return self._of_draws(expanded=True)
         if kind == "share":

@@ -11,7 +11,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
 
 #: Kinds of scores whose intervals are percentiles of draws; all others take the jackknife.
-DRAWN: tuple[IntervalKind, ...] = ("draws", "gaps", "biased")
+DRAWN: tuple[IntervalKind, ...] = ("draws", "positive", "gaps", "biased")
 #: Those whose draws show a bias that the interval corrects for.
 BIASED: tuple[IntervalKind, ...] = ("gaps", "biased")
 
