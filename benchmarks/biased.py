@@ -28,6 +28,7 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.flips import least_shares
 from uqeval.statistics.intervals import interval
 from uqeval.statistics.kinds import kind_of
+from uqeval.statistics.options import Method
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.weighting import Subset
@@ -200,23 +201,31 @@ def before(samples: Samples, address: str, units: int) -> methods.Bounds:
     return bounds
 
 
-def simulate(population: Population, units: int, replications: int) -> dict[str, list[Any]]:
-    """Return of each score the shares of intervals that contain the truth, now and before, of
-    intervals wholly below the truth, of none, and of values outside their own interval."""
+def intervals_of_sets(
+    population: Population, units: int, replications: int, method: Method = "auto"
+) -> Iterator[tuple[Samples, str, float, dict[str, Any]]]:
+    """Yield of each set of units, and each score, the samples, the address, the truth and the
+    interval."""
     rng = np.random.default_rng(units)
     addresses = population.addresses
-    rates = {address: np.zeros(5) for address in addresses}
     for seed in range(replications):
         samples = samples_of([population], population.places(rng, units), seed, addresses)
         for address, true in zip(addresses, population.truth, strict=True):
-            record = interval(samples, address, LEVEL)
-            low, high, value = record["low"], record["high"], samples.value(address)
-            rates[address][3] += low is None
-            if low is None:
-                continue
-            old = before(samples, address, units)
-            rates[address] += [low - 1e-12 <= true <= high, old.low - 1e-12 <= true <= old.high,
-                               high < true, 0, not low <= value <= high]  # fmt: skip
+            yield samples, address, true, interval(samples, address, LEVEL, method)
+
+
+def simulate(population: Population, units: int, replications: int) -> dict[str, list[Any]]:
+    """Return of each score the shares of intervals that contain the truth, now and before, of
+    intervals wholly below the truth, of none, and of values outside their own interval."""
+    rates = {address: np.zeros(5) for address in population.addresses}
+    for samples, address, true, record in intervals_of_sets(population, units, replications):
+        low, high, value = record["low"], record["high"], samples.value(address)
+        rates[address][3] += low is None
+        if low is None:
+            continue
+        old = before(samples, address, units)
+        rates[address] += [low - 1e-12 <= true <= high, old.low - 1e-12 <= true <= old.high,
+                           high < true, 0, not low <= value <= high]  # fmt: skip
     return {address: (rate / replications).tolist() for address, rate in rates.items()}
 
 

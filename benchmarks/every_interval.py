@@ -2,12 +2,12 @@
 
     python benchmarks/every_interval.py [--replications 300] [--only classes …] [--items 10 30 100]
 
-As `biased.py`, for every score with an interval but those of classes, of which one is as good as
-another. Kinds of data: "classes", several samples of a
-softmax, with the region `boundary:1`; "numbers", means with σ; "annotators", three label maps of
-an image. Images differ, and 5 % of their pixels are void. The truth is the score of the whole
-population. Prints for each number of items the share of sets without an interval, and of the
-others the share that contains the truth, the share wholly below it and the share wholly above it.
+As `biased.py`, for every score with an interval except those of single classes. Kinds of data:
+"classes", several samples of a softmax, with the region `boundary:1`; "numbers", means with σ;
+"annotators", three label maps of an image. Images differ, and 5 % of their pixels are void. The
+truth is the score of the whole population. Of the sets with an interval, it prints the share whose
+interval contains the truth, and in parentheses the shares wholly below and wholly above it; then
+the share of sets without an interval.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from biased import LEVEL, Population, normalised, samples_of
+from biased import Population, intervals_of_sets, normalised
 
-from uqeval.statistics.intervals import interval
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.options import Method
 
@@ -107,19 +106,14 @@ def simulate(
     population: Population, units: int, replications: int, method: Method
 ) -> dict[str, Array]:
     """Of each score the shares of no interval, of those that contain the truth, below, above."""
-    rng = np.random.default_rng(units)
-    addresses = population.addresses
-    counts = {address: np.zeros(4) for address in addresses}
-    for seed in range(replications):
-        samples = samples_of([population], population.places(rng, units), seed, addresses)
-        for address, true in zip(addresses, population.truth, strict=True):
-            record = interval(samples, address, LEVEL, method)
-            low, high = record["low"], record["high"]
-            if low is None:
-                counts[address][0] += 1
-                continue
-            below, above = high < true - 1e-9, low > true + 1e-9
-            counts[address][1:] += not (below or above), below, above
+    counts = {address: np.zeros(4) for address in population.addresses}
+    for _, address, true, record in intervals_of_sets(population, units, replications, method):
+        low, high = record["low"], record["high"]
+        if low is None:
+            counts[address][0] += 1
+            continue
+        below, above = high < true - 1e-9, low > true + 1e-9
+        counts[address][1:] += not (below or above), below, above
     for count in counts.values():
         count[1:] /= max(count[1:].sum(), 1)
         count[0] /= replications

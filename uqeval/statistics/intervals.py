@@ -23,7 +23,6 @@ from uqeval.statistics.flips import least_shares
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.no_interval import (
-    LEFT_OUT,
     having,
     too_few_for_quantile,
     unless_coarse,
@@ -161,12 +160,10 @@ class _Case:
             return self._of_draws(expanded=False)
         if resampling.unit == "batch" or method == "batch-means":
             return self._jackknife(logit=False, method="batch-means")
+        if method == "jackknife-t" and kind == "positive":
+            return self._positive()
         if method == "jackknife-t":
-            return (
-                self._positive()
-                if kind == "positive"
-                else self._jackknife(logit=kind in ("share", "logit"))
-            )
+            return self._jackknife(logit=kind in ("share", "logit"))
         if method == "expanded" or kind in DRAWN:
             return self._of_draws(expanded=True)
         if kind == "share":
@@ -179,7 +176,7 @@ class _Case:
         with_event = int((np.isfinite(alone_scores) & rare).sum())
         variance = self._variance()
         if not np.isfinite(variance):
-            return NoBounds(LEFT_OUT)
+            return NoBounds(methods.LEFT_OUT)
         return methods.korn_graubard(
             self.value, variance, self.defined, with_event, self._defined_units(), self.level
         )

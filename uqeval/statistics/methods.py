@@ -19,6 +19,8 @@ from uqeval.special import special
 FEW_EVENTS = 5
 #: No interval from draws with fewer units than this.
 LEAST_DRAWN = 6
+#: Why a score has no jackknife.
+LEFT_OUT = "the score is undefined when one of the units is left out"
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def jackknife_t(
     events over `units`.
     """
     if not math.isfinite(spread.variance) or not math.isfinite(spread.bias):
-        return NoBounds("the score is undefined when one of the units is left out")
+        return NoBounds(LEFT_OUT)
     error = math.sqrt(spread.variance)
     reach = student((1 + level) / 2, spread.degrees) * error
     if not logit:
@@ -153,7 +155,7 @@ def jackknife_log(
     spread are about independent.
     """
     if not np.isfinite(without_unit).all():
-        return NoBounds("the score is undefined when one of the units is left out")
+        return NoBounds(LEFT_OUT)
     if value <= 0 or without_unit.min() <= 0:
         return NoBounds("the score is 0 when one of the units is left out")
     centre = math.log(value)

@@ -10,7 +10,6 @@ from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
 
-LEFT_OUT = "the score is undefined when one of the units is left out"
 #: There is no interval where bins change the score by more than this share of it.
 _COARSE = 0.1
 

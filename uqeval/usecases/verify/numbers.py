@@ -12,7 +12,6 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.usecases.verify.arrays import members_of
-from uqeval.usecases.verify.regions import inside_box
 
 #: σ from what is stored in its place.
 _SIGMA: dict[str, Callable[[Array], Array]] = {
@@ -43,6 +42,12 @@ class Numbers:
     def sigma_of(self, name: str) -> Array | None:
         """Return σ, or the stored map that stands for it."""
         return self.sigma if name == "sigma" else self.extra.get(name)
+
+    def only(self, is_kept: Array) -> Numbers:
+        """Return some of the pixels; `is_kept` bool [pixel]."""
+        sigma = None if self.sigma is None else self.sigma[is_kept]
+        extra = {name: values[is_kept] for name, values in self.extra.items()}
+        return Numbers(self.mean[is_kept], self.target[is_kept], sigma, extra)
 
     @staticmethod
     def concatenate(parts: Sequence[Numbers]) -> Numbers:
@@ -111,11 +116,8 @@ def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
     return is_valid
 
 
-def numbers_of(source: Any, item: int, invalid: Sequence[float], box: str | None) -> Numbers:
-    """Return the evaluated pixels of an item, of all or of those in a region box:…."""
-    is_valid = valid_pixels(source, item, invalid)
-    if box is not None:
-        is_valid &= inside_box(box, *is_valid.shape)
+def numbers_of(source: Any, item: int, is_valid: Array) -> Numbers:
+    """Return the pixels of an item that are evaluated, where `is_valid` [y, x]."""
     target = source.target.read(item).astype(np.float64)
     mean, sigma = mean_and_sigma(source, item, is_valid)
     extra = {name: planes.read(item).astype(np.float64)[is_valid]

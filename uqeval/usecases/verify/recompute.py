@@ -15,7 +15,7 @@ from uqeval.usecases.verify.classes import class_maps
 from uqeval.usecases.verify.comparing import Tally, compare
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
-from uqeval.usecases.verify.regions import in_region
+from uqeval.usecases.verify.regions import in_region, inside_box
 from uqeval.usecases.verify.resampled import Counted, Resampled
 
 if TYPE_CHECKING:
@@ -27,12 +27,6 @@ Part = TypeVar("Part")
 
 #: Bytes of pixels that stay in memory for pooled scores.
 MOST_BYTES = 2 * 10**9
-#: Means over pairs that a temporal consistency reports, by the field of the pairs.
-_MEANS = {
-    "mtc": "tc", "mtc_no_warp": "tc_no_warp", "mtc_frequency_weighted": "frequency_weighted",
-    "pixel_agreement": "pixel_agreement", "coverage": "coverage", "out_of_frame": "out_of_frame",
-    "mse_warp": "mse_warp", "mse_identity": "mse_identity",
-}  # fmt: skip
 
 
 class Recomputation:
@@ -279,8 +273,12 @@ class Recomputation:
             if any(family_of(key) == "divergence" for key in self.keys):
                 gaussians = self._gaussians(invalid)
                 self._divergence(item, kl, gaussians, gaussians(source, item))
+            is_valid = valid_pixels(source, item, invalid)
+            of_image = numbers_of(source, item, is_valid)
             for region, settings in views.items():
-                item_numbers = numbers_of(source, item, invalid, region)
+                item_numbers = of_image
+                if region is not None:
+                    item_numbers = of_image.only(inside_box(region, *is_valid.shape)[is_valid])
                 for key in settings:
                     self._held(key, item, f.of_numbers(key, item_numbers, settings[key]))
                 if pooled:
@@ -336,7 +334,7 @@ class Recomputation:
                 pairs_by_key[key].append(pair_scores)
                 self._held(key, item, f.Recomputed(pair_scores))
         for key, pairs in pairs_by_key.items() if pooled else ():
-            means = {} if self.settings[key].get("drop_cuts") else _means(pairs)
+            means = {} if self.settings[key].get("drop_cuts") else video.means(pairs)
             self._held(key, None, f.Recomputed(means))
 
 
@@ -353,12 +351,3 @@ def numbers_of_slice(
 ) -> f.Recomputed | str:
     """Return the scores of the items of a slice."""
     return f.of_numbers(key, Numbers.concatenate(parts), run.settings[key])
-
-
-def _means(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the means over pairs of the fields that all pairs have."""
-    means: dict[str, Any] = {"pairs": len(pairs)}
-    for field, field_of_pair in _MEANS.items():
-        defined = [pair[field_of_pair] for pair in pairs if pair[field_of_pair] is not None]
-        means[field] = float(np.mean(defined)) if defined else None
-    return means

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,13 @@ from uqeval.usecases.verify.classes import maps_of_samples
 
 _FINITE = 1e9
 _PRESETS = {"ultrafast": 0, "fast": 1, "medium": 2}
+
+#: Means over pairs that a temporal consistency reports, by the field of the pairs.
+_MEANS = {
+    "mtc": "tc", "mtc_no_warp": "tc_no_warp", "mtc_frequency_weighted": "frequency_weighted",
+    "pixel_agreement": "pixel_agreement", "coverage": "coverage", "out_of_frame": "out_of_frame",
+    "mse_warp": "mse_warp", "mse_identity": "mse_identity",
+}  # fmt: skip
 
 
 def not_covered(settings: Mapping[str, Any]) -> str | None:
@@ -198,3 +205,12 @@ def occluded(flow: Array, backward: Array, x: Array, y: Array) -> Array:
         limit = 0.01 * ((wide**2).sum(axis=-1) + (backward_there**2).sum(axis=-1)) + 0.5
         is_occluded: Array = ~is_finite_flow(backward_there) | (squared_sum > limit)
     return is_occluded
+
+
+def means(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the means over pairs of the fields that all pairs have."""
+    means: dict[str, Any] = {"pairs": len(pairs)}
+    for field, field_of_pair in _MEANS.items():
+        defined = [pair[field_of_pair] for pair in pairs if pair[field_of_pair] is not None]
+        means[field] = float(np.mean(defined)) if defined else None
+    return means
