@@ -120,6 +120,7 @@ def test_metrics_are_described() -> None:
             "unit",
             "direction",
             "range",
+            "interval",
             "reference",
             "meaning",
             "advice",

@@ -107,6 +107,7 @@ class Metric:
             "unit": self.unit,
             "direction": self.direction,
             "range": list(self.range),
+            "interval": self.interval,
             "reference": self.reference,
             "meaning": self.meaning,
             "advice": self.advice,

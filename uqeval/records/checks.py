@@ -67,7 +67,7 @@ def _slices(slices: dict[str, dict[str, Any]]) -> None:
 
 def _metrics(metrics: dict[str, dict[str, Any]]) -> None:
     for own in metrics.values():
-        _texts([own.get("unit", ""), own.get("reference", "")])
+        _texts([own.get(text, "") for text in ("unit", "reference", "interval")])
         ends = _list(own.get("range", [None, None]))
         if len(ends) != 2 or any(type(e) not in (int, float, type(None)) for e in ends):
             raise ValueError(f"a range has two ends, numbers or null; found {quoted(ends)}")

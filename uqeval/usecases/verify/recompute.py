@@ -154,12 +154,11 @@ class Recomputation:
             for name, counts in counted_of_key(key).items():
                 address = Address.of_key(key, (name,)).within
                 record = self.report.intervals.get(address) or {}
-                metric_record = self.report.metrics.get(f"{family_of(key)}.{name}") or {}
+                metric = self.report.metrics.get(f"{family_of(key)}.{name}") or {}
                 slack = 3 * counts.slack
                 ends = None
                 if record.get("low") is not None:
-                    low, high = metric_record.get("range") or (None, None)
-                    ends = resampled.interval(counts, record, (low, high))
+                    ends = resampled.interval(counts, record, metric)
                 if ends is not None:
                     self._extra(f"interval of {address}", key, record, dict(zip(
                         ("low", "high"), ends, strict=True)), slack)  # fmt: skip

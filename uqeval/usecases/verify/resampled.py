@@ -17,6 +17,11 @@ _FLIPS = 1000
 _LEAST = 6
 #: With fewer units with an event, at most as many trials count as there are units.
 _FEW = 5
+#: The scale of a jackknife by the kind of a score's interval.
+_SCALES = {
+    "share": "logit", "logit": "logit", "positive": "log", "linear": "linear", "draws": "linear",
+    "gaps": "linear", "biased": "linear",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,13 @@ class Resampled:
         return cls(codes.reshape(-1), int(settings["draws"]), int(settings["seed"]))
 
     def interval(
-        self, counted: Counted, record: Mapping[str, Any], bounds: tuple[float | None, float | None]
+        self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any]
     ) -> tuple[float, float] | None:
-        """Return the ends of an interval by the method that its record names; None for another."""
+        """Return the ends of an interval by the method that its record names.
+
+        `metric`: the record of the score, with its range and the kind of its interval. None for
+        another method, or if the record names no kind, as of earlier versions.
+        """
         method, level = record.get("method"), float(record["level"])
         sums = self._of_units(counted.counts)
         total = sums.sum(axis=0)
@@ -65,17 +74,17 @@ class Resampled:
         if method == "korn-graubard" and counted.trials is not None:
             trials = float(counted.trials(total[None])[0])
             limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
-        elif method == "jackknife-t":
-            if bounds[0] == 0.0 and bounds[1] != 1.0:
+        elif method == "jackknife-t" and (scale := _SCALES.get(metric.get("interval", ""))):
+            if scale == "log":
                 limits = _jackknife_of_logarithms(value, without_unit, defined, level)
             else:
-                logit = bounds == (0.0, 1.0)
+                logit = scale == "logit"
                 limits = _jackknife(value, without_unit, defined, level, logit=logit)
         elif method == "expanded" and defined >= _LEAST:
             limits = self._expanded(counted, sums, defined, level)
         else:
             return None
-        low, high = bounds
+        low, high = metric.get("range") or (None, None)
         return (
             limits[0] if low is None else max(limits[0], low),
             limits[1] if high is None else min(limits[1], high),
