@@ -171,16 +171,22 @@ def inline_svg(
 
 def _hover_circles(canvas: Canvas) -> Iterator[str]:
     """Yield a transparent circle with a text for each mark inside its axes."""
-    for axes, x, y, text, item in canvas.hover_marks:  # type: ignore[attr-defined]
-        right, up = axes.transData.transform((x, y))
-        if not axes.bbox.padded(1).contains(right, up):
-            continue
-        of_item = "" if item is None else f' data-item="{item}"'
-        title = html.escape(printable(text))
-        yield (
-            f'<circle class="hover"{of_item} cx="{right:.1f}" cy="{canvas.bbox.height - up:.1f}" '
-            f'r="4"><title>{title}</title></circle>'
-        )
+    marks_of_axes: dict[Axes, list[tuple[float, float, str, int | None]]] = {}
+    for axes, *mark in canvas.hover_marks:  # type: ignore[attr-defined]
+        marks_of_axes.setdefault(axes, []).append(tuple(mark))
+    for axes, marks in marks_of_axes.items():
+        # All points of the axes at once: one by one takes a tenth of the time to draw.
+        points = axes.transData.transform([(x, y) for x, y, *_ in marks]).tolist()
+        box = axes.bbox.padded(1)
+        for (right, up), (*_, text, item) in zip(points, marks, strict=True):
+            if not box.contains(right, up):
+                continue
+            of_item = "" if item is None else f' data-item="{item}"'
+            title = html.escape(printable(text))
+            yield (
+                f'<circle class="hover"{of_item} cx="{right:.1f}" '
+                f'cy="{canvas.bbox.height - up:.1f}" r="4"><title>{title}</title></circle>'
+            )
 
 
 def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str, str]) -> str:
