@@ -134,7 +134,7 @@ class WithRegions:
         pixels = sum(h * w for h, w in map(self.inner.size, batch))
         used = [planes.items.chunk_bytes for planes in self.maps.values()]
         used += [self.depth.items.chunk_bytes] if self.depth else []
-        working = 16 if BOUNDARY in self._wanted else 0
+        working = 8 if BOUNDARY in self._wanted else 0
         return self.inner.batch_bytes(batch) + pixels * (self._pixel_bytes() + working) + sum(used)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
