@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from populations import Array, Score
 
-from uqeval.statistics import methods, video
+from uqeval.statistics import methods, units
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.flips import Flipped, signs_of
 from uqeval.statistics.methods import Bounds, NoBounds
@@ -75,8 +75,8 @@ def video_bounds(series: Sequence[Array]) -> Bounds | NoBounds:
     """The interval of the mean of the scores of pairs of sequences, by batch means."""
     values = np.concatenate(list(series))
     names = [f"{i:03d}" for i, own in enumerate(series) for _ in own]
-    tau, _ = video.autocorrelation(series)
-    groups = np.array(video.batches(names, video.batch_count(len(values), tau)))
+    tau, _ = units.autocorrelation(series)
+    groups = np.array(units.batches(names, units.batch_count(len(values), tau)))
     batches = [values[groups == own] for own in np.unique(groups)]
     if min(map(len, batches)) <= tau:
         return NoBounds("too short")

@@ -80,7 +80,7 @@ class MadeUp:
 
     def count(self, turn: Any) -> Generator[Any, None, None]:
         from uqeval.engine.counting import Counting
-        from uqeval.engine.jobs import received
+        from uqeval.engine.dask_executor import received
         from uqeval.engine.remote import Counts, Done
 
         counting = turn.counting

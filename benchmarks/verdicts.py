@@ -24,7 +24,7 @@ from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import swap_tests
-from uqeval.statistics.video import autocorrelation, batch_count
+from uqeval.statistics.units import autocorrelation, batch_count
 from uqeval.statistics.weighting import Subset
 from uqeval.stores.states.saved import SavedStates
 

@@ -18,7 +18,7 @@ from uqeval.stores.files.numpy_array import open_npy
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store
-from uqeval.stores.video.flow_array import FloArray
+from uqeval.stores.video.flow_files import FloArray
 
 
 def test_claims_in_every_dimension_of_every_array(tmp_path: Path) -> None:

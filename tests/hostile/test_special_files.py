@@ -28,7 +28,7 @@ from uqeval.stores.names import read_names_file
 from uqeval.stores.states.entries import entries_of
 from uqeval.stores.states.saved import SavedStates
 from uqeval.stores.store import open_store
-from uqeval.stores.video.flow_array import FloArray, KittiFlow
+from uqeval.stores.video.flow_files import FloArray, KittiFlow
 from uqeval.stores.video.image_folder import ImageFolder
 from uqeval.stores.video.video_file import VideoFile, stream
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from uqeval.maps.item_order import ItemOrder
+from uqeval.maps.video import ItemOrder
 
 
 class CalledOff(Exception):

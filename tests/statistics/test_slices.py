@@ -13,7 +13,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import Score, find
 from uqeval.statistics.options import CutOptions
-from uqeval.statistics.slices import default_cuts, slice_items, slices
+from uqeval.statistics.slices_and_intervals import default_cuts, slice_items, slices
 from uqeval.stores.item_table import ItemTable, read_table
 
 NAMES = ("a", "b", "c")

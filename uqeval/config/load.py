@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -12,7 +12,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from uqeval.config.messages import hint, usage_error
 from uqeval.config.model import STORE_PATHS, Config, options_model
 from uqeval.config.options import PATHS, check_values, commands
-from uqeval.config.paths import anchored
 from uqeval.config.yaml12 import Document, Location, read_yaml
 from uqeval.errors import UsageError, cut, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule
@@ -248,3 +247,34 @@ def _anchored(document: Document, config: Config) -> Config:
     if bad:
         raise UsageError(" ".join(bad))
     return config
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path is a URL, which stays as it is."""
+    scheme, mark, _ = path.partition("://")
+    return bool(mark) and scheme.isascii() and scheme.isalnum() and scheme.lower() != "file"
+
+
+def anchored(path: str, folder: Path) -> str:
+    """Return a path of a file in `folder`, relative to the working folder.
+
+    Raises `ValueError` for an invalid path.
+    """
+    if is_url(path):
+        return path
+    if "\0" in path:
+        raise ValueError(f"{quoted(path)} contains a zero character; expected a path")
+    if "://" in path:
+        path_in_url = path.partition("://")[2]
+        raise ValueError(
+            f"{quoted(path)} is neither a path nor a supported URL; write {quoted(path_in_url)}"
+        )
+    if PureWindowsPath(path).drive:
+        raise ValueError(f"{quoted(path)} is a Windows path; write the path on this machine")
+    try:
+        return str(folder / Path(path).expanduser())
+    except RuntimeError:
+        raise ValueError(
+            f"{quoted(path)} is in the home folder of a user that this machine does not have; "
+            "write the whole path"
+        ) from None

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.live_frames import Listed, Stream, is_stream
-from uqeval.inputs.live_ids import Predictions
+from uqeval.inputs.common import is_folder_of_files
+from uqeval.inputs.ids import UNKNOWN_CLASSES, Ids, classes_of, frame_ids, open_ids, void_in
+from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_stream, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.patience import Patience
+from uqeval.inputs.video_stores import PREDICTIONS, inside
+from uqeval.stores.watch import read_whole
+from uqeval.stores.zarr.source import is_zarr
+
+if TYPE_CHECKING:
+    from uqeval.maps.frame_ids import FrameIds
 
 
 @dataclass(frozen=True)
@@ -93,3 +102,156 @@ class Live:
         array = self._patience.wait_for(read_array)
         assert array is not None
         return array
+
+
+class Predictions:
+    """Predicted ids of the frames: PNGs in a folder, or a store.
+
+    `classes` and `void` come from a store once a frame has been read.
+    """
+
+    def __init__(self, video: str, source: str | None, options: InputOptions, follow: bool) -> None:
+        self.classes = options.classes or UNKNOWN_CLASSES
+        self._video, self._given = video, source
+        self._options = replace(options, limit=None, video=None)
+        self._follow = follow
+        self.void = 255 if options.ignore_index is None else options.ignore_index
+        self._files: tuple[str, list[str], dict[str, list[str]]] | None = None
+        self._store: (
+            tuple[Ids, FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None
+        ) = None
+
+    def reading(self, shot: Shot, size: tuple[int, int]) -> Callable[[], Array]:
+        """Return the reader of the ids of a frame of this height and width."""
+        return lambda: self._read(shot, size)
+
+    def _read(self, shot: Shot, size: tuple[int, int]) -> Array:
+        if self._files is None and self._store is None:
+            self._look()
+        try:
+            if self._files is not None:
+                return self._from_file(shot, size)
+            return self._from_store(shot, size)
+        except StoreError:
+            self._files = self._store = None  # checked again later
+            raise
+
+    def _refuse_tolerance_of(self, path: str) -> None:
+        if self._options.sum_tolerance is not None:
+            raise UsageError(
+                f"--sum-tolerance {self._options.sum_tolerance} needs class probabilities, an "
+                f"array `probs`; {cut(path)} holds none. Leave it out."
+            )
+
+    def _refuse_chunks_of(self, path: str) -> None:
+        zarr = any("://" in text or is_zarr(text) for text in (path, self._video))
+        if self._options.fill and not zarr:
+            raise UsageError(
+                f"--missing-chunks fill needs a Zarr store; {cut(path)} and {self._video} are "
+                "none. Leave it out."
+            )
+
+    def _look(self) -> None:
+        at: Any = self._given
+        if at is None:
+            at = inside(self._video, PREDICTIONS)
+            if at is None and plain_folder(self._video):
+                raise StoreError(
+                    f"{self._video}: has no folder `{PREDICTIONS}`; give the predictions after the "
+                    "video: a folder of PNGs of class ids, or a store."
+                )
+            at = at or self._video
+        files = is_folder_of_files(at) or (self._follow and plain_folder(str(at)))
+        self._refuse_chunks_of(str(at))
+        if files:
+            self._refuse_tolerance_of(str(at))
+            self._list(str(at))
+            return
+        ids = open_ids(at, None, None, "prediction", self._options)
+        if "probs" not in ids.kinds:
+            self._refuse_tolerance_of(str(at))
+        if self._follow:
+            parts = [
+                item_array.array for kind in ids.kinds for item_array in ids.store.arrays[kind]
+            ]
+            check_growing(parts)
+        self.classes, _, _ = classes_of([ids], self._options)
+        names = ids.store.names
+        count = len(ids.parts) or len(ids.places)
+        frame_names = names or tuple(map(str, range(count)))
+        self.void = void_in([ids], self._options)
+        frames = frame_ids(ids, frame_names, self.classes, self.void, "predictions", False)
+        place = None if names is None else {name: i for i, name in enumerate(names)}
+        self._store = ids, frames, place, _stems(names or ()), count
+
+    def _list(self, folder: str) -> None:
+        from uqeval.stores.files.label_folder import png_files
+        from uqeval.stores.names import natural
+
+        files = sorted(png_files(folder), key=natural)
+        self._files = folder, files, _stems(files)
+
+    def _from_file(self, shot: Shot, size: tuple[int, int]) -> Array:
+        from uqeval.maps.frame_ids import StoredIds
+        from uqeval.stores.array import ItemArray
+        from uqeval.stores.files.png_array import PngArray
+        from uqeval.stores.planes import Planes
+
+        found = self._file(shot)
+        if found is None:
+            assert self._files is not None
+            self._list(self._files[0])  # files added since the last listing
+            found = self._file(shot)
+        assert self._files is not None
+        folder, files, _ = self._files
+        if found is None:
+            raise StoreError(
+                f"{cut(folder)}: holds no prediction for the frame {shot.name} "
+                f"({len(files)} PNG files). Add it, or --follow to wait for it."
+            )
+        array = PngArray(Path(folder) / found)
+        if array.dtype.itemsize > 1 and self._options.classes is None:
+            raise UsageError(
+                f"{array.where}: has ids of more than 8 bits, and the number of classes is "
+                "unknown; give --classes."
+            )
+        item_array = ItemArray(array, None)
+        ids = StoredIds(
+            Planes([item_array]), [shot.name], [0], self.classes, self.void, "predictions", folder
+        )  # fmt: skip
+        with read_whole(item_array, f"the prediction of {shot.name}"):
+            return ids.read(0, size)
+
+    def _file(self, shot: Shot) -> str | None:
+        from uqeval.stores.names import file_of
+
+        assert self._files is not None
+        folder, files, stems = self._files
+        if shot.named:
+            return file_of(shot.name, stems, folder, "prediction")
+        return files[shot.number] if shot.number < len(files) else None
+
+    def _from_store(self, shot: Shot, size: tuple[int, int]) -> Array:
+        from uqeval.stores.names import file_of
+
+        assert self._store is not None
+        frames, ids, place, stems, count = self._store
+        number: int | None = shot.number
+        if place is not None and shot.named:
+            name = file_of(shot.name, stems, ids.where, "prediction")
+            number = None if name is None else place[name]
+        if number is None or number >= count:
+            raise StoreError(
+                f"{ids.where}: holds no prediction for the frame {shot.name} ({count} items). Add "
+                "it, or --follow to wait for it."
+            )
+        with ExitStack() as stack:
+            for item_array in frames.of_frame(number):
+                stack.enter_context(read_whole(item_array, f"the prediction of {shot.name}"))
+            return ids.read(number, size)
+
+
+def _stems(names: Any) -> dict[str, list[str]]:
+    from uqeval.stores.names import stems
+
+    return stems(names)

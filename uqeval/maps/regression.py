@@ -12,10 +12,15 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.maps.contract import Heartbeat
-from uqeval.maps.invalid import as_stored, invalid_of
 from uqeval.maps.members import Members, fits_float32
 from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
-from uqeval.maps.number_checks import check_size, refuse_negative_sigma, refuse_values
+from uqeval.maps.number_checks import (
+    as_stored,
+    check_size,
+    invalid_of,
+    refuse_negative_sigma,
+    refuse_values,
+)
 from uqeval.maps.reduction import read_only
 from uqeval.stores.kinds import SPREADS
 

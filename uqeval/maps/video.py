@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from uqeval.maps import video_names as names_of
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.flow import Estimator, grey
 from uqeval.maps.flow_method import flow_method
-from uqeval.maps.item_order import ItemOrder
 from uqeval.maps.names import id_dtype, rules_of, void_of
 from uqeval.maps.shared_frames import Frame, SharedFrames
 from uqeval.maps.tracks import Tracker
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from uqeval.stores.video.frames import Frames
     from uqeval.stores.video.sequences import Pair
 
+#: Seconds between checks whether the run has ended.
+_PATIENCE = 0.1
 #: Bytes per pixel of one direction of a flow, of a colour frame and of a grey frame.
 _FLOW, _RGB, _GREY = 8, 3, 1
 #: Temporary bytes per pixel of choosing seeds of tracks: images of derivatives.
@@ -278,3 +280,30 @@ class VideoSource:
 
 def _size(image: Array) -> str:
     return f"{image.shape[0]}×{image.shape[1]}"
+
+
+class ItemOrder:
+    """Lets threads process items in order: `first`, `first` + 1, …
+
+    Items are assigned in order, so the thread that others wait for is always running. If it fails,
+    `check` raises in the threads that wait.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
+        self._moved = threading.Condition()
+
+    @contextmanager
+    def turn(self, item: int, check: Callable[[], None]) -> Iterator[None]:
+        """Wait until all items before `item` are done; at the end, release the next item.
+
+        `check` is called while waiting, and raises to stop.
+        """
+        with self._moved:
+            while self._next != item:
+                self._moved.wait(_PATIENCE)
+                check()
+        yield
+        with self._moved:
+            self._next = item + 1
+            self._moved.notify_all()

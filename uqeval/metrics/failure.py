@@ -17,7 +17,15 @@ import uqeval.metrics.failure_cuts as failure_cuts
 import uqeval.metrics.failure_scores as failure_scores
 from uqeval.arrays import Array, State
 from uqeval.metrics._columns import SetColumns, SetStates, of_rows, over
-from uqeval.metrics._contract import set_value
+from uqeval.metrics._contract import (
+    ClassBars,
+    Column,
+    Display,
+    Panel,
+    RowTable,
+    ScoreTable,
+    set_value,
+)
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -27,13 +35,44 @@ from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_curve import put_curve
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
-from uqeval.metrics.failure_tables import DISPLAY
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
     from uqeval.tallies.undetected import Undetected
+
+_SCORES = (
+    "auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc",
+    "undetected_error_rate",
+)  # fmt: skip
+_ERRORS = Column("errors", "wrong")
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "Failure detection",
+            ("uncertainty", *_SCORES),
+            "AUROC 0.5: the uncertainty is independent of the errors. undetected: share of all "
+            "pixels that are wrong and not above the threshold.",
+        ),
+        ScoreTable(
+            "Risk and coverage",
+            (
+                _ERRORS,
+                Column("risk_at_coverage.*", "risk at {} %"),
+                Column("coverage_at_risk.*", "coverage at {} %"),
+            ),
+            "risk: share of wrong pixels among the most certain pixels.",
+        ),
+        RowTable("By ground-truth class", "per_class", ("pixels", _ERRORS, *_SCORES)),
+    ),
+    bars=ClassBars(
+        "Finding errors",
+        (Panel("auroc", "AUROC", (0.5, "chance")), Panel("aurc", "AURC (less is better)")),
+    ),
+    figures=("failure",),
+)
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, FailureSettings]:

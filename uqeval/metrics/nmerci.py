@@ -15,6 +15,7 @@ import uqeval.metrics.nmerci_scores as ns
 from uqeval.arrays import Array, State, np
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._contract import Column, Display, RowTable, ScoreTable
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
@@ -27,11 +28,31 @@ from uqeval.metrics.nmerci_by_depth import by_depth
 from uqeval.metrics.nmerci_columns import columns_of
 from uqeval.metrics.nmerci_records import CURVE, record_of, results_of, running, sums_of, tallies_of
 from uqeval.metrics.nmerci_settings import NmerciSettings
-from uqeval.metrics.nmerci_tables import DISPLAY
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
     from uqeval.tallies import ErrorRanks, ItemErrors, Tally
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "n-MeRCI",
+            (Column("alpha", form="g"), "nmerci", "merci", "lambda", "mae", "mae_trimmed",
+             "max_alpha", "pixels"),
+            "0: the uncertainty equals the error; 1: it is constant. Below 0 is "
+            "possible for α < 100.",
+        ),
+        RowTable(
+            "By interval of the target", "by_depth",
+            ("pixels", "mae", "mae_trimmed", "nmerci"),
+            corner="target",
+            row=lambda row: f"{row['lower']:g} – {row['upper']:g}",
+            every=True,
+            last=("mean", "by_depth_mean"),
+        ),
+    ),
+    figures=("nmerci",),
+)  # fmt: skip
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, NmerciSettings]:

@@ -12,6 +12,7 @@ import uqeval.metrics.patch_scores as patch_scores
 from uqeval.arrays import State
 from uqeval.errors import UsageError
 from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
 from uqeval.metrics._items import score_items
@@ -20,7 +21,6 @@ from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_results import columns_of, items_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
-from uqeval.metrics.pavpu_tables import DISPLAY
 from uqeval.metrics.thresholds import (
     Fitted,
     Rule,
@@ -34,7 +34,57 @@ from uqeval.metrics.thresholds import (
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
+    from uqeval.records.report import Report
     from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
+
+_COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
+_SCORES = ("p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus", "phi")
+
+
+def _iou(row: Record, report: Report) -> float | None:
+    """Return the IoU of the class of a row."""
+    rows = report.results.get("segmentation", {}).get("per_class", ())
+    return next((own["iou"] for own in rows if own["class"] == row["class"]), None)
+
+
+def _patches(row: Record, report: Report) -> int | None:
+    counts = [row[name] for name in _COUNTS]
+    return None if None in counts else sum(counts)
+
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "Patch accuracy vs patch uncertainty",
+            (
+                "uncertainty",
+                Column("window", "window/stride",
+                       value=lambda record, report: f"{record['window']}/{record['stride']}"),
+                Column("uncertainty_threshold", "threshold"),
+                "pavpu", "pavpu_chance", *_SCORES, "surplus_auc",
+            ),
+            "chance: the PAvPU of an uncertainty that is independent of the errors. Surplus: above "
+            "0 the uncertainty finds errors; at 0 it is independent of them; below 0 it is worse "
+            "than chance.",
+        ),
+        ScoreTable(
+            "Patches",
+            (*_COUNTS, "p_accurate", "p_certain", "surplus_peak.value",
+             Column("surplus_peak.t", "at t", form=".2f")),
+        ),
+        RowTable(
+            "By class of patch", "per_class",
+            (Column("class", "IoU", value=_iou), Column("n_ac", "patches", value=_patches),
+             "pavpu", *_SCORES),
+            "mixed: patches with pixels of several classes.",
+        ),
+    ),
+    bars=ClassBars(
+        "Patch scores",
+        (Panel("pavpu", "PAvPU"), Panel("surplus", "Surplus", (0.0, "chance"))),
+    ),
+    figures=("pavpu", "accuracy_by_uncertainty"),
+)  # fmt: skip
 
 
 class Pavpu(Evaluation[PavpuSettings]):

@@ -12,6 +12,7 @@ import uqeval.metrics.regression_scores as rs
 from uqeval.arrays import Floats, State, np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers
+from uqeval.metrics._contract import Column, Display, ScoreTable
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -20,11 +21,47 @@ from uqeval.metrics._items import each, score_items, together
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings
-from uqeval.metrics.regression_tables import DISPLAY
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "Regression",
+            ("pixels", "rmse", "mae", "nmse", "crps", "nll", "sharpness"),
+            "nMSE: in units of the target's variance. sharpness: root of the mean σ².",
+        ),
+        ScoreTable(
+            "Calibration of intervals",
+            (
+                "auce", "auce_over", "auce_under",
+                Column("coverage.*", "coverage {} %"),
+                Column("interval_score.*", "interval score {} %"),
+            ),
+            "AUCE: area between nominal and observed coverage; 0 is best, 0.49 is σ = 0 or ∞.",
+        ),
+        ScoreTable(
+            "Depth",
+            ("abs_rel", "sq_rel", "rmse_log", "log10", "silog", "a1", "a2", "a3"),
+            "a1, a2, a3: share of depths within a factor of 1.25, 1.25², 1.25³.",
+        ),
+        ScoreTable(
+            "Scale of σ",
+            (
+                "ence", "uce", "cv", Column("sigma_scale.value", "best factor of σ"),
+                Column("sigma_scale.nll_before", "NLL before"),
+                Column("sigma_scale.nll", "NLL with the factor"),
+                Column("held_out.nll_before", "held out, before"),
+                Column("held_out.nll", "held out, with the factor"),
+            ),
+            "ENCE and UCE: 0 where errors are as large as σ in every bin of σ. Factor above 1: σ "
+            "is too small.",
+        ),
+    ),
+    figures=("regression",),
+)  # fmt: skip
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, RegressionSettings]:

@@ -7,7 +7,7 @@ those of the error's own for the oracle; a second does so by all bits in the bin
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import uqeval.metrics.sparsification_curves as sc
 from uqeval.arrays import State, np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import SetColumns
-from uqeval.metrics._contract import set_value
+from uqeval.metrics._contract import Column, Display, Record, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -27,11 +27,50 @@ from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings
-from uqeval.metrics.sparsification_tables import DISPLAY
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
+    from uqeval.records.report import Report
     from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
+
+#: Removed fractions at which a table reads the curves.
+_REMOVED = (0.0, 0.1, 0.2, 0.5, 0.8, 0.9)
+
+
+def _at(fraction: float) -> Callable[[Record, Report], float | None]:
+    """Return a function that reads a curve at the grid point nearest to the fraction."""
+
+    def value(record: Record, report: Report) -> float | None:
+        if record["curve"] is None:
+            return None
+        points = zip(record["fractions"], record["curve"], strict=True)
+        return float(min(points, key=lambda point: abs(point[0] - fraction))[1])
+
+    return value
+
+
+def _oracle(record: Record) -> Iterator[tuple[str, Record]]:
+    if record["oracle"] is not None:
+        yield "  oracle", {**record, "curve": record["oracle"]}
+
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "Sparsification",
+            ("uncertainty", "error", "ause", "aurg", Column("normalisation", "divided by")),
+            "AUSE: area between the curve and the oracle; 0 is best. AURG: gain over random "
+            "removal; below 0 random removal is better. divided by: the error of all pixels, or 1.",
+        ),
+        ScoreTable(
+            "Error of the remaining pixels",
+            tuple(Column("curve", f"{f:.0%} removed", value=_at(f)) for f in _REMOVED),
+            below=_oracle,
+        ),
+    ),
+    figures=("sparsification",),
+)
+
 
 #: Bins split where the area is over every rank: those that widen its bound most.
 WIDEST = 128

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from uqeval.errors import printable
 from uqeval.records.report import Report
 from uqeval.report.findings import findings_of
-from uqeval.report.findings.finding import Finding
+from uqeval.report.findings.scores import Finding
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Table, text_table
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
     """Return the verdicts as strict JSON with a checksum; `files`: records of the files, by key."""
-    from uqeval.gate.checksum import KEY, checksum_of
+    from uqeval.gate.saved_verdicts import KEY, checksum_of
 
     record = {
         "schema": SCHEMA,

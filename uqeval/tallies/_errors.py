@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from uqeval.arrays import Array, Maps, np
 from uqeval.maps.names import ERROR_KEY
+from uqeval.tallies._contract import Tally
 
 #: The maps behind each error, by kind of data.
 INPUTS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -86,3 +87,21 @@ def _ratios(maps: Maps, far: bool) -> Array:
             ratio = (ratio >= 1.25).astype(np.float32)
         ratio[~(target > 0)] = np.inf
     return np.asarray(np.where(maps["label"] == 0, ratio, 0.0), np.float32)
+
+
+class OfErrors(Tally):
+    """Base of tallies of the error ε and the σ in the map `sigma`."""
+
+    sigma: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    def flat(self, maps: Maps) -> tuple[Array, Array, Array]:
+        """Return ε, σ and `label`, pixels [i]."""
+        return (
+            maps["error"].reshape(-1),
+            maps[self.sigma].reshape(-1),
+            maps["label"].reshape(-1),
+        )

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.tallies._ratios import OfErrors
+from uqeval.tallies._errors import OfErrors
 from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
 
 if TYPE_CHECKING:

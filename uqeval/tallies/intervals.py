@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from uqeval.arrays import Array, np
 from uqeval.tallies._contract import Tally
+from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import Field
-from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
     from uqeval.arrays import Maps, State

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems

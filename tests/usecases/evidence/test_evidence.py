@@ -13,7 +13,7 @@ import pytest
 
 import uqeval
 from uqeval.errors import OutputError, StoreError, UsageError
-from uqeval.gate.checksum import checksum_of
+from uqeval.gate.saved_verdicts import checksum_of
 from uqeval.records.folder import digests_of, load_reports
 from uqeval.usecases.evidence import collect, write_evidence
 from uqeval.usecases.evidence.environment import check_library, environment, packages

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.records.report import Report
 from uqeval.report.findings.advice import advice
-from uqeval.report.findings.finding import Finding
+from uqeval.report.findings.scores import Finding
 from uqeval.report.findings.strongest import strongest
 from uqeval.report.findings.weakest import weakest
 

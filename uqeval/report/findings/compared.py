@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.errors import number_of
-from uqeval.report.findings.finding import Finding
+from uqeval.report.findings.scores import Finding
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One sentence, its heading, and the family of the score (empty: none) for a link."""
+
+    title: str
+    text: str
+    family: str = ""
+
+
+@dataclass(frozen=True)
 class Score:
     """A value of a report, its label and its interval.
 

@@ -10,7 +10,7 @@ from uqeval.gate.judge import Judgement
 from uqeval.records.report import Report
 from uqeval.report import verdicts
 from uqeval.report.findings import findings_of
-from uqeval.report.findings.finding import Finding
+from uqeval.report.findings.scores import Finding
 from uqeval.report.page.cards import Card, cards
 from uqeval.report.tables.comparison import difference
 

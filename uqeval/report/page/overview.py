@@ -12,7 +12,7 @@ from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
 from uqeval.report.findings import findings_of
-from uqeval.report.findings.finding import Finding
+from uqeval.report.findings.scores import Finding
 from uqeval.report.page.cards import cards, finish_time
 from uqeval.report.page.first_screen import key_numbers
 from uqeval.report.page.html import MOST_ROWS, rendered

@@ -11,8 +11,7 @@ from typing import Any
 
 from uqeval.disk.files import MOST_REPORT, open_file, parse_json, read_bytes
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
-from uqeval.gate.checksum import KEY
-from uqeval.gate.saved_verdicts import SCHEMA, judgement_of
+from uqeval.gate.saved_verdicts import KEY, SCHEMA, judgement_of
 from uqeval.gate.verdict import Judgement
 from uqeval.records.folder import load_reports
 from uqeval.records.lookup import Score, find

@@ -11,6 +11,11 @@ import numpy as np
 
 from uqeval.arrays import Array
 
+_NODES = 1 << 14
+#: Nodes at which a run counts gaps.
+_RUN_NODES = 1 << 12
+#: A narrower kernel than so many nodes is not resolved.
+_NARROW = 6
 #: A value this close to a threshold or to the edge of a bin may count on either side: maps are
 #: float32, and the last bit of a logarithm differs between libraries.
 NEAR = 1e-6
@@ -150,3 +155,96 @@ def adaptive_ece(confidence: Array, hit: Array, bins: int) -> float | None:
 def nll(p: Array, clip: float) -> float | None:
     """Return the mean of -ln p, p at least `clip`."""
     return float(-np.log(np.maximum(p.astype(np.float64), clip)).mean()) if p.size else None
+
+
+def estimates(
+    confidence: Array, right: Array, settings: Mapping[str, Any], results: Mapping[str, Any]
+) -> dict[str, float | None]:
+    """Return the scores of the settings' `estimator`, none without one.
+
+    The number of bins of the sweep is taken from the report.
+    """
+    name, n = settings.get("estimator"), confidence.size
+    if not name or not n:
+        return {}
+    ordered = np.sort(confidence)
+    if name == "roelofs-sweep":
+        bins = int(results.get("sweep_bins") or 1)
+        last = [math.ceil(k * n / bins) - 1 for k in range(1, bins)]
+    else:  # as numpy.array_split cuts the sorted confidences
+        sizes = [len(block) for block in np.array_split(np.arange(n), min(settings["bins"], n))]
+        last = (np.cumsum(sizes)[:-1] - 1).tolist()
+    place = np.searchsorted(ordered[last], confidence, side="left")  # equal ones share a bin
+    count, hits, sums = (
+        np.bincount(place, weights=numbers, minlength=len(last) + 1)
+        for numbers in (None, right, confidence.astype(np.float64))
+    )
+    filled = count > 0
+    count, hits, sums = count[filled], hits[filled], sums[filled]
+    gap, share, accuracy = np.abs(hits - sums) / count, count / n, hits / count
+    if name == "roelofs-sweep":
+        return {
+            "sweep_l1": float(share @ gap), "sweep_l2": math.sqrt(float(share @ gap**2)),
+        }  # fmt: skip
+    if name == "kumar-l2":
+        has_several = count > 1
+        noise = accuracy[has_several] * (1 - accuracy[has_several]) / (count[has_several] - 1)
+        total = float(share[has_several] @ (gap[has_several] ** 2 - noise))
+        return {"kumar_l2": math.sqrt(max(total, 0.0))}
+    if (count == 1).any():
+        return {"kumar_l1": None}
+    spread = np.sqrt(accuracy * (1 - accuracy) / count)
+    expected = [_folded_normal(g, s) for g, s in zip(gap, spread, strict=True)]
+    return {"kumar_l1": float(share @ (2 * gap - np.array(expected)))}
+
+
+def _folded_normal(mean: float, std: float) -> float:
+    """Return E|X| of X ~ N(mean, std²), with the distribution function of the normal."""
+    if not std:
+        return abs(mean)
+    z = mean / std
+    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return 2 * std * density + mean * (1 - 2 * (0.5 * math.erfc(z / math.sqrt(2))))
+
+
+def smooth_ece(confidence: Array, right: Array) -> tuple[float, float] | None:
+    """Return the smooth ECE, and the allowed difference of a run's value.
+
+    Both share a gap between two nodes, which moves the score by at most 0.121·mean|gap|·(w/σ)² at a
+    distance w of nodes.
+
+    None without pixels, and where the bandwidth is too narrow for the nodes.
+    """
+    if not confidence.size:
+        return None
+    at = confidence.astype(np.float64) * _NODES
+    low = np.clip(np.floor(at), 0, _NODES - 1).astype(np.int64)
+    gap, upper = right - confidence.astype(np.float64), at - low
+    counted = np.bincount(low, gap * (1 - upper), _NODES + 1)
+    counted += np.bincount(low + 1, gap * upper, _NODES + 1)
+    # Mirrored at 0 and at 1, the gaps have the period 2.
+    around = np.zeros(2 * _NODES)
+    around[: _NODES + 1] += counted
+    around[-np.arange(_NODES + 1)] += counted
+    spectrum = np.fft.rfft(around / confidence.size)
+    low_end, high_end = _NARROW / _NODES, 1.0
+    if _error(spectrum, low_end) <= low_end:
+        return None
+    while high_end - low_end > 1e-9:
+        middle = (low_end + high_end) / 2
+        above = _error(spectrum, middle) > middle
+        low_end, high_end = (middle, high_end) if above else (low_end, middle)
+    absolute = float(np.abs(gap).mean())
+    shared = sum(0.121 * absolute / (nodes * low_end) ** 2 for nodes in (_NODES, _RUN_NODES))
+    return low_end, min(shared, absolute) + 1e-6
+
+
+def _error(spectrum: Array, sigma: float) -> float:
+    """Return ∫|f| over [0, 1] of the gaps under a Gaussian of this bandwidth."""
+    distances = np.arange(2 * _NODES) / _NODES
+    kernel = np.zeros(2 * _NODES)
+    for turn in range(-4, 4):
+        kernel += np.exp(-(((distances + 2 * turn) / sigma) ** 2) / 2)
+    kernel /= sigma * math.sqrt(2 * math.pi)
+    f = np.fft.irfft(spectrum * np.fft.rfft(kernel), 2 * _NODES)[: _NODES + 1]
+    return float(np.trapezoid(np.abs(f))) / _NODES

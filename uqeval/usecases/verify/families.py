@@ -13,9 +13,8 @@ from uqeval.arrays import Array
 from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, regions, video
+from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps
-from uqeval.usecases.verify.estimators import estimates
-from uqeval.usecases.verify.smooth import smooth_ece
 
 _NATS = ("entropy", "mutual_information", "expected_entropy")
 
