@@ -43,6 +43,7 @@ HOMES = {
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
     ("arrays", "errors", "keys", "special", "version"),
+    ("argument_types",),
     ("disk", "kernels", "settings"),
     ("records", "stores"),
     ("maps",),
@@ -64,12 +65,13 @@ LESS = {
         "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
         "stores.contents", "stores.kinds", "stores.names", "stores.watch",
     },
-    "records": {"disk", "errors", "keys"},
+    "records": {"argument_types", "disk", "errors", "keys"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of
     # fields and of intervals.
     "metrics": {
-        "arrays", "errors", "kernels", "keys", "maps", "records.addresses", "records.intervals",
-        "records.report", "settings", "stores.item_table", "stores.names", "tallies",
+        "argument_types", "arrays", "errors", "kernels", "keys", "maps", "records.addresses",
+        "records.intervals", "records.report", "settings", "stores.item_table", "stores.names",
+        "tallies",
     },
     "statistics": {
         "arrays", "disk", "errors", "kernels", "keys", "metrics", "records", "settings", "special",

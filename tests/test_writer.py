@@ -52,7 +52,7 @@ def test_every_way_gives_the_same_store(
     tmp_path: Path, way: Callable[[PredictionWriter], None], dtype: Any
 ) -> None:
     path = tmp_path / "p.zarr"
-    with PredictionWriter(path, **ABOUT, dtype=dtype, class_names="xyz") as writer:
+    with PredictionWriter(path, **ABOUT, dtype=dtype, class_names=list("xyz")) as writer:
         way(writer)
     np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype(dtype))
     store = open_store(path, role="predictions")

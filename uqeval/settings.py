@@ -10,11 +10,12 @@ import dataclasses
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
+from uqeval.argument_types import fits, in_words, python_value
 from uqeval.errors import UsageError, quoted
 
 S = TypeVar("S")
@@ -88,6 +89,10 @@ class Option:
             "of at least": self.least, "above": self.above, "up to": self.most, "below": self.below,
         }  # fmt: skip
         return " and ".join(f"{word} {end:g}" for word, end in parts.items() if end is not None)
+
+
+#: The declaration of fields that are no options: any value of their type.
+_PLAIN = Option("")
 
 
 def option(default: Any, help: str, **properties: Any) -> Any:
@@ -171,13 +176,14 @@ def make_settings(
             else f"expected some of {', '.join(names_known)}."
         )
         raise UsageError(f"unknown options {strange}; {hint}")
-    # Options are read more than once, and an iterator would be empty the second time.
-    lasting = {
-        name: tuple(value) if isinstance(value, Iterator) else value
-        for name, value in values.items()
-    }
     return tuple(
-        settings(**{name: value for name, value in lasting.items() if name in names})
+        settings(
+            **{
+                name: value if annotations_of(settings)[name] is Any else python_value(value)
+                for name, value in values.items()
+                if name in names
+            }
+        )
         for settings, names in fields.items()
     )
 
@@ -199,7 +205,7 @@ class Settings:
     def of(cls, **values: Any) -> Self:
         """Return settings of a definition, with `values` in place of its values."""
         definition = values.get("definition", "paper")
-        if definition not in cls.definitions:
+        if not isinstance(definition, str) or definition not in cls.definitions:
             names = ", ".join(cls.definitions)
             raise UsageError(f"--definition {quoted(definition)}; expected one of {names}.")
         return cls(**{**cls.definitions[definition], **values})
@@ -232,11 +238,17 @@ def options_of(settings: Any) -> dict[str, Option]:
 
 
 @cache
+def annotations_of(settings: Any) -> dict[str, Any]:
+    """Return the annotation of each option."""
+    return get_type_hints(settings)
+
+
+@cache
 def types_of(settings: Any) -> dict[str, tuple[type, ...]]:
     """Return the types of one value of each option: (float, NoneType) for `float | None`."""
-    hints = get_type_hints(settings)
+    annotations = annotations_of(settings)
     return {
-        field.name: getattr(hints[field.name], "__args__", (hints[field.name],))
+        field.name: getattr(annotations[field.name], "__args__", (annotations[field.name],))
         for field in dataclasses.fields(settings)
     }
 
@@ -255,31 +267,27 @@ def option_name(name: str) -> str:
 def check(settings: Any) -> None:
     """Raise `UsageError` for the first setting that its option does not allow."""
     for field in dataclasses.fields(settings):
-        value, option = getattr(settings, field.name), field.metadata.get("option")
-        # A default outside the choices means: depends on the data. Classes check lists themselves.
-        if option is None or option.list_by:
-            continue
-        if type(value) is not type(field.default) or value != field.default:
-            check_value(type(settings), field.name, value)
+        check_value(type(settings), field.name, getattr(settings, field.name))
 
 
 def check_value(settings: Any, name: str, value: Any) -> None:
     """Raise `UsageError` for a value that an option does not allow."""
-    option = settings.__dataclass_fields__[name].metadata["option"]
-    types = types_of(settings)[name]
-    if (expected := _expected(option, types, value)) is not None:
+    field = settings.__dataclass_fields__[name]
+    # A default outside the choices means: depends on the data.
+    if type(value) is type(field.default) and value == field.default:
+        return
+    option, annotation = field.metadata.get("option", _PLAIN), annotations_of(settings)[name]
+    if (expected := _expected(option, annotation, value)) is not None:
         raise UsageError(f"{option_name(name)} {quoted(value)}; expected {expected}.")
 
 
-def _expected(option: Option, types: tuple[type, ...], value: Any) -> str | None:
+def _expected(option: Option, annotation: Any, value: Any) -> str | None:
     """Return the message about a value that is not allowed; None for an allowed value."""
     if option.choices:
-        return None if value in option.choices else f"one of {', '.join(option.choices)}"
-    if bool in types:
-        return None if isinstance(value, bool) else "true or false"
-    if not {int, float} & set(types) or (str in types and isinstance(value, str)):
-        return None
-    number = type(value) is int or (float in types and isinstance(value, float))
-    if number and option.allows(value):
-        return None
-    return f"{'a number' if float in types else 'a whole number'} {option.range()}".strip()
+        is_choice = isinstance(value, str) and value in option.choices
+        return None if is_choice else f"one of {', '.join(option.choices)}"
+    if fits(annotation, value):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or option.allows(value):
+            return None
+    return f"{in_words(annotation)} {option.range()}".strip()

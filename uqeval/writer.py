@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from uqeval.argument_types import checks_types
 from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.stores import bfloat16
@@ -46,6 +47,25 @@ class PredictionWriter:
     written.
     """
 
+    @checks_types(
+        "path",
+        "names",
+        "samples",
+        "classes",
+        "size",
+        "kind",
+        "dtype",
+        "keep",
+        "mean_probs",
+        "class_names",
+        "sample_kind",
+        "ignore_index",
+        "compression",
+        "repeated",
+        "ranks",
+        "resume",
+        "overwrite",
+    )
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -73,8 +93,6 @@ class PredictionWriter:
         self.size = None if size is None else (int(size[0]), int(size[1]))
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
         self.ignore_index = ignore_index
-        _one_of("compression", compression, "lz4", "zstd", "none")
-        _one_of("repeated", repeated, "error", "skip")
         self._check(class_names)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
@@ -100,9 +118,6 @@ class PredictionWriter:
 
     def _check(self, class_names: Sequence[str] | None) -> None:
         """Raise `UsageError` for settings that no store can have."""
-        _one_of("kind", self.kind, "probs", "logits")
-        _one_of("dtype", self.dtype, "float16", "float32")
-        _one_of("keep", self.keep, "samples", "maps")
         if not self.names or min(self.samples, self.classes, *(self.size or ())) < 1:
             raise UsageError("names, samples, classes and size must not be empty or below 1.")
         if class_names is not None and len(class_names) not in (
@@ -321,8 +336,3 @@ class PredictionWriter:
         if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
             self._coarse = True
             warnings.warn(bfloat16.warning(f"{self.path}: {where}"), UserWarning, stacklevel=4)
-
-
-def _one_of(option: str, value: object, *allowed: str) -> None:
-    if value not in allowed:
-        raise UsageError(f"{option}={quoted(value)}: expected one of {', '.join(allowed)}.")

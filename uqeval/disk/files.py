@@ -116,11 +116,15 @@ def read_text(path: str | Path, encoding: str = "utf-8", most: int = MOST_BYTES)
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path with links followed; a loop of links is left as it is, without an
-    error.
+    """Return the absolute path with links followed; a loop of links, and a path that no file can
+    have, are left as they are, without an error.
     """
     # Unlike these, Path.resolve raises on a loop, and Path.expanduser for a user that is not there.
-    return Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111
+    expanded = os.path.expanduser(path)  # noqa: PTH111
+    try:
+        return Path(os.path.realpath(expanded))
+    except ValueError:  # a zero byte
+        return Path(expanded).absolute()
 
 
 def stream_of(path: str | Path) -> int | None:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uqeval.disk.files import resolved
-from uqeval.errors import OutputError
+from uqeval.errors import OutputError, cut
 
 #: Bytes of a final name that a hidden name repeats: names are limited to 255 bytes.
 _NAME_BYTES = 200
@@ -74,7 +74,13 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
         place = owner_file if owner_file.exists() else folder  # its removal stopped half-way
         if match and _is_left(place, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
-    folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
+    try:
+        folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
+    except OSError as error:
+        raise OutputError(
+            f"{cut(home)}: cannot hold temporary files: {error.strerror}. Give a folder that "
+            "exists, or set TMPDIR to one with space."
+        ) from None
     owner = os.open(folder_path / OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     hold(owner)
     return folder_path, owner

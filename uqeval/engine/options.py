@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, documented, shared_option
@@ -41,6 +41,7 @@ def shown_size(n: int) -> str:
 _RUN = "Running"
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Listener for the progress of a run."""
 

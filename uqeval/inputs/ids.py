@@ -11,6 +11,7 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.classes import class_names, open_classes
 from uqeval.inputs.common import (
     PredictionStores,
+    as_store,
     is_folder_of_files,
     open_once,
     open_predictions,
@@ -81,7 +82,7 @@ def open_ids(
     )
 
     label = noun == "label"
-    origin = open_once(origin)
+    origin = open_once(as_store(origin, noun))
     if is_folder_of_files(origin) and png_files(str(origin)):
         path = str(origin)
         kind: Literal["labels", "predictions"] = "labels" if label else "predictions"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from uqeval.argument_types import fits
 from uqeval.disk.objects import is_object_url
 from uqeval.errors import UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import map_and_id
@@ -184,20 +185,9 @@ class InputOptions(Settings):
     def __post_init__(self) -> None:
         self.invalid_targets()
         check_numbers({name: getattr(self, name) for name in self.__dataclass_fields__})
-        super().__post_init__()
-        class_names = self.class_names
-        if class_names is not None and (
-            isinstance(class_names, str) or not all(class_names) or not list(class_names)
-        ):
+        if not fits(str | Sequence[str], self.region):
             raise UsageError(
-                f"--class-names {quoted(class_names)}; expected a name for each class."
-            )
-        regions: Any = self.region
-        if not isinstance(regions, str | list | tuple) or not all(
-            isinstance(text, str) for text in regions
-        ):
-            raise UsageError(
-                f"--region {quoted(regions)}; expected a region such as boundary:8, or several."
+                f"--region {quoted(self.region)}; expected a region such as boundary:8, or several."
             )
         folder = self.map_cache
         local = isinstance(folder, str | Path) and str(folder) and "://" not in str(folder)
@@ -205,6 +195,12 @@ class InputOptions(Settings):
             raise UsageError(
                 f"--map-cache {quoted(folder)}; expected a folder of this machine, or a URL such "
                 "as s3://bucket/maps."
+            )
+        super().__post_init__()
+        class_names = self.class_names
+        if class_names is not None and (not all(class_names) or not list(class_names)):
+            raise UsageError(
+                f"--class-names {quoted(class_names)}; expected a name for each class."
             )
         if self.part is not None:
             Part.parse(self.part)

@@ -11,6 +11,7 @@ from uqeval.errors import DataError, UsageError, listed
 from uqeval.inputs.classes import kind_of, open_classes, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
+    as_store,
     in_order_of,
     is_folder_of_files,
     nameless,
@@ -150,7 +151,7 @@ def _mask(
                 "a folder of masks to --ood-mask."
             )
         return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}
-    given = options.ood_mask
+    given = as_store(options.ood_mask, "ood_mask")
     folder = is_folder_of_files(given)
     if folder and opened.names is None:
         raise nameless(given, "mask", opened.stores[0])

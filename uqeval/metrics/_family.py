@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from uqeval.argument_types import python_value
 from uqeval.errors import UsageError, cut
 from uqeval.keys import Key
 from uqeval.maps.region_text import region_of
@@ -16,6 +17,7 @@ from uqeval.metrics._contract import Display, Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._view import InView
+from uqeval.settings import check_value
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,13 @@ def variants(
             f"unknown {family} options {cut(', '.join(strange))}; expected some of "
             f"{', '.join(fields)}."
         )
-    lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in options.items()}
+    plain = {k: python_value(v) for k, v in options.items()}
+    lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in plain.items()}
     for name, values in lists.items():
         if not values:
             raise UsageError(f"--{name.replace('_', '-')} is an empty list; expected a value.")
+        for value in values:
+            check_value(settings, name, value)
     variants_by_key: dict[str, Any] = {}
     for combination in itertools.product(*lists.values()):
         changes = [

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+from uqeval.argument_types import checks_types
 from uqeval.disk.files import read_json
 from uqeval.errors import StoreError, cut, number_of, quoted
 
@@ -96,6 +97,7 @@ class Report:
         yield text + "\n"
 
     @classmethod
+    @checks_types("path")
     def load(cls, path: str | Path) -> Report:
         """Read a report file. Raises `StoreError` if it is none, or of another schema."""
         from uqeval.records.checks import checked
@@ -141,6 +143,7 @@ class Report:
             rows.append(row)
         return rows
 
+    @checks_types("prefix", "per_class")
     def scalars(self, prefix: str = "", per_class: bool = False) -> dict[str, float]:
         """Return the defined scores by name, ready for `mlflow.log_metrics` and `wandb.log`.
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.argument_types import checks_types
 from uqeval.disk.locks import temporary
 from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @takes(InputOptions, CutOptions, ResumableOptions)
+@checks_types("metrics", "states", "progress")
 def evaluate(
     predictions: Given | Sequence[Given] | None = None,
     labels: Given | None = None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from uqeval.argument_types import checks_types
 from uqeval.disk.files import read_json
 from uqeval.disk.locks import temporary
 from uqeval.errors import DataError, OutputError, UsageError, cut, listed, number_of, quoted
@@ -52,6 +53,7 @@ class Evaluator:
     a store of maps (`uqeval reduce`), however they were divided among updates and processes.
     """
 
+    @checks_types("metrics", "kind", "scratch", "class_names", "ignore_index", "sum_tolerance")
     def __init__(
         self,
         metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = ("pavpu",),
@@ -62,8 +64,6 @@ class Evaluator:
         ignore_index: int | None = None,
         sum_tolerance: float | None = None,
     ) -> None:
-        if kind not in ("probs", "logits"):
-            raise UsageError(f"kind={quoted(kind)}: expected probs or logits.")
         self._metrics, self._kind = metrics, kind
         self._options: dict[str, Any] = {
             "class_names": class_names, "ignore_index": ignore_index,
@@ -102,7 +102,8 @@ class Evaluator:
         """Return the number of items."""
         return len(self._names)
 
-    def update(self, probs: Any, labels: Any, names: Sequence[str]) -> int:
+    @checks_types("names")
+    def update(self, probs: Any, labels: Any, names: Sequence[str | int]) -> int:
         """Add items; return how many were new.
 
         `probs` [item, sample, class, y, x], or [item, class, y, x] for one sample; `labels`
@@ -119,7 +120,7 @@ class Evaluator:
 
         values, ids = as_array(probs, "probs"), as_array(labels, "labels")
         item_names = [str(name) for name in names]
-        if not len(values) == len(ids) == len(item_names):
+        if not values.shape[:1] == ids.shape[:1] == (len(item_names),):
             raise DataError(
                 f"an update of {number_of(len(item_names), 'name')}, probs {list(values.shape)} "
                 f"and labels {list(ids.shape)}; expected the same number of items in each."
@@ -226,6 +227,7 @@ class Evaluator:
         self._names.add(name)
         self.scratch_bytes += nbytes
 
+    @checks_types("others")
     def merge(self, others: Iterable[Evaluator | str | Path]) -> None:
         """Add the items of other evaluators, or of their folders; the others do not change.
 

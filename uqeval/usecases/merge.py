@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.argument_types import checks_types
 from uqeval.disk.files import content_of, resolved
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.records.report import Report
@@ -27,6 +28,7 @@ SUFFIX = ".states.zip"
 
 
 @takes(CutOptions)
+@checks_types("reports", "states", "allow_missing", "threshold", "metrics")
 def merge(
     reports: str | Path | Sequence[str | Path],
     *,

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps, State, np
 from uqeval.engine.options import usable_cpus
 from uqeval.errors import DataError, UqevalError, UsageError
@@ -65,6 +66,7 @@ class TemporalObserver:
     Raises `UsageError` for settings that cannot be.
     """
 
+    @checks_types("flow", "flow_scale", "classes", "ignore_index", "alarm", "occlusion")
     def __init__(
         self,
         flow: str = "dis:fast",

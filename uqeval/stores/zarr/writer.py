@@ -43,7 +43,8 @@ HIDDEN = ".uqeval"
 
 _SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: Characters that a folder's name may not contain, or that have a meaning in it; quoted by `%`.
-_UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f]|^\.|^__")
+#: Halves of characters are such, except those that stand for a byte of a file's name.
+_UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f\ud800-\udc7f\udd00-\udfff]|^\.|^__")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.argument_types import checks_types
 from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut
@@ -39,6 +40,7 @@ class _NotedResult(TallyResult):
         return total
 
 
+@checks_types("reports", "output")
 def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -> FittedFile:
     """Add up the counts of all shards of a run, and write them to `output` for their next round.
 

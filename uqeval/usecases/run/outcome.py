@@ -126,7 +126,7 @@ class RunSettings(Settings):
     @classmethod
     def of_keywords(cls, keywords: Mapping[str, Any]) -> RunSettings:
         """Return settings of these options, and of shared ones. Raises `UsageError`."""
-        names = {field.name for field in fields(cls)}
+        names = {field.name for field in fields(cls)} - {"shared"}
         run_keywords = {name: value for name, value in keywords.items() if name in names}
         shared = {name: value for name, value in keywords.items() if name not in names}
         names_known = {*OF_ITEMS, *options_of(CutOptions), *options_of(MachineOptions)}

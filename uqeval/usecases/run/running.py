@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from uqeval.argument_types import checks_types
 from uqeval.config import FILE, Config, Store, load_config, load_rules
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
@@ -50,6 +51,7 @@ from uqeval.usecases.run.tasks import Task, open_task, with_cuts
 FOLDER = "uqeval-report"
 
 
+@checks_types("path")
 def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
     """Evaluate everything in a `uqeval.yaml`, as `uqeval run` does.
 

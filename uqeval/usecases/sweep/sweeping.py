@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from uqeval.argument_types import checks_types
 from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.errors import UsageError, quoted
@@ -32,6 +33,9 @@ def default_families(kind: str) -> list[str]:
 
 
 @takes(InputOptions, ResumableOptions)
+@checks_types(
+    "metrics", "samples", "repeats", "seed", "error", "clip", "settings", "states", "progress"
+)
 def sweep(
     predictions: Given | Sequence[Given],
     labels: Given | None = None,

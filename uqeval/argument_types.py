@@ -1,0 +1,123 @@
+"""Checks of values against type annotations, for the options and arguments of Python callers."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from uqeval.errors import UsageError, quoted
+
+F = TypeVar("F", bound=Callable[..., Any])
+_WORDS = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "a text",
+    Path: "a path", os.PathLike: "a path", Sequence: "a list", Iterable: "a list",
+    Mapping: "a mapping",
+}  # fmt: skip
+_PATHS = (Path, os.PathLike[str])
+_WORDS_OF_MANY = {int: "whole numbers", float: "numbers", str: "texts", Path: "paths"}
+
+
+def python_value(value: Any) -> Any:
+    """Return a value without iterators, which would be empty when they are read again, and without
+    NumPy: arrays of one axis as lists, and numbers. Larger arrays are data and stay.
+    """
+    if isinstance(value, Iterator):
+        value = tuple(value)
+    if type(value) in (list, tuple):
+        return type(value)(python_value(entry) for entry in value)
+    is_simple = hasattr(value, "tolist") and getattr(value, "ndim", 2) < 2
+    return value.tolist() if is_simple else value
+
+
+def fits(annotation: Any, value: Any) -> bool:
+    """Return whether a value has the type of an annotation."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is Any:
+        return True
+    if origin in (Union, UnionType):
+        if isinstance(value, str) and any(kind in _PATHS for kind in arguments):
+            return value != "" and "\0" not in value
+        return any(fits(kind, value) for kind in arguments)
+    if origin is Literal:
+        return isinstance(value, str) and value in arguments
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(
+            fits(arguments[0], key) and fits(arguments[1], entry) for key, entry in value.items()
+        )
+    if origin in (Sequence, Iterable):
+        return _is_list(value) and all(fits(arguments[0], entry) for entry in value)
+    if origin is tuple:
+        is_pair = isinstance(value, list | tuple) and len(value) == len(arguments)
+        return is_pair and all(map(fits, arguments, value))
+    if annotation is None or annotation is NoneType:
+        return value is None
+    if annotation in _PATHS:  # text fits the annotation `str | Path`
+        return isinstance(value, os.PathLike)
+    if annotation in (int, float):
+        numbers = (int,) if annotation is int else (int, float)
+        return isinstance(value, numbers) and not isinstance(value, bool)
+    return isinstance(value, annotation)
+
+
+def _is_list(value: Any) -> bool:
+    """Return whether a value has entries in an order, as lists, tuples and arrays of one axis."""
+    no_lists = (str, bytes, Mapping, Set)
+    is_list = isinstance(value, Collection) and not isinstance(value, no_lists)
+    return is_list and getattr(value, "ndim", 1) == 1
+
+
+def in_words(annotation: Any) -> str:
+    """Return the types of an annotation in words: "a path or a list of texts"."""
+    kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    if any(kind in _PATHS for kind in kinds):
+        kinds = tuple(kind for kind in kinds if kind is not str)
+    texts = [_words_of(kind) for kind in kinds if kind not in (None, NoneType)]
+    return " or ".join(dict.fromkeys(texts))
+
+
+def _words_of(kind: Any) -> str:
+    origin, arguments = get_origin(kind) or kind, get_args(kind)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if origin is tuple:
+        return f"{len(arguments)} {_WORDS_OF_MANY[arguments[0]]}"
+    text = _WORDS.get(origin) or f"a {origin.__name__}"
+    if origin not in (Sequence, Iterable):
+        return text
+    entries = get_args(arguments[0]) or arguments
+    words = [_WORDS_OF_MANY[entry] for entry in entries if entry in _WORDS_OF_MANY]
+    return f"{text} of {' or '.join(words)}" if words else text
+
+
+def checks_types(*names: str) -> Callable[[F], F]:
+    """Make a function raise `UsageError` if one of these arguments does not fit its annotation.
+
+    The function gets numbers and lists in place of those of NumPy, and of iterators.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+
+        @cache
+        def annotation_of(name: str) -> Any:
+            # Only these: other annotations may be imported for type checkers alone.
+            return eval(signature.parameters[name].annotation, function.__globals__)
+
+        @wraps(function)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            bound = signature.bind_partial(*args, **keywords)
+            for name in bound.arguments.keys() & set(names):
+                value, annotation = python_value(bound.arguments[name]), annotation_of(name)
+                if not fits(annotation, value):
+                    raise UsageError(f"{name}={quoted(value)}; expected {in_words(annotation)}.")
+                bound.arguments[name] = value
+            return function(*bound.args, **bound.kwargs)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
