@@ -240,11 +240,11 @@ def _in_layout(comparison: Comparison, layout: str) -> Table | None:
 def _show(comparison: Comparison, layout: str) -> None:
     from uqeval.report.findings.compared import findings_of_comparison
     from uqeval.report.tables.comparison import tables_of
-    from uqeval.report.terminal import print_table, show_findings, split
+    from uqeval.report.terminal import fitted, print_table, show_findings
 
     stdout = console()
     for table in tables_of(comparison, _in_layout(comparison, layout)):
-        for table_part in split(table, stdout.width):
+        for table_part in fitted(table, stdout.width):
             print_table(table_part, stdout)
     show_findings(findings_of_comparison(comparison), stdout)
 

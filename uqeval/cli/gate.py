@@ -203,10 +203,10 @@ def show(judgement: Judgement) -> None:
     from rich.markup import escape
 
     from uqeval.report import verdicts as words
-    from uqeval.report.terminal import print_table, split
+    from uqeval.report.terminal import fitted, print_table
 
     stdout = console()
-    for table_part in split(words.table(judgement), stdout.width):
+    for table_part in fitted(words.table(judgement), stdout.width):
         print_table(table_part, stdout)
     for name, text in words.findings(judgement):
         stdout.print(

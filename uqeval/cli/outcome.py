@@ -25,7 +25,7 @@ class OutcomePrinter(Listener):
         from uqeval.report.findings import findings_of
         from uqeval.report.page.overview import cost
         from uqeval.report.tables.of_report import headline_table
-        from uqeval.report.terminal import print_table, show_findings, show_warnings
+        from uqeval.report.terminal import fitted, print_table, show_findings, show_warnings
 
         if self._quiet:
             return
@@ -34,8 +34,10 @@ class OutcomePrinter(Listener):
         show_warnings(dataclasses.replace(report, warnings=warnings), Console(stderr=True))
         table = headline_table(report, f"{name}: {cost(report)}{_read_off(report)}")
         with printing():
-            print_table(table, console())
-            show_findings(findings_of(report), console())
+            stdout = console()
+            for part in fitted(table, stdout.width):
+                print_table(part, stdout)
+            show_findings(findings_of(report), stdout)
 
     def failed(self, name: str, reason: str) -> None:
         """Print the error of a store, even with -q."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table as RichTable
 
 from uqeval.errors import printable
@@ -14,10 +17,14 @@ from uqeval.records.report import Report
 from uqeval.report.findings import findings_of
 from uqeval.report.findings.scores import Finding
 from uqeval.report.tables.of_report import tables_of
-from uqeval.report.tables.table import Table, text_table
+from uqeval.report.tables.table import Cell, Row, Table, text_table
 
 #: Wide tables with at most this number of rows are transposed.
 _FEW = 4
+#: Rows below a heading are indented by this number of characters.
+_INDENT = 2
+#: A last column of text may be as narrow as this.
+_LEAST = 12
 
 
 def turned(table: Table) -> Table:
@@ -29,7 +36,28 @@ def turned(table: Table) -> Table:
     return text_table(table.title, columns, rows, table.note)
 
 
-def split(table: Table, width: int) -> list[Table]:
+def fitted(table: Table, width: int) -> list[Table]:
+    """Return the table as tables that fit `width`: grouped under headings, else split by column."""
+    if _total(table) <= width:
+        return [table]
+    grouped = _grouped(table)
+    if _total(grouped) - _slack(grouped) <= width:
+        return [grouped]
+    return _split(grouped, width)
+
+
+def _grouped(table: Table) -> Table:
+    """Return the table with the start of its rows as headings; the same without a grouping."""
+    if table.grouping is None or not table.rows:
+        return table
+    pairs = [table.grouping(texts) for texts in table.texts]
+    dropped = len(table.columns) - len(pairs[0][1])
+    rows = [Row(rest[0], [*map(Cell, rest[1:])], heading=heading) for heading, rest in pairs]
+    left = frozenset(i - dropped for i in table.left) | {0}
+    return Table(table.title, table.columns[dropped:], rows, table.note, left)
+
+
+def _split(table: Table, width: int) -> list[Table]:
     """Return the table split into tables that fit `width`, each with the first column."""
     widths = _widths(table)
     groups: list[list[int]] = [[]]
@@ -40,14 +68,17 @@ def split(table: Table, width: int) -> list[Table]:
         groups[-1].append(i)
     parts = []
     for n, group in enumerate(groups):
-        chosen = [0, *group]
+        rows = [
+            Row(texts[0], [Cell(texts[i]) for i in group], heading=row.heading)
+            for row, texts in zip(table.rows, table.texts, strict=True)
+        ]
         parts.append(
-            text_table(
+            Table(
                 table.title if n == 0 else f"{table.title}, continued",
-                [table.columns[i] for i in chosen],
-                [[row[i] for i in chosen] for row in table.texts],
+                [table.columns[i] for i in (0, *group)],
+                rows,
                 table.note if n == len(groups) - 1 else "",
-                frozenset(k for k, i in enumerate(chosen) if i in table.left),
+                frozenset(k for k, i in enumerate((0, *group)) if i in table.left),
             )
         )
     return parts
@@ -56,7 +87,22 @@ def split(table: Table, width: int) -> list[Table]:
 def _widths(table: Table) -> list[int]:
     """Return the width of each column in characters, with its spacing."""
     cells = [table.columns, *table.texts]
-    return [max(len(printable(row[i])) for row in cells) + 3 for i in range(len(table.columns))]
+    widths = [cell_len(max((printable(row[i]) for row in cells), key=cell_len)) + 3
+              for i in range(len(table.columns))]  # fmt: skip
+    if any(row.heading for row in table.rows):
+        widths[0] += _INDENT
+    return widths
+
+
+def _total(table: Table) -> int:
+    """Return the width of a table in characters."""
+    return sum(_widths(table))
+
+
+def _slack(table: Table) -> int:
+    """Return by how many characters the last column can be narrower, if it has text to wrap."""
+    last = len(table.columns) - 1
+    return max(0, _widths(table)[last] - 3 - _LEAST) if last in table.left else 0
 
 
 def show(report: Report, console: Console) -> None:
@@ -64,7 +110,7 @@ def show(report: Report, console: Console) -> None:
     for table in tables_of(report):
         if sum(_widths(table)) > console.width and len(table.rows) <= _FEW:
             table = turned(table)
-        for part in split(table, console.width):
+        for part in fitted(table, console.width):
             print_table(part, console)
     show_findings(findings_of(report), console)
     if report.partial:
@@ -81,18 +127,53 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print one table with its title and note."""
-    rich_table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(table.columns):
-        justify: JustifyMethod = "left" if i in table.left else "right"
-        rich_table.add_column(escape(printable(column)), justify=justify)
-    for row in table.texts:
-        rich_table.add_row(*(escape(printable(cell)) for cell in row))
+    """Print one table with its title, headings and note."""
     console.print(f"[bold]{escape(printable(table.title))}[/]", highlight=False)
-    console.print(rich_table)
+    if any(row.heading for row in table.rows):
+        _print_grouped(table, console)
+    else:
+        rich_table = _rich_table(table, None)
+        for texts in table.texts:
+            rich_table.add_row(*map(_escaped, texts))
+        console.print(rich_table)
     if table.note:
         console.print(f"[dim]{escape(table.note)}[/]", highlight=False)
         console.print()
+
+
+def _rich_table(table: Table, widths: list[int] | None) -> RichTable:
+    """Return a table without rows, with its heading or, with `widths`, with fixed columns."""
+    rich_table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=widths is None)
+    for i, column in enumerate(table.columns):
+        justify: JustifyMethod = "left" if i in table.left else "right"
+        rich_table.add_column(
+            _escaped(column), justify=justify, width=None if widths is None else widths[i]
+        )
+    return rich_table
+
+
+def _print_grouped(table: Table, console: Console) -> None:
+    """Print the rows under their headings, all with the same columns."""
+    widths = [width - 3 for width in _widths(table)]
+    widths[-1] -= max(0, _total(table) - console.width)
+    console.print()
+    console.print(Padding(_rich_table(table, widths), (0, 0, 0, 1), expand=False))
+    widths[0] -= _INDENT
+    rows = zip(table.rows, table.texts, strict=True)
+    for heading, group in groupby(rows, key=lambda pair: pair[0].heading):
+        part = _rich_table(table, widths)
+        part.show_header = False
+        for _, texts in group:
+            part.add_row(*map(_escaped, texts))
+        if heading:
+            console.print(f" [bold]{_escaped(heading)}[/]", highlight=False, soft_wrap=True)
+        console.print(Padding(part, (0, 0, 0, 1 + _INDENT), expand=False))
+    console.print()
+
+
+def _escaped(text: str) -> str:
+    """Return a text without control characters and markup."""
+    return escape(printable(text))
 
 
 def show_warnings(report: Report, console: Console) -> None:

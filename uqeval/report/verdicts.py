@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import listed
 from uqeval.records.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines
-from uqeval.report.tables.table import Table, format_number, text_table
+from uqeval.report.tables.table import Table, by_columns, format_number, text_table
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Status, Units, Verdict
@@ -148,26 +148,38 @@ def summary(judgement: Judgement) -> str:
 
 def table(judgement: Judgement) -> Table:
     """Return one row for each verdict: waived rules first, then those not evaluated or failed."""
-    rules = [verdict.rule for verdict in judgement.verdicts] + [
-        o.rule for o in judgement.not_evaluated
-    ]
-    ids = any(rule.limits.id for rule in rules)
     waived = [verdict for verdict in judgement.verdicts if verdict.status == "waived"]
     unwaived = [verdict for verdict in judgement.verdicts if verdict.status != "waived"]
-    rows = [_cells(verdict, ids) for verdict in waived]
+    rows = [_cells(verdict) for verdict in waived]
     for lost in judgement.not_evaluated:
-        row = [str(lost.address), demands(lost), "–", "–", "–", "not evaluated"]
-        rows.append([*([lost.rule.limits.id or ""] if ids else []), *row])
-    rows += [_cells(verdict, ids) for verdict in sorted(unwaived, key=_order)]
-    columns = ["value of", "demand", "is", "change or interval", "units", "verdict"]
-    left = frozenset({0, 1, 2, 6} if ids else {0, 1, 5})
-    return text_table("Gate", [*(["id"] if ids else []), *columns], rows, left=left)
+        id_and_name = [lost.rule.limits.id or "", str(lost.address)]
+        rows.append([*id_and_name, demands(lost), "–", "–", "–", "not evaluated"])
+    rows += [_cells(verdict) for verdict in sorted(unwaived, key=_order)]
+    columns = ["id", "value of", "demand", "is", _range_heading(judgement), "units", "verdict"]
+    used = [
+        i for i, column in enumerate(columns)
+        if any(row[i] not in ("", "–") for row in rows) or column == "is"
+    ]  # fmt: skip
+    texts = [[row[i] for i in used] for row in rows]
+    left = frozenset(k for k, i in enumerate(used) if columns[i] not in ("is", columns[4], "units"))
+    names = 2 if 0 in used else 1
+    return text_table(
+        "Gate", [columns[i] for i in used], texts, left=left, grouping=by_columns(names)
+    )
 
 
-def _cells(verdict: Verdict, ids: bool) -> list[str]:
-    """Return the row of a verdict."""
+def _range_heading(judgement: Judgement) -> str:
+    """Return what the gate compares besides values: intervals, changes or both."""
+    changes = any(verdict.change is not None for verdict in judgement.verdicts)
+    intervals = any(verdict.interval is not None for verdict in judgement.verdicts)
+    return "change or interval" if changes and intervals else "change" if changes else "interval"
+
+
+def _cells(verdict: Verdict) -> list[str]:
+    """Return the row of a verdict, with its id."""
     value = "undefined" if verdict.value is None else _distinguishable(verdict.value, verdict.limit)
-    row = [
+    return [
+        verdict.rule.limits.id or "",
         str(verdict.address),
         demand(verdict),
         value,
@@ -175,7 +187,6 @@ def _cells(verdict: Verdict, ids: bool) -> list[str]:
         units(verdict.units),
         outcome(verdict),
     ]
-    return [*([verdict.rule.limits.id or ""] if ids else []), *row]
 
 
 def units(units_of_value: Units | None) -> str:

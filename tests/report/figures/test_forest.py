@@ -39,7 +39,7 @@ def test_marks_tell_what_differs_and_show_their_numbers() -> None:
     svg = inline_svg(drawn)
     titles = re.findall(r"<title>(.*?)</title>", svg)
     assert [title.split(":")[0] for title in titles] == ["toy.a, n&lt;w", "toy.b, n&lt;w"]
-    assert "differs, better" in titles[0] and "no difference seen" in titles[1]
+    assert " better" in titles[0] and not re.search("better|worse", titles[1])
     for part in ("improvement (fraction)", "improvement (nats)"):
         assert part in svg
 

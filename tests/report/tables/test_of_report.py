@@ -11,9 +11,10 @@ from small_report import report, scores
 
 from uqeval.errors import printable
 from uqeval.metrics import METRICS
+from uqeval.report.tables.cells import interval_of
 from uqeval.report.tables.of_report import tables_of
-from uqeval.report.tables.table import format_number
-from uqeval.report.terminal import show, show_warnings
+from uqeval.report.tables.table import by_address, by_columns, format_number, text_table
+from uqeval.report.terminal import fitted, print_table, show, show_warnings
 
 
 @pytest.mark.parametrize(
@@ -176,3 +177,53 @@ def test_sequences_of_all_models_are_one_table() -> None:
     alone = dataclasses.replace(report(), results={"temporal": results["temporal"]})
     (table,) = [t for t in tables_of(alone) if t.title.startswith("By sequence")]
     assert [row[0] for row in table.texts] == ["a", "b"]
+
+
+def test_a_narrow_terminal_groups_rows_under_their_address() -> None:
+    names = ["pavpu@boundary:4.surplus ↑", "pavpu@boundary:4.pavpu ↑", "failure.per_class.bus.aurc"]
+    rows = [[name, "+0.0030 [-0.0018, +0.0077]"] for name in names]
+    table = text_table("Scores", ["score", "model"], rows, "A note.", grouping=by_address)
+    assert fitted(table, 60) == [table]
+    (narrow,) = fitted(table, 50)
+    lines = printed(lambda console: print_table(narrow, console), 50).splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "Scores",
+        "",
+        " score                              model",
+        " ────────────────────────────────────────",
+        " pavpu@boundary:4",
+        "   surplus ↑   +0.0030 [-0.0018, +0.0077]",
+        "   pavpu ↑     +0.0030 [-0.0018, +0.0077]",
+        " failure.per_class.bus",
+        "   aurc        +0.0030 [-0.0018, +0.0077]",
+        "",
+        "A note.",
+        "",
+    ]
+    assert all(len(line) <= 50 for line in lines)
+
+
+def test_a_narrow_terminal_prints_first_columns_above_the_row_and_wraps_the_last() -> None:
+    columns = ["id", "value of", "is", "verdict"]
+    rows = [["A-1", "city/pavpu.surplus", "0.1", "inconclusive, counts as fail"]]
+    table = text_table("Gate", columns, rows, "", frozenset({0, 1, 3}), by_columns(2))
+    (narrow,) = fitted(table, 40)
+    text = printed(lambda console: print_table(narrow, console), 40)
+    assert " A-1  city/pavpu.surplus\n   0.1   inconclusive, counts as fail" in text
+    (narrower,) = fitted(table, 30)
+    text = printed(lambda console: print_table(narrower, console), 30)
+    assert all(word in text for word in ["inconclusive,", "counts", "as", "fail"])
+    assert max(map(len, text.splitlines())) <= 30
+
+
+def test_what_does_not_fit_is_split_under_the_same_headings() -> None:
+    rows = [["ece.mean", "0.1 ± 0.2", "0.3 ± 0.4"]]
+    table = text_table("Sweep", ["", "M = 1", "M = 2"], rows, grouping=by_address)
+    parts = fitted(table, 24)
+    assert [part.columns for part in parts] == [["", "M = 1"], ["", "M = 2"]]
+    assert [part.rows[0].heading for part in parts] == ["ece", "ece"]
+
+
+def test_the_end_of_an_interval_next_to_0_is_0() -> None:
+    ends = {"pavpu.phi": {"low": 2.2e-308, "high": 1 - 1e-9, "units": {}}}
+    assert interval_of(ends, "pavpu", ["phi"]) == "[0.0000, 1.0000]"

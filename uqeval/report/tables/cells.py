@@ -10,6 +10,9 @@ from uqeval.records.intervals import interval, units_of
 from uqeval.records.report import Report
 from uqeval.report.tables.table import Cell, format_number
 
+#: Smaller ends of an interval are shown as 0: no score is known as well.
+_SMALLEST = 1e-12
+
 DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}
 
 
@@ -45,23 +48,31 @@ def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
 
 
 def interval_of(
-    intervals: Mapping[str, Any], key: str, fields: Sequence[str], level: bool = False
+    intervals: Mapping[str, Any],
+    key: str,
+    fields: Sequence[str],
+    level: bool = False,
+    units: bool = True,
 ) -> str:
     """Return the interval of a value as text; empty if the report has none.
 
-    The text has both ends, a mark if the interval is approximate, its level if `level`, and the
-    number of units with a defined value if that is not all.
+    The text has both ends, a mark if the interval is approximate, its level if `level`, and, if
+    `units`, the number of units with a defined value unless that is all.
     """
     record = interval(intervals, key, fields)
     if record is None:
         return ""
     about = "≈ " if record.get("approximate") else ""
     level_text = f"{100 * record['level']:.4g} %: " if level and record.get("level") else ""
-    units = record.get("units") or {}
-    part = f" ({units_of(record)})" if units.get("defined") != units.get("drawn") else ""
+    counts = record.get("units") or {}
+    some = units and counts.get("defined") != counts.get("drawn")
+    part = f" ({units_of(record)})" if some else ""
     return f"{level_text}{about}[{_end(record['low'])}, {_end(record['high'])}]{part}"
 
 
 def _end(value: float) -> str:
-    """Return an end of an interval as text. Unlike a score, it may be rounded to 1."""
-    return f"{value:.4f}" if abs(value) > 0.5 else format_number(value)
+    """Return an end of an interval as text. Unlike a score, it may be rounded to 1.
+
+    A limit of the smallest numbers is 0 for a reader.
+    """
+    return f"{value:.4f}" if abs(value) > 0.5 or abs(value) < _SMALLEST else format_number(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uqeval.errors import listed, number_of
@@ -11,7 +12,7 @@ from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
 from uqeval.report.tables.table import Cell as TableCell
 from uqeval.report.tables.table import Row as TableRow
-from uqeval.report.tables.table import Table, format_number, text_table
+from uqeval.report.tables.table import Table, by_address, format_number, text_table
 from uqeval.report.verdicts import units
 
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
 
 
 def tables_of(comparison: Comparison, first: Table | None = None) -> list[Table]:
-    """Return the table of scores; for several models also differences from the baseline, and ranks.
+    """Return the table of scores; for two models also the differences, for more also the ranks.
 
     `first`: the scores in another layout.
     """
     tables = [first or scores(comparison)]
     if len(comparison.models) > 1:
-        tables += [differences(comparison), _ranks(comparison)]
+        tables.append(differences(comparison))
+    if len(comparison.models) > 2:  # of two, the differences say which is better
+        tables.append(_ranks(comparison))
     return [table for table in tables if table.rows]
 
 
@@ -89,14 +92,13 @@ def difference(cell: Cell) -> TableCell:
     low, high = _signed(change.interval.low), _signed(change.interval.high)
     rough = "≈ " if change.interval.approximate else ""
     exact = "†" if change.interval.exact else ""
-    verdict = change.verdict or ""
-    if verdict == "differs" and change.better is not None:
-        verdict = f"differs, {'better' if change.better else 'worse'}"
-    p = "" if change.p_adjusted is None else f"p {format_number(change.p_adjusted, 3)} "
+    differs = change.verdict == "differs"
+    word = "differs" if change.better is None else "better" if change.better else "worse"
+    p = "" if change.p_adjusted is None else f"p {format_number(change.p_adjusted, 3)}"
     interval = f"{rough}[{low}, {high}]{exact}"
     return TableCell(
-        _signed(change.value), change.value, interval=interval, verdict=f"{p}{verdict}",
-        starred=change.verdict == "differs",
+        _signed(change.value), change.value, interval=interval,
+        verdict=f"{p} {word if differs else ''}".strip(), starred=differs,
     )  # fmt: skip
 
 
@@ -115,11 +117,13 @@ def differences(comparison: Comparison) -> Table:
     note = ""
     if any(intervals):
         tests = number_of(comparison.tests, "comparison")
+        parts = comparison.tests_of_parts
+        tests += f" of whole sets and {parts:,} of classes and slices" if parts else ""
         note = (
-            f"[…]: intervals at level {choice.level}{_rest_on(intervals)}. p: two-sided p-value of "
-            f"swapping the two models in single units, adjusted (Holm) for {tests} of whole sets "
-            f"and {comparison.tests_of_parts} of classes and slices; differs: p is at most "
-            f"{1 - (choice.level or 0):.3g}. Other trainings may differ more."
+            f"[…]: interval at level {choice.level}{_rest_on(intervals)}, not adjusted. p: "
+            f"two-sided p-value of swapping the two models in single units, adjusted for {tests} "
+            f"(Holm). better, worse: p is at most {1 - (choice.level or 0):.3g}; no word: no "
+            "difference seen. Other trainings may differ more."
         )
         if any(interval and interval.approximate for interval in intervals):
             note += " ≈: computed from bins."
@@ -127,13 +131,15 @@ def differences(comparison: Comparison) -> Table:
             note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
     names = [comparison.names[m] for m in compared_models]
     title = f"Difference from {comparison.names[base]}"
-    return Table(title, ["score", *names], rows, note)
+    return Table(title, ["score", *names], rows, note, grouping=by_address)
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:
     """Return the numbers of units of the intervals as text."""
-    counts = list(dict.fromkeys(units(interval.units) for interval in intervals if interval))
-    return f", from {listed(counts, 3)}"
+    counted = [interval.units for interval in intervals if interval and interval.units]
+    counts = dict.fromkeys(units(replace(count, defined=count.drawn)) for count in counted)
+    fewer = any(count.defined not in (None, count.drawn) for count in counted)
+    return f", from {listed(list(counts), 3)}{' or fewer' if fewer else ''}"
 
 
 def scores(comparison: Comparison) -> Table:
@@ -148,7 +154,8 @@ def scores(comparison: Comparison) -> Table:
     if stars:
         notes.append("★: the best of a row.")
     notes += notes_on_trainings(comparison)
-    return Table("Scores", ["score", *comparison.names], rows, " ".join(notes))
+    columns = ["score", *comparison.names]
+    return Table("Scores", columns, rows, " ".join(notes), grouping=by_address)
 
 
 def score_cell(cell: Cell) -> TableCell:
@@ -184,9 +191,11 @@ def _ranks(comparison: Comparison) -> Table:
     ]
     shares = any(c.rank and c.rank.best_share is not None for r in comparison.rows for c in r.cells)
     note = (
-        "place (share of the draws in which no other model is better | in which the place is kept)."
+        "rank (share of the draws in which no other model is better | in which the rank is the "
+        "same)."
     )
-    return text_table("Places", ["score", *comparison.names], ranked, note if shares else "")
+    columns = ["score", *comparison.names]
+    return text_table("Ranks", columns, ranked, note if shares else "", grouping=by_address)
 
 
 def _rows(

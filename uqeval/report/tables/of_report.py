@@ -16,7 +16,15 @@ from uqeval.records.report import Report
 from uqeval.report.tables.cells import about, interval_of
 from uqeval.report.tables.scores import slices, whole_of
 from uqeval.report.tables.settings import resampling
-from uqeval.report.tables.table import Cell, Row, Table, format_number, text_table
+from uqeval.report.tables.table import (
+    Cell,
+    Row,
+    Table,
+    by_address,
+    by_columns,
+    format_number,
+    text_table,
+)
 
 if TYPE_CHECKING:
     from uqeval.metrics import Column, Record, RowTable, ScoreTable
@@ -192,7 +200,7 @@ def headline_table(report: Report, title: str) -> Table:
             if name in record:
                 description = about(report, key, name)
                 arrow = ARROWS.get(description.get("direction") or "", "")
-                interval = interval_of(report.intervals, key, [name])
+                interval = interval_of(report.intervals, key, [name], units=False)
                 interval_record = interval_at(report.intervals, key, [name]) or {}
                 score = f"{label(family, name)} {arrow}".strip()
                 value = format_number(record[name])
@@ -200,7 +208,10 @@ def headline_table(report: Report, title: str) -> Table:
     columns, width = ["metric", "score", "value", "interval", "units"], 5
     if not any(row[3] for row in rows):
         width = 3
-    return text_table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
+    return text_table(
+        title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}),
+        grouping=by_columns(1),
+    )  # fmt: skip
 
 
 def interval_and_slice_tables(report: Report) -> list[Table]:
@@ -218,7 +229,8 @@ def _intervals(report: Report) -> Table | None:
     rows = [row for row in table.texts if row[3]] if len(table.columns) == 5 else []
     if not rows:
         return None
-    return text_table(table.title, table.columns, rows, _note(report, rows), table.left)
+    note = _note(report, rows)
+    return text_table(table.title, table.columns, rows, note, table.left, table.grouping)
 
 
 def _slices(report: Report) -> Table | None:
@@ -275,6 +287,7 @@ def _sweep(report: Report) -> Table:
         rows,
         f"mean ± std over {', '.join(map(str, repeats))} subset{'s' * (set(repeats) != {1})} "
         "of the samples.",
+        grouping=by_address,
     )
 
 

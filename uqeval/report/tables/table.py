@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
+
+#: Divides the texts of a row into a heading above it and the texts of the remaining columns.
+Grouping = Callable[[list[str]], tuple[str, list[str]]]
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its heading and cells, and a hint, an anchor and a link.
+    """A row of a table: its name and cells, and a hint, an anchor and a link.
 
     `about`: pairs of heading and text that a page shows on demand. `command`: recomputes the row.
+    `heading`: a line above the row, on narrow terminals.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Row:
     link: str = ""
     about: tuple[tuple[str, str], ...] = ()
     command: str = ""
+    heading: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ class Table:
     """A table for all writers: terminal, page, Markdown, LaTeX, CSV.
 
     The first of the `columns` is the heading of the row names. `left`: indices of left-aligned
-    columns of text. `folded`: whether a page shows the table only on demand.
+    columns of text. `folded`: whether a page shows the table only on demand. `grouping`: how a
+    narrow terminal shortens the rows, by headings above them.
     """
 
     title: str
@@ -65,6 +72,7 @@ class Table:
     note: str = ""
     left: frozenset[int] = frozenset({0})
     folded: bool = False
+    grouping: Grouping | None = None
 
     @property
     def texts(self) -> list[list[str]]:
@@ -93,9 +101,23 @@ def text_table(
     rows: list[list[str]],
     note: str = "",
     left: frozenset[int] = frozenset({0}),
+    grouping: Grouping | None = None,
 ) -> Table:
     """Return a table of rows of text."""
-    return Table(title, columns, [Row(row[0], [*map(Cell, row[1:])]) for row in rows], note, left)
+    cells = [Row(row[0], [*map(Cell, row[1:])]) for row in rows]
+    return Table(title, columns, cells, note, left, grouping=grouping)
+
+
+def by_address(texts: list[str]) -> tuple[str, list[str]]:
+    """Return the address of a row without its last field as heading; the row keeps the field."""
+    heading, _, field = texts[0].rpartition(".")
+    return heading, [field, *texts[1:]]
+
+
+@cache
+def by_columns(count: int) -> Grouping:
+    """Return the grouping whose headings are the first columns."""
+    return lambda texts: ("  ".join(filter(None, texts[:count])), texts[count:])
 
 
 #: A value this close to 1 is a rounded sum: a share of pixels is 1, or smaller than this.
