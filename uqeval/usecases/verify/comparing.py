@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from uqeval.keys import family_of
+
+if TYPE_CHECKING:
+    from uqeval.records.report import Report
 
 #: Tolerances by family, relative to the larger of 1 and the value. Maps of classes are float32,
 #: whose last bit depends on the library's logarithm; other values are float64.
@@ -37,39 +40,81 @@ class Tally:
     largest: float = 0.0
 
 
+@dataclass(frozen=True)
+class Recomputed:
+    """Recomputed fields of one record; `slack`: the allowed difference of a field."""
+
+    values: dict[str, Any]
+    slack: dict[str, float] = field(default_factory=dict)
+
+
+class Comparison:
+    """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed.
+
+    `fields`: the compared fields by key; `intervals`: the addresses of compared intervals and
+    debiased values; `slices`: the keys of which slices were compared.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.settings: dict[str, Mapping[str, Any]] = {
+            key: settings for key, settings in report.settings.items() if key in report.results
+        }
+        for key in report.results:  # a family without choices may have no settings
+            self.settings.setdefault(key, {})
+        self.why_not: dict[str, str] = {}
+        self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
+        self.fields: dict[str, set[str]] = {}
+        self.intervals: set[str] = set()
+        self.slices: set[str] = set()
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the keys that are recomputed."""
+        return [key for key in self.settings if key not in self.why_not]
+
+    def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
+        """Compare the scores of an item (None: of the set); a text is why there are none."""
+        if isinstance(scores, str):
+            self.why_not[key] = scores
+            return
+        record = self.report.results[key] if item is None else self.report.items[item].get(key, {})
+        where = "the set" if item is None else f"item {self.report.items[item]['name']}"
+        tally = self.tallies["set" if item is None else "items"]
+        compare(where, key, record, scores.values, scores.slack, tally)
+        self.fields.setdefault(key, set()).update(set(scores.values) & set(record))
+
+
 def compare(
     where: str, key: str, reported: Mapping[str, Any], recomputed: Mapping[str, Any],
-    slack: Mapping[str, float] | None = None, tally_of_differences: Tally | None = None,
-) -> Tally:  # fmt: skip
+    slack: Mapping[str, float], tally: Tally,
+) -> None:  # fmt: skip
     """Compare the fields that both have; `slack`: additional absolute tolerance of a field."""
-    tally = tally_of_differences if tally_of_differences is not None else Tally(0, [])
-    family = family_of(key)
-    tolerance = TOLERANCE.get(family, DEFAULT)
-    for field, first, second in _fields(reported, recomputed):
+    tolerance = TOLERANCE.get(family_of(key), DEFAULT)
+    for name, first, second in _values(reported, recomputed):
         tally.compared += 1
-        extra = (slack or {}).get(field, 0.0)
         difference = distance(first, second)
         if math.isfinite(difference):
             tally.largest = max(tally.largest, difference / max(1.0, abs(second or 0.0)))
         are_integers = isinstance(first, int) and isinstance(second, int)
-        limit = extra + (0.0 if are_integers else tolerance * max(1.0, abs(second or 0.0)))
-        if not difference <= limit:
-            tally.differences.append(Difference(where, f"{key}.{field}", first, second))
-    return tally
+        limit = 0.0 if are_integers else tolerance * max(1.0, abs(second or 0.0))
+        if not difference <= slack.get(name, 0.0) + limit:
+            tally.differences.append(Difference(where, f"{key}.{name}", first, second))
 
 
-def _fields(
+def _values(
     reported: Mapping[str, Any], recomputed: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    for field, recomputed_value in recomputed.items():
-        if field not in reported:
+    """Yield the fields that both have, with dots into their parts, and both values."""
+    for name, second in recomputed.items():
+        if name not in reported:
             continue
-        reported_value = reported[field]
-        if isinstance(recomputed_value, dict) and isinstance(reported_value, dict):
-            for name in dict.fromkeys((*reported_value, *recomputed_value)):
-                yield f"{field}.{name}", reported_value.get(name), recomputed_value.get(name)
+        first = reported[name]
+        if isinstance(second, dict) and isinstance(first, dict):
+            for part in dict.fromkeys((*first, *second)):
+                yield f"{name}.{part}", first.get(part), second.get(part)
         else:
-            yield field, reported_value, recomputed_value
+            yield name, first, second
 
 
 def distance(first: Any, second: Any) -> float:

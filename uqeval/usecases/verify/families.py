@@ -15,19 +15,12 @@ from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps
+from uqeval.usecases.verify.comparing import Recomputed
 
 _NATS = ("entropy", "mutual_information", "expected_entropy")
 
 #: A bound that a report states is believed up to here.
 _MOST_BOUND = 1e-3
-
-
-@dataclass(frozen=True)
-class Recomputed:
-    """Recomputed fields of one record; `slack`: the allowed difference of a field."""
-
-    values: dict[str, Any]
-    slack: dict[str, float] = field(default_factory=dict)
 
 
 #: Fields of the settings of a family, with the values that the plain path computes.

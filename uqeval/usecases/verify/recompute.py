@@ -2,59 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uqeval.keys import Key, family_of
-from uqeval.records.addresses import Address
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify import video
 from uqeval.usecases.verify.classes import class_maps
-from uqeval.usecases.verify.comparing import Tally, compare
+from uqeval.usecases.verify.comparing import Comparison, Recomputed
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
+from uqeval.usecases.verify.pooled import compare_intervals, compare_slices
 from uqeval.usecases.verify.regions import in_region, inside_box
-from uqeval.usecases.verify.resampled import Counted, Resampled
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.records.report import Report
 
-#: Pixels of an item: of classes or of numbers.
-Part = TypeVar("Part")
-
 #: Bytes of pixels that stay in memory for pooled scores.
 MOST_BYTES = 2 * 10**9
 
 
-class Recomputation:
-    """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed."""
+class Recomputation(Comparison):
+    """Comparison of a report with values recomputed from the opened stores."""
 
     def __init__(self, report: Report, inputs: Inputs) -> None:
-        self.report = report
+        super().__init__(report)
         self.opened = inputs
         self.kind = inputs.source.kind
-        self.settings: dict[str, Mapping[str, Any]] = {
-            key: settings for key, settings in report.settings.items() if key in report.results
-        }
-        for key in report.results:  # a family without choices may have no settings
-            self.settings.setdefault(key, {})
-        self.why_not: dict[str, str] = {}
         options, names = report.inputs.get("options") or {}, inputs.class_names
         for key, settings in self.settings.items():
             if reason := f.not_covered(key, settings, self.kind, names) or f.converted(options):
                 self.why_not[key] = reason
-        self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
-        self.intervals: set[str] = set()
-        self.slices: set[str] = set()
-        self.fields: dict[str, set[str]] = {}
-
-    @property
-    def keys(self) -> list[str]:
-        """Return the keys that are recomputed."""
-        return [key for key in self.settings if key not in self.why_not]
 
     def run(self, items: Sequence[int], pooled: bool) -> None:
         """Recompute the chosen items; with `pooled` also the set, which takes all items."""
@@ -63,16 +44,6 @@ class Recomputation:
         }  # fmt: skip
         with self.opened.session():
             ways[self.kind](items, pooled)
-
-    def _held(self, key: str, item: int | None, scores: f.Recomputed | str) -> None:
-        if isinstance(scores, str):
-            self.why_not[key] = scores
-            return
-        record = self.report.results[key] if item is None else self.report.items[item].get(key, {})
-        where = "the set" if item is None else f"item {self.report.items[item]['name']}"
-        tally = self.tallies["set" if item is None else "items"]
-        compare(where, key, record, scores.values, scores.slack, tally)
-        self.fields.setdefault(key, set()).update(set(scores.values) & set(record))
 
     def _source(self) -> Any:
         source = self.opened.source
@@ -102,7 +73,7 @@ class Recomputation:
                 view = in_region(maps, region, self.opened.class_names)
                 pixels = f.pixels_of(view, settings, classes)
                 for key, scores in self._scores(settings, pixels, item):
-                    self._held(key, item, scores)
+                    self.hold(key, item, scores)
                 if pooled:
                     parts[region].append(pixels)
         if pooled:
@@ -131,85 +102,20 @@ class Recomputation:
             of_image = region is None and family_of(key) in ("pavpu", "failure")
             if of_image and not isinstance(scores, str):
                 self._threshold(key, all_pixels)
-            self._held(key, None, scores)
-        self._resample(
-            settings, lambda key: of_classes(key, parts, settings[key], self.report.results[key])
+            self.hold(key, None, scores)
+        results = self.report.results
+        compare_intervals(
+            self, settings, lambda key: of_classes(key, parts, settings[key], results[key])
         )
-        self._slices(parts, settings, classes_of)
 
-    def _resample(
-        self, keys: Iterable[str], counted_of_key: Callable[[str], Mapping[str, Counted]]
-    ) -> None:
-        """Compare intervals and debiased values of the set, from counts of all items."""
-        settings = self.report.settings.get("intervals") or {}
-        if settings.get("unit") not in ("item", "group"):
-            return
-        resampled = Resampled.from_settings(
-            [str(item["name"]) for item in self.report.items], settings
-        )
-        for key in keys:
-            if key in self.why_not or self.settings[key].get("scope") == "item":
-                continue
-            results = self.report.results[key]
-            for name, counts in counted_of_key(key).items():
-                address = Address.of_key(key, (name,)).within
-                record = self.report.intervals.get(address) or {}
-                metric = self.report.metrics.get(f"{family_of(key)}.{name}") or {}
-                slack = 3 * counts.slack
-                ends = None
-                if record.get("low") is not None:
-                    ends = resampled.interval(counts, record, metric)
-                if ends is not None:
-                    self._extra(f"interval of {address}", key, record, dict(zip(
-                        ("low", "high"), ends, strict=True)), slack)  # fmt: skip
-                    self.intervals.add(address)
-                if f"{name}_debiased" in results:
-                    debiased = {f"{name}_debiased": resampled.debiased(counts)}
-                    self._extra("the set", key, results, debiased, slack)
-                    self.intervals.add(f"{address}_debiased")
+        def of_slice(key: str, own: list[f.Pixels], record: Mapping[str, Any]) -> Recomputed | str:
+            return f.of_classes(key, f.join_pixels(own), settings[key], results[key], record)
 
-    def _extra(
-        self, where: str, key: str, record: Mapping[str, Any], recomputed: Mapping[str, Any],
-        slack: float,
-    ) -> None:  # fmt: skip
-        limits = dict.fromkeys(recomputed, slack)
-        compare(where, key, record, recomputed, limits, self.tallies["intervals"])
-
-    def _slices(
-        self,
-        parts: Sequence[Part],
-        keys: Iterable[str],
-        scores: Callable[[Recomputation, str, list[Part], Mapping[str, Any]], f.Recomputed | str],
-    ) -> None:
-        """Compare the scores of slices that need no ranks, from the pixels of their items."""
-        place = {str(item["name"]): i for i, item in enumerate(self.report.items)}
-        exact = ("segmentation", "pavpu", "calibration", "regression")
-        for name, slice_record in self.report.slices.items():
-            pixels_of_slice = [
-                parts[place[item]] for item in slice_record.get("names", ()) if item in place
-            ]
-            for key in keys if pixels_of_slice else ():
-                record = slice_record.get("results", {}).get(key)
-                if family_of(key) not in exact or key in self.why_not or not record:
-                    continue
-                slice_scores = scores(self, key, pixels_of_slice, record)
-                if isinstance(slice_scores, str):
-                    continue
-                slice_scores.values.pop("adaptive_ece", None)  # its edges are those of the set
-                where = f"slice {name}"
-                compare(
-                    where,
-                    key,
-                    record,
-                    slice_scores.values,
-                    slice_scores.slack,
-                    self.tallies["slices"],
-                )
-                self.slices.add(key)
+        compare_slices(self, parts, settings, of_slice)
 
     def _scores(
         self, settings_of_keys: Mapping[str, Mapping[str, Any]], pixels: f.Pixels, item: int | None
-    ) -> Iterator[tuple[str, f.Recomputed | str]]:
+    ) -> Iterator[tuple[str, Recomputed | str]]:
         for key, settings in settings_of_keys.items():
             results = self.report.results[key]
             record = results if item is None else self.report.items[item].get(key, {})
@@ -232,7 +138,7 @@ class Recomputation:
         ):
             mean = float(np.mean(all_pixels.maps[key], dtype=np.float64))
             limit = {"uncertainty_threshold": 1e-6 * max(1.0, abs(mean))}
-            self._held(key, None, f.Recomputed({"uncertainty_threshold": mean}, limit))
+            self.hold(key, None, Recomputed({"uncertainty_threshold": mean}, limit))
 
     def _divergence(
         self, item: int, kl: dict[str, list[Any]], read_item: Any, item_maps: Any
@@ -252,14 +158,14 @@ class Recomputation:
                 )
                 values = f.divergence_of_classes(p, q, self.settings[key]["clip"])
             kl.setdefault(key, []).append(values)
-            self._held(key, item, f.divergence(*values))
+            self.hold(key, item, f.divergence(*values))
 
     def _pooled_divergence(self, kl: Mapping[str, list[Any]], pooled: bool) -> None:
         for key, parts in kl.items() if pooled else ():
             value, infinite = (
                 np.concatenate(part_values) for part_values in zip(*parts, strict=True)
             )
-            self._held(key, None, f.divergence(value, infinite))
+            self.hold(key, None, f.divergence(value, infinite))
 
     def _regression(self, items: Sequence[int], pooled: bool) -> None:
         source = self._source()
@@ -279,7 +185,7 @@ class Recomputation:
                 if region is not None:
                     item_numbers = of_image.only(inside_box(region, *is_valid.shape)[is_valid])
                 for key in settings:
-                    self._held(key, item, f.of_numbers(key, item_numbers, settings[key]))
+                    self.hold(key, item, f.of_numbers(key, item_numbers, settings[key]))
                 if pooled:
                     parts[region].append(item_numbers)
         if pooled:
@@ -296,9 +202,12 @@ class Recomputation:
         all_numbers = Numbers.concatenate(parts)
         for key in settings:
             if key not in self.why_not and not self._by_item(key):
-                self._held(key, None, f.of_numbers(key, all_numbers, settings[key]))
-        self._resample(settings, lambda key: of_numbers(key, parts, settings[key]))
-        self._slices(parts, settings, numbers_of_slice)
+                self.hold(key, None, f.of_numbers(key, all_numbers, settings[key]))
+        compare_intervals(self, settings, lambda key: of_numbers(key, parts, settings[key]))
+        compare_slices(
+            self, parts, settings,
+            lambda key, own, _: f.of_numbers(key, Numbers.concatenate(own), settings[key]),
+        )  # fmt: skip
 
     def _gaussians(self, invalid: Sequence[float]) -> Callable[[Any, int], Any]:
         source, reference = self._source(), self.opened.source.reference  # type: ignore[attr-defined]
@@ -331,22 +240,7 @@ class Recomputation:
                 }  # fmt: skip
                 pair_scores = video.pair(inputs.source, item, settings, info)
                 pairs_by_key[key].append(pair_scores)
-                self._held(key, item, f.Recomputed(pair_scores))
+                self.hold(key, item, Recomputed(pair_scores))
         for key, pairs in pairs_by_key.items() if pooled else ():
             means = {} if self.settings[key].get("drop_cuts") else video.means(pairs)
-            self._held(key, None, f.Recomputed(means))
-
-
-def classes_of(
-    run: Recomputation, key: str, parts: list[f.Pixels], record: Mapping[str, Any]
-) -> f.Recomputed | str:
-    """Return the scores of the items of a slice, at the thresholds of the set."""
-    settings, results = run.settings[key], run.report.results[key]
-    return f.of_classes(key, f.join_pixels(parts), settings, results, record)
-
-
-def numbers_of_slice(
-    run: Recomputation, key: str, parts: list[Numbers], record: Mapping[str, Any]
-) -> f.Recomputed | str:
-    """Return the scores of the items of a slice."""
-    return f.of_numbers(key, Numbers.concatenate(parts), run.settings[key])
+            self.hold(key, None, Recomputed(means))

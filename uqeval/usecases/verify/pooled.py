@@ -1,0 +1,86 @@
+"""Compare what a report computes from all items: intervals, debiased values and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from uqeval.keys import family_of
+from uqeval.records.addresses import Address
+from uqeval.usecases.verify.comparing import Comparison, Recomputed, compare
+from uqeval.usecases.verify.resampled import Counted, Resampled
+
+#: Pixels of an item: of classes or of numbers.
+Part = TypeVar("Part")
+
+#: Families whose scores need no ranks, so that they follow from the pixels of any items.
+_WITHOUT_RANKS = ("segmentation", "pavpu", "calibration", "regression")
+
+
+def compare_intervals(
+    comparison: Comparison,
+    keys: Iterable[str],
+    counted_of_key: Callable[[str], Mapping[str, Counted]],
+) -> None:
+    """Compare intervals and debiased values of the set, from counts of all items."""
+    report = comparison.report
+    settings = report.settings.get("intervals") or {}
+    if settings.get("unit") not in ("item", "group"):
+        return
+    resampled = Resampled.from_settings([str(item["name"]) for item in report.items], settings)
+    for key in keys:
+        if key in comparison.why_not or comparison.settings[key].get("scope") == "item":
+            continue
+        for name, counts in counted_of_key(key).items():
+            _compare_interval(comparison, resampled, key, name, counts)
+
+
+def _compare_interval(
+    comparison: Comparison, resampled: Resampled, key: str, name: str, counts: Counted
+) -> None:
+    """Compare the interval of one score, and its debiased value."""
+    report, address = comparison.report, Address.of_key(key, (name,)).within
+    results, record = report.results[key], report.intervals.get(address) or {}
+    metric = report.metrics.get(f"{family_of(key)}.{name}") or {}
+
+    def hold(at: str, where: str, record: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        slack = dict.fromkeys(values, 3 * counts.slack)
+        compare(where, key, record, values, slack, comparison.tallies["intervals"])
+        comparison.intervals.add(at)
+
+    ends = None
+    if record.get("low") is not None:
+        ends = resampled.interval(counts, record, metric)
+    if ends is not None:
+        hold(address, f"interval of {address}", record, {"low": ends[0], "high": ends[1]})
+    field = f"{name}_debiased"
+    if field in results:
+        hold(f"{address}_debiased", "the set", results, {field: resampled.debiased(counts)})
+
+
+def compare_slices(
+    comparison: Comparison,
+    parts: Sequence[Part],
+    keys: Iterable[str],
+    scores: Callable[[str, list[Part], Mapping[str, Any]], Recomputed | str],
+) -> None:
+    """Compare the scores of slices that need no ranks, from the `parts` of their items.
+
+    `scores` returns those of a key over some parts; it also takes the record of the slice.
+    """
+    place = {str(item["name"]): i for i, item in enumerate(comparison.report.items)}
+    for name, slice_record in comparison.report.slices.items():
+        parts_of_slice = [
+            parts[place[item]] for item in slice_record.get("names", ()) if item in place
+        ]
+        for key in keys if parts_of_slice else ():
+            record = slice_record.get("results", {}).get(key)
+            if family_of(key) not in _WITHOUT_RANKS or key in comparison.why_not or not record:
+                continue
+            recomputed = scores(key, parts_of_slice, record)
+            if isinstance(recomputed, str):
+                continue
+            recomputed.values.pop("adaptive_ece", None)  # its edges are those of the set
+            tally = comparison.tallies["slices"]
+            compare(f"slice {name}", key, record, recomputed.values, recomputed.slack, tally)
+            comparison.slices.add(key)
