@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from shlex import quote
 
 from uqeval.arrays import State
 from uqeval.errors import DataError, UsageError, listed, number_of
 from uqeval.maps.names import sigma_of
 from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.settings import Settings, option
 
 #: The share of targets that may be 0 without a warning.
 _FEW_ZEROS = 0.01
@@ -18,6 +20,23 @@ def sigma_map(uncertainty: str) -> str:
     """Return the map that an uncertainty's name refers to: the predicted σ, or one of the store,
     which may not be negative."""
     return "sigma" if uncertainty in ("std", "sigma") else sigma_of(uncertainty)
+
+
+@dataclass(frozen=True)
+class SigmaSettings(Settings):
+    """Settings of a family that reads the predicted standard deviation."""
+
+    # fmt: off
+    uncertainty: str = option(
+        "sigma", "The predicted standard deviation, or another map of the store. Repeat for "
+        "variants.",
+        metavar="NAME", common=True)
+    # fmt: on
+
+    @property
+    def sigma(self) -> str:
+        """Return the map of σ."""
+        return sigma_map(self.uncertainty)
 
 
 def check_sigma(uncertainty: str, info: DatasetInfo) -> None:

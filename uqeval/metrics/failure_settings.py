@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.metrics.pavpu_settings import checked_log_base
+from uqeval.metrics.pavpu_settings import PavpuSettings, checked_log_base
 from uqeval.metrics.thresholds import Rule
-from uqeval.settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option, same_option
 
 if TYPE_CHECKING:
     from uqeval.tallies import Uncertainty
@@ -20,10 +20,7 @@ class FailureSettings(Settings):
     """Every choice behind failure detection."""
 
     # fmt: off
-    uncertainty: str = option(
-        "entropy", "Uncertainty map: entropy, mutual_information, expected_entropy, "
-        "confidence, variation_ratio, std, or any map of the store. Repeat for variants.",
-        metavar="NAME", common=True)
+    uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
     threshold: str = option(
         "mean", "Uncertainty threshold for undetected errors: mean of the pixels; median or "
         "pNN of the 4×4 patches; range:T; max-surplus; or a number.",

@@ -16,7 +16,7 @@ from uqeval.metrics._numbers import check_sigma, sigma_map
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule
-from uqeval.settings import definition_of, documented, option, option_name
+from uqeval.settings import definition_of, documented, option, option_name, same_option
 
 #: The default risk, confidence and uncertainty by kind of data.
 _DEFAULTS = {
@@ -38,10 +38,8 @@ class ImageFailureSettings(FailureSettings):
     """Every choice behind failure detection of whole items."""
 
     # fmt: off
-    uncertainty: str = option(
-        "", "Uncertainty map: entropy, mutual_information, expected_entropy, "
-        "confidence, variation_ratio, std, or any map of the store. Repeat for variants.",
-        metavar="NAME", common=True, shown="entropy; of numbers σ")
+    uncertainty: str = same_option(
+        FailureSettings, "uncertainty", "", shown="entropy; of numbers σ")
     risk: str = option(
         "", "With --images: risk of an item: miou, dice or accuracy (1 minus it), a field of the "
         "report's items (regression.rmse, temporal.tc), or column:NAME of --item-table. A field "

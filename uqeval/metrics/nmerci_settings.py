@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import uqeval.metrics._numbers as numbers
 from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
-from uqeval.settings import Settings, definition_of, documented, option
+from uqeval.metrics._numbers import SigmaSettings
+from uqeval.settings import definition_of, documented, option
 
 #: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one
 #: public implementation sorts by λ, keeps the first ⌊N·α⌋ pixels, and takes λ, MAE, mean σ and the
@@ -24,16 +24,12 @@ _CHOICES = "Details of the definition"
 
 @documented
 @dataclass(frozen=True)
-class NmerciSettings(Settings):
+class NmerciSettings(SigmaSettings):
     """All settings of n-MeRCI; the defaults are those of Moukari et al. 2019."""
 
     definitions = DEFINITIONS
 
     # fmt: off
-    uncertainty: str = option(
-        "sigma", "The predicted standard deviation, or another map of the store. Repeat for "
-        "variants.",
-        metavar="NAME", common=True)
     alpha: float = option(
         95.0, "Percentage of pixels whose error the scaled uncertainty must cover. Repeat for "
         "variants.",
@@ -59,11 +55,6 @@ class NmerciSettings(Settings):
         object.__setattr__(self, "alpha", float(self.alpha))
         if self.over == "kept" and self.mae == "trimmed":
             raise UsageError("--over kept takes every mean over the kept pixels; leave out --mae.")
-
-    @property
-    def sigma(self) -> str:
-        """Return the map of σ."""
-        return numbers.sigma_map(self.uncertainty)
 
     @property
     def trimmed_by(self) -> str:

@@ -11,11 +11,12 @@ from uqeval.errors import UsageError
 from uqeval.metrics._aggregation import Aggregation, check_patch
 from uqeval.metrics._family import variants
 from uqeval.metrics.pavpu_settings import (
+    PavpuSettings,
     check_uncertainty,
     checked_log_base,
     refuse_unused_base,
 )
-from uqeval.settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option, same_option
 
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo
@@ -34,10 +35,7 @@ class OodSettings(Settings):
     """Every choice behind out-of-distribution detection."""
 
     # fmt: off
-    uncertainty: str = option(
-        "entropy", "Uncertainty map: entropy, mutual_information, expected_entropy, "
-        "confidence, variation_ratio, std, or any map of the stores. Repeat for variants.",
-        metavar="NAME", common=True)
+    uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
     aggregation: str = option(
         "mean", f"Score of an image from the uncertainties of its pixels: {_AGGREGATIONS}.",
         metavar="NAME", common=True)

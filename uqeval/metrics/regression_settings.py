@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import uqeval.metrics._numbers as numbers
 import uqeval.metrics.regression_scores as rs
 from uqeval.errors import UsageError
-from uqeval.settings import Settings, definition_of, documented, option
+from uqeval.metrics._numbers import SigmaSettings
+from uqeval.settings import definition_of, documented, option
 
 #: The settings of each definition that differ from the defaults. The paper has 100 values of p in
 #: ]0, 1[; its code has 0.01 … 0.99, as the default.
@@ -24,16 +24,12 @@ _PLOT, _SIGMA = "Calibration plot", "Scale of σ"
 
 @documented
 @dataclass(frozen=True)
-class RegressionSettings(Settings):
+class RegressionSettings(SigmaSettings):
     """Every choice behind the scores of a regression."""
 
     definitions = DEFINITIONS
 
     # fmt: off
-    uncertainty: str = option(
-        "sigma", "The predicted standard deviation, or another map of the store. Repeat for "
-        "variants.",
-        metavar="NAME", common=True)
     distribution: str = option(
         "gaussian", "Distribution of the prediction; σ is its standard deviation.",
         choices=("gaussian", "laplace"), common=True)
@@ -75,11 +71,6 @@ class RegressionSettings(Settings):
             raise UsageError("--fit-on needs --sigma-scale; give that too.")
         if self.ence_bins != 15 and not self.ence:
             raise UsageError("--ence-bins needs --ence; give that too.")
-
-    @property
-    def sigma(self) -> str:
-        """Return the map of σ."""
-        return numbers.sigma_map(self.uncertainty)
 
     @cached_property
     def plotted(self) -> tuple[float, ...]:
