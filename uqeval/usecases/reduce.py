@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,13 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Maps
-from uqeval.disk.files import resolved
-from uqeval.disk.locks import locked
-from uqeval.disk.publishing import hidden_path
 from uqeval.engine.options import RunOptions
 from uqeval.engine.passes import Progress as Advance
 from uqeval.engine.passes import Resources, in_order, workers_within
-from uqeval.errors import OutputError, UsageError, cut
+from uqeval.errors import OutputError, UsageError
 from uqeval.inputs import Inputs
 from uqeval.maps.names import (
     COMPUTED,
@@ -79,19 +75,18 @@ def reduce(
     from 256 classes on); with labels of several annotators also `sample_predictions`
     [item, sample, y, x]. Writes to a temporary name and renames at the end. Raises `UqevalError`.
     """
-    from uqeval.stores.writing.new_store import NewStore
-    from uqeval.stores.zarr import writer as zw
+    from uqeval.stores.writing.new_store import NewStore, checked_target, replacing
 
     options = options or RunOptions()
     source = with_samples(inputs.source, "reduce")
-    target = _checked_destination(destination, inputs, overwrite)
+    read_stores = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
+    read_paths = [*(store["path"] for store in read_stores), inputs.options.get("names")]
+    target = checked_target(destination, read_paths, overwrite)
     map_names = _wanted_maps(source, maps, mean_probs)
     source.want(map_names)
     dense = len({source.size(item) for item in range(source.items)}) == 1
-    new = hidden_path(target)
-    writing = _Writing(str(new), dense, map_names, _mean_probs_origin(source))
-    with locked(target), ExitStack() as stack:
-        stack.callback(zw.discard, new)
+    with replacing(target) as new, ExitStack() as stack:
+        writing = _Writing(str(new), dense, map_names, _mean_probs_origin(source))
         options.progress.begin("reduce", source.items)
         stack.callback(options.progress.end)
         NewStore(new, source.items, source.names, dense).create(_attributes(inputs, source))
@@ -104,9 +99,6 @@ def reduce(
             for items, _, nbytes in executor.each(writing):
                 options.progress.advance(nbytes, len(items))
         inputs.watch.check_all()
-        shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
-        zw.mark_complete(new)
-        zw.publish(new, target)
     return target
 
 
@@ -157,30 +149,6 @@ class _Writing:
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
                     store.put(item, stored_name(name), values[name], attributes)
-
-
-def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:
-    """Return the absolute path of the new store. Raises `OutputError` if it cannot be written."""
-    from uqeval.disk.outputs import refuse_overlap
-    from uqeval.stores.zarr import writer as zw
-
-    target = resolved(destination)
-    if "://" in str(destination):
-        raise OutputError(
-            f"{cut(destination)}: a store can only be written to a local folder. Give one, then "
-            "copy it."
-        )
-    if not target.parent.is_dir():
-        raise OutputError(
-            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
-        )
-    zw.check_replaceable(target)
-    read_stores = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
-    read_paths = [*(store["path"] for store in read_stores), inputs.options.get("names")]
-    refuse_overlap([destination], read_paths, "give another path for the maps")
-    if zw.is_taken(target) and not overwrite:
-        raise OutputError(f"{cut(destination)}: exists already; give --overwrite or another path.")
-    return target
 
 
 def _wanted_maps(source: Source, maps: Sequence[str] | None, mean_probs: bool) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +14,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.disk.files import resolved
-from uqeval.disk.locks import locked
-from uqeval.disk.outputs import refuse_overlap
-from uqeval.disk.publishing import hidden_path
-from uqeval.errors import DataError, OutputError, StoreError, UsageError, cut, quoted
+from uqeval.errors import DataError, StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.files.item_folder import kinds_in_folder
@@ -27,7 +22,7 @@ from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
-from uqeval.stores.writing.new_store import NewStore
+from uqeval.stores.writing.new_store import NewStore, checked_target, replacing
 from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes
 from uqeval.stores.writing.recoding import ATTRIBUTES, DTYPE, Recoding
 from uqeval.stores.zarr import writer as zw
@@ -70,19 +65,7 @@ def convert(
     `UsageError` if an option is needed, `StoreError` and `DataError` for sources that are
     unreadable or not as declared, and `OutputError`; then nothing is left at `destination`.
     """
-    target = resolved(destination)
-    if "://" in str(destination) or target.suffix == ".zip":
-        raise OutputError(
-            f"{cut(destination)}: a store can only be written to a local folder. Give one, then "
-            "copy or zip it."
-        )
-    refuse_overlap([destination], [source, labels], "choose another path")
-    zw.check_replaceable(target)
-    if zw.is_taken(target) and not overwrite:
-        raise OutputError(
-            f"{cut(destination)}: exists already. Choose another path, or give --overwrite "
-            "(overwrite=True)."
-        )
+    target = checked_target(destination, [source, labels], overwrite)
     _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
     pieces = find_pieces(os.fspath(source), kind, names, axes, key, fill_missing)
     if labels is not None:
@@ -93,20 +76,8 @@ def convert(
         pieces.warnings += store.warnings
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
-    if not target.parent.is_dir():
-        raise OutputError(
-            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
-        )
-    new = hidden_path(target)
-    with locked(target):
-        try:
-            _write(pieces, new, compression, recoding, progress)
-            zw.mark_complete(new)
-            shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
-            zw.publish(new, target)
-        except BaseException:  # also for an interrupt
-            zw.discard(new)
-            raise
+    with replacing(target) as new:
+        _write(pieces, new, compression, recoding, progress)
     return pieces.warnings
 
 

@@ -5,8 +5,11 @@ differ.
 from __future__ import annotations
 
 import math
+import os
+import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +17,69 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError
+from uqeval.disk.files import resolved
+from uqeval.disk.locks import locked
+from uqeval.disk.outputs import refuse_overlap
+from uqeval.disk.publishing import hidden_path
+from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.zarr import writer as zw
 
 #: The number of arrays that stay open if each item has its own.
 _KEPT = 64
 #: The first axis of maps with several planes, other than class.
 _AXES = {"labels": "annotator", "sample_predictions": "sample"}
+
+
+def local_path(destination: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of a new store. Raises `OutputError` for a URL or a zip file."""
+    target = resolved(destination)
+    if "://" in str(destination) or target.suffix == ".zip":
+        raise OutputError(
+            f"{cut(destination)}: a store can only be written to a local folder. Give one, then "
+            "copy or zip it."
+        )
+    return target
+
+
+def checked_target(
+    destination: str | os.PathLike[str], inputs: Sequence[Any], overwrite: bool
+) -> Path:
+    """Return the absolute path of a new store.
+
+    Raises `OutputError` for a path that cannot be written or exists, `UsageError` for one that
+    overlaps the `inputs`.
+    """
+    target = local_path(destination)
+    refuse_overlap([destination], inputs, "give another path for the new store")
+    if not target.parent.is_dir():
+        raise OutputError(
+            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
+        )
+    zw.check_replaceable(target)
+    if zw.is_taken(target) and not overwrite:
+        raise OutputError(
+            f"{cut(destination)}: exists already; give --overwrite or another path "
+            "(overwrite=True in Python)."
+        )
+    return target
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a hidden folder for a new store; at the end the store is complete and at `target`.
+
+    After an error nothing of it remains. Raises `OutputError`.
+    """
+    new = hidden_path(target)
+    with locked(target):
+        try:
+            yield new
+            shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
+            zw.mark_complete(new)
+            zw.publish(new, target)
+        except BaseException:  # also for an interrupt
+            zw.discard(new)
+            raise
 
 
 @dataclass

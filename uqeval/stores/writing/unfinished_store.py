@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from uqeval.disk.files import resolved
 from uqeval.errors import DataError, OutputError, cut, listed
-from uqeval.stores.writing.new_store import NewStore
+from uqeval.stores.writing.new_store import NewStore, local_path
 from uqeval.stores.writing.processes import HINT
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
 from uqeval.stores.writing.write_lock import WriteLock, begin
@@ -46,14 +45,9 @@ class UnfinishedStore:
         resume: bool,
         overwrite: bool,
     ) -> None:
-        if "://" in path:
-            raise OutputError(
-                f"{cut(path)}: a store can only be written to a local folder. Give one, then copy "
-                "it."
-            )
         self.path, self.names, self.open = path, names, True
         self._samples, self._skip, self._ranks = samples, skip, ranks
-        self._final = resolved(path)
+        self._final = local_path(path)
         zw.check_replaceable(self._final)
         self.finished = resume and not overwrite and zw.is_complete(self._final) is True
         if overwrite and resume and zw.is_complete(self._final) is False:
