@@ -57,9 +57,7 @@ def open_classes(
     stored = stored_maps(restricted[0])
     ignore = _ignore_index(options, label_store, stores[0])
     names = opened.shown_names(count)
-    target: Labels | None = None
-    annotators = 0
-    label_parts: Sequence[ItemArray] = ()
+    annotators, label_parts, target = 0, None, None
     if all_labels is not None:
         annotators = annotators_of(all_labels, names)
         label_parts = all_labels[item_range.start : item_range.stop]
@@ -72,7 +70,7 @@ def open_classes(
     _check_label_sizes(source, volume=restricted[0].groups is not None)
     watched_parts = [named_array for store in restricted for named_array in store.arrays.items()
             if named_array[0] in (kind, *stored)]  # fmt: skip
-    if all_labels is not None:
+    if label_parts is not None:
         watched_parts.append(("labels", tuple(label_parts)))
     watch = watched(source.names, watched_parts, options)
     names_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
@@ -85,15 +83,23 @@ def open_classes(
         "samples": stack.samples if stack else _uqeval_metadata(stores[0]).get("samples"),
         "ignore_index": ignore,
     }
-    parts = [part for store in stores for name, of_items in store.arrays.items()
-             if kind in (None, name) for part in of_items]  # fmt: skip
-    refuse_missing([*parts, *(all_labels or ())], options.fill)
+    _refuse_missing(stores, kind, all_labels, options)
     return Inputs(
         source, names_of_classes, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
         annotators=annotators,
         all_names=names if "part" in evaluated else None,
     )  # fmt: skip
+
+
+def _refuse_missing(
+    stores: Sequence[Store], kind: str | None, labels: Sequence[ItemArray] | None,
+    options: InputOptions,
+) -> None:  # fmt: skip
+    """Raise `StoreError` for missing chunks of the predictions (None: of all arrays) and labels."""
+    parts = [part for store in stores for name, of_items in store.arrays.items()
+             if kind in (None, name) for part in of_items]  # fmt: skip
+    refuse_missing([*parts, *(labels or ())], options.fill)
 
 
 def _records_of(

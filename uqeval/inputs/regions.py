@@ -110,9 +110,37 @@ def with_regions(
     from uqeval.stores.watch import Watch, WatchedText
 
     opener = _Opener(inputs, options, store, names, count)
+    maps = _region_maps(options.regions, opener, store)
+    depth = None
+    wants_depth = any(text.strip().startswith("depth:") for text in options.regions)
+    if options.depth_map is not None and not wants_depth:
+        raise UsageError(
+            f"--depth-map {cut(options.depth_map)} has no effect without --region depth:LOW-HIGH; "
+            "give such a region, or leave --depth-map out."
+        )
+    if options.depth_map is not None:
+        depth = opener.path(str(options.depth_map), "target", "--depth-map")
+    elif wants_depth:
+        depth = opener.array("depth")
+    watch = inputs.watch
+    if opener.parts:
+        kinds = WatchedText(" ".join([*maps, "depth"]))
+        by_item = [[kinds, *parts] for parts in zip(*opener.parts, strict=True)]
+        watch = watch.and_of(Watch(inputs.source.names, by_item))
+    record = inputs.record | ({"regions": opener.records} if opener.records else {})
+    source: Any = WithRegions(inputs.source, maps, depth)
+    return dataclasses.replace(
+        inputs, source=source, record=record, watch=watch, regions=options.regions
+    )
+
+
+def _region_maps(
+    regions: Sequence[str], opener: _Opener, store: Store | None
+) -> dict[str, RegionPlanes]:
+    """Return the planes of the maps that `map:` regions name, by the name of the map."""
     maps: dict[str, RegionPlanes] = {}
     paths: dict[str, str] = {}
-    for text in options.regions:
+    for text in regions:
         if not text.strip().startswith("map:"):
             continue
         path, _ = map_and_id(text)
@@ -137,27 +165,7 @@ def with_regions(
         if planes is None:
             raise UsageError(_unknown_map(text, path, store))
         maps[name] = planes
-    depth = None
-    wants_depth = any(text.strip().startswith("depth:") for text in options.regions)
-    if options.depth_map is not None and not wants_depth:
-        raise UsageError(
-            f"--depth-map {cut(options.depth_map)} has no effect without --region depth:LOW-HIGH; "
-            "give such a region, or leave --depth-map out."
-        )
-    if options.depth_map is not None:
-        depth = opener.path(str(options.depth_map), "target", "--depth-map")
-    elif wants_depth:
-        depth = opener.array("depth")
-    watch = inputs.watch
-    if opener.parts:
-        kinds = WatchedText(" ".join([*maps, "depth"]))
-        by_item = [[kinds, *parts] for parts in zip(*opener.parts, strict=True)]
-        watch = watch.and_of(Watch(inputs.source.names, by_item))
-    record = inputs.record | ({"regions": opener.records} if opener.records else {})
-    source: Any = WithRegions(inputs.source, maps, depth)
-    return dataclasses.replace(
-        inputs, source=source, record=record, watch=watch, regions=options.regions
-    )
+    return maps
 
 
 def _unknown_map(text: str, name: str, store: Store | None) -> str:

@@ -161,8 +161,7 @@ def warnings(name: str, fitted: Fitted | None, results: Sequence[Any]) -> list[s
     uncertain = int(low[..., 1].sum() - high[..., 1].sum())
     threshold_name = "the threshold of their item"
     if fitted is not None:
-        is_single = len(fitted.threshold) == 1
-        threshold_name = f"{fitted.threshold[0]:.6g}" if is_single else "their thresholds"
+        threshold_name = f"{fitted.threshold[0]:.6g}" if fitted.is_single else "their thresholds"
     return _warning(
         name, uncertain, int(low.sum()), "patches have", threshold_name, "they are uncertain"
     )

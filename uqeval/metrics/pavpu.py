@@ -173,10 +173,9 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     def warnings(self, run: Run) -> list[str]:
         fitted = self._thresholds
-        is_single = fitted is not None and len(fitted.threshold) == 1
-        messages = (
-            undefined_warnings(self._rule, fitted.threshold[0]) if fitted and is_single else []
-        )
+        messages = []
+        if fitted and fitted.is_single:
+            messages = undefined_warnings(self._rule, fitted.threshold[0])
         band = [run.total(tally) for tally in self.extra_tallies()]
         return [
             *messages,

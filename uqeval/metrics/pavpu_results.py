@@ -41,13 +41,12 @@ def results_of(
         "accuracy_threshold": settings.accuracy_threshold,
         "uncertainty_threshold": None,
     }
-    is_single = fitted is not None and len(fitted.threshold) == 1
     if fitted:
         reasons = _undefined_reason(rule, fitted, state["counts"], class_names)
     else:
         some = math.isnan(float(state["own"][0]))
         reasons = f"no threshold for some items: {rule.undefined}" if some else ""
-    if fitted and is_single:
+    if fitted and fitted.is_single:
         set_value(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
     else:
         scope = "class" if fitted else "item"
@@ -57,29 +56,39 @@ def results_of(
     results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))
     if step is not None or reasons:
         set_value(results["ties"], "uncertainty", None, reasons or NOT_HELD)
-    rows: list[dict[str, Any]] = []
-    row_reasons: list[str] = []
-    for c, class_counts in enumerate(at):
-        mixed = c == len(class_names)
-        rows.append(
-            {"class": "mixed" if mixed else c, "name": "mixed" if mixed else class_names[c]}
-        )
-        row_reasons.append(reasons)
-        if fitted and not is_single:
-            threshold = fitted.threshold[c] if class_counts.any() else None
-            reason = rule.undefined if class_counts.any() else "no patch of this class"
-            set_value(rows[-1], "uncertainty_threshold", threshold, reason)
-            row_reasons[-1] = reason if class_counts.any() and threshold is None else ""
-    for row, class_scores in zip(rows, _records(at, row_reasons), strict=True):
-        row |= class_scores
-    results["per_class"] = rows
-    ends = fitted.ends[0] if fitted and is_single else None
+    results["per_class"] = _rows(rule, fitted, at, reasons, class_names)
+    ends = fitted.ends[0] if fitted and fitted.is_single else None
     results |= _curve(state["by_threshold"], ends)
     if step is None and not reasons:
         results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
     else:
         set_value(results, "accuracy_curve", None, reasons or NOT_HELD)
     return results
+
+
+def _rows(
+    rule: Rule, fitted: Fitted | None, counts: Array, reasons: str, class_names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the scores of patches of each class, then of mixed ones.
+
+    `reasons`: why the set has no threshold. With a threshold by class, a class has its own reason.
+    """
+    rows: list[dict[str, Any]] = []
+    row_reasons: list[str] = []
+    for c, class_counts in enumerate(counts):
+        mixed = c == len(class_names)
+        rows.append(
+            {"class": "mixed" if mixed else c, "name": "mixed" if mixed else class_names[c]}
+        )
+        row_reasons.append(reasons)
+        if fitted and not fitted.is_single:
+            threshold = fitted.threshold[c] if class_counts.any() else None
+            reason = rule.undefined if class_counts.any() else "no patch of this class"
+            set_value(rows[-1], "uncertainty_threshold", threshold, reason)
+            row_reasons[-1] = reason if class_counts.any() and threshold is None else ""
+    for row, class_scores in zip(rows, _records(counts, row_reasons), strict=True):
+        row |= class_scores
+    return rows
 
 
 def _records(counts: Array, reasons: Sequence[str]) -> list[dict[str, Any]]:
@@ -96,7 +105,7 @@ def _four(counts: Array) -> list[Array]:
 
 def _undefined_reason(rule: Rule, fitted: Fitted, counts: Array, names: Sequence[str]) -> str:
     """Return why a threshold that the pooled counts need is undefined; "" if all are defined."""
-    if len(fitted.threshold) == 1:
+    if fitted.is_single:
         return rule.undefined if fitted.threshold[0] is None else ""
     reasons = [
         name
@@ -163,7 +172,7 @@ def columns_of(
     undefined: Array
     if fitted is None:
         undefined = np.repeat(np.isnan(states["own"][:, :1]), categories, axis=1)
-    elif len(fitted.threshold) == 1:
+    elif fitted.is_single:
         undefined = np.full((sets, categories), fitted.threshold[0] is None)
     else:
         none = np.array([value is None for value in fitted.threshold])

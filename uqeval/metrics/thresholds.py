@@ -72,6 +72,11 @@ class Fitted:
     threshold: tuple[float | None, ...]
     ends: tuple[tuple[float, float], ...]
 
+    @property
+    def is_single(self) -> bool:
+        """Return whether there is one threshold for all patches."""
+        return len(self.threshold) == 1
+
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Fitted:
         """Return what `dataclasses.asdict` made of one, and JSON of that."""
