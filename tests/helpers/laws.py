@@ -47,7 +47,7 @@ from uqeval.tallies import (
     Uncertainty,
     _totals,
 )
-from uqeval.tallies._counted import CountedItems
+from uqeval.tallies._fields import CountedItems
 
 State = dict[str, Any]
 Maps = dict[str, Any]

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from uqeval.errors import DataError, OutputError, UsageError
-from uqeval.maps.flow import Estimator, grey, single_threaded
-from uqeval.maps.flow_cache import FlowCache
+from uqeval.maps.flow import Estimator, FlowCache, grey, single_threaded
 from uqeval.maps.flow_method import CHOICES, flow_method
 
 FAST = ("farneback", "dis:medium", "dis:fast", "dis:ultrafast")

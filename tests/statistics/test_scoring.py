@@ -18,7 +18,7 @@ from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.weighting import Subset, Weighting
 from uqeval.tallies import Field, Tally
-from uqeval.tallies._loading import LoadedItems
+from uqeval.tallies._packing import LoadedItems
 
 FAMILIES = ("pavpu", "calibration", "failure")
 

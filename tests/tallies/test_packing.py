@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from uqeval.tallies._counted import CountedItems
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import CountedItems, Field
 from uqeval.tallies._packing import _MANY_ENTRIES, Packing
 
 if TYPE_CHECKING:

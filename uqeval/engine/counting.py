@@ -15,7 +15,7 @@ import numpy as np
 from uqeval.arrays import Array, Ints, Maps, State
 from uqeval.maps.views import WHOLE, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
-from uqeval.tallies._counted import CountedItems
+from uqeval.tallies._fields import CountedItems
 from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from uqeval.gate.judge import judge
 from uqeval.gate.kinds import KINDS, Kind
-from uqeval.gate.not_evaluated import FailedStore, NotEvaluated
 from uqeval.gate.rules import Limits, Rule
-from uqeval.gate.verdict import Judgement, Status, Verdict
+from uqeval.gate.verdict import FailedStore, Judgement, NotEvaluated, Status, Verdict
 from uqeval.gate.waivers import Waiver, WaiverUse, parse_day
 from uqeval.records.addresses import Address
 from uqeval.records.resampling import Interval, Mover, Resampler, Units

@@ -20,8 +20,14 @@ from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import use_of
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find
-from uqeval.records.resampling import Interval, NoInterval, Resampler, Units
-from uqeval.records.units import recorded_units, units_of
+from uqeval.records.resampling import (
+    Interval,
+    NoInterval,
+    Resampler,
+    Units,
+    recorded_units,
+    units_of,
+)
 
 #: Suffix of fields that bootstrap draws correct for bias, such as `calibration.ece_debiased`.
 _DEBIASED = "_debiased"

@@ -10,9 +10,16 @@ from uqeval.errors import StoreError, UqevalError, UsageError, quoted
 from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
-from uqeval.gate.not_evaluated import FailedStore, NotEvaluated, not_evaluated, refuse_partial
 from uqeval.gate.rules import Rule
-from uqeval.gate.verdict import Judgement, Status, Verdict
+from uqeval.gate.verdict import (
+    FailedStore,
+    Judgement,
+    NotEvaluated,
+    Status,
+    Verdict,
+    not_evaluated,
+    refuse_partial,
+)
 from uqeval.gate.waivers import today_utc
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named

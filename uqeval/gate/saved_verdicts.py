@@ -13,9 +13,8 @@ from pydantic import TypeAdapter
 
 from uqeval.disk.files import read_json
 from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.gate.not_evaluated import NotEvaluated
 from uqeval.gate.rules import Limits, Rule
-from uqeval.gate.verdict import Judgement, Verdict
+from uqeval.gate.verdict import Judgement, NotEvaluated, Verdict
 from uqeval.gate.waivers import parse_day
 from uqeval.records.addresses import Address
 

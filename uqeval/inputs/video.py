@@ -28,8 +28,7 @@ def open_video(
 
     Raises `StoreError` or `UsageError`.
     """
-    from uqeval.maps.flow import single_threaded
-    from uqeval.maps.flow_cache import FlowCache
+    from uqeval.maps.flow import FlowCache, single_threaded
     from uqeval.maps.video import VideoSource
 
     video_inputs = open_video_inputs(predictions, labels, options)

@@ -22,7 +22,7 @@ from uqeval.maps.shared_frames import Frame, SharedFrames
 from uqeval.maps.tracks import Tracker
 
 if TYPE_CHECKING:
-    from uqeval.maps.flow_cache import FlowCache
+    from uqeval.maps.flow import FlowCache
     from uqeval.maps.frame_ids import FrameIds
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames

@@ -1,4 +1,4 @@
-"""Properties of the data that are known before any of it is read."""
+"""Properties of the data that are known before any of it is read, and the items of `--fit-on`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from uqeval.errors import UsageError, listed, number_of
 from uqeval.maps.region_text import Labelled
 
 
@@ -79,3 +80,25 @@ class DatasetInfo:
         """Return what regions of pixels depend on."""
         has_labels = self.kind == "classes" or (self.video is not None and self.video.against)
         return Labelled(self.kind, self.class_names if has_labels else (), self.where)
+
+
+def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
+    """Return the indices of the items in a file, among those of all shards; None for all.
+
+    Raises `UsageError` for names that are no items.
+    """
+    if fit_on is None:
+        return None
+    from uqeval.stores.names import read_names_file
+
+    names = read_names_file(fit_on)
+    place = {name: i for i, name in enumerate(info.all_names or info.names)}
+    strange = [name for name in names if name not in place]
+    if strange or not names:
+        raise UsageError(
+            f"--fit-on {fit_on}: is empty; expected the names of items, one per line."
+            if not names
+            else f"--fit-on {fit_on}: {len(strange)} of {number_of(len(names), 'name')} not among "
+            f"the {number_of(len(place), 'evaluated item')}: {listed(strange)}."
+        )
+    return sorted({place[name] for name in names})

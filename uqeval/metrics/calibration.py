@@ -15,10 +15,9 @@ from uqeval.arrays import State
 from uqeval.errors import DataError, UsageError
 from uqeval.metrics._columns import Place, SetColumns, SetStates
 from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
-from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._dataset_info import DatasetInfo, fit_items
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import together
 from uqeval.metrics.brier_decomposition import BrierDecomposition
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks

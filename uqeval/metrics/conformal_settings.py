@@ -12,9 +12,8 @@ from typing import Any
 import uqeval.metrics._numbers as numbers
 from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.maps.names import lambda_of
-from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._dataset_info import DatasetInfo, fit_items
 from uqeval.metrics._family import variants
-from uqeval.metrics._fit_items import fit_items
 from uqeval.settings import Settings, definition_of, documented, option
 
 #: The methods for each kind of data; the first is the default.

@@ -23,10 +23,17 @@ from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import each
 from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics._warnings import sign_warnings
-from uqeval.metrics.nmerci_binned import scores_of
 from uqeval.metrics.nmerci_by_depth import by_depth
 from uqeval.metrics.nmerci_columns import columns_of
-from uqeval.metrics.nmerci_records import CURVE, record_of, results_of, running, sums_of, tallies_of
+from uqeval.metrics.nmerci_records import (
+    CURVE,
+    record_of,
+    results_of,
+    running,
+    scores_of,
+    sums_of,
+    tallies_of,
+)
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:

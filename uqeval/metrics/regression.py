@@ -13,10 +13,9 @@ from uqeval.arrays import Floats, State, np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers
 from uqeval.metrics._contract import Column, Display, ScoreTable
-from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._dataset_info import DatasetInfo, fit_items
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import each, score_items, together
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records

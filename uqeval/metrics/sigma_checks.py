@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
+from uqeval.metrics._dataset_info import fit_items
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
-from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings

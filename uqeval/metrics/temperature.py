@@ -10,8 +10,8 @@ import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
 from uqeval.metrics._contract import set_value
+from uqeval.metrics._dataset_info import fit_items
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
-from uqeval.metrics._fit_items import fit_items
 from uqeval.metrics.calibration_results import of_bins
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples, folded

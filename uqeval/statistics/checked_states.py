@@ -13,7 +13,7 @@ from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally
-    from uqeval.tallies._loading import LoadedItems
+    from uqeval.tallies._packing import LoadedItems
 
 #: By view: the evaluated pixels of each item, -1 where they are unknown, and the tally that
 #: counted them.

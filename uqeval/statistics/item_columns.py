@@ -18,8 +18,7 @@ from uqeval.statistics.weighting import LIGHT_WEIGHT, ItemSets, Values
 from uqeval.tallies._fields import identity
 
 if TYPE_CHECKING:
-    from uqeval.tallies._counted import FieldOfItems
-    from uqeval.tallies._fields import Field
+    from uqeval.tallies._fields import Field, FieldOfItems
 
 #: Larger fields (bytes) are stored as sparse entries if these are less than a quarter.
 _DENSE_BYTES = 64 << 20

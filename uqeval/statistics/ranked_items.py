@@ -18,7 +18,7 @@ from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, summable
 
 if TYPE_CHECKING:
     from uqeval.statistics.swapping import Halves
-    from uqeval.tallies._loading import ItemColumns
+    from uqeval.tallies._packing import ItemColumns
 
 #: The number of bins of a tile.
 TILE = 512

@@ -25,7 +25,7 @@ from uqeval.tallies._fields import is_large
 if TYPE_CHECKING:
     from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies._fields import Field
-    from uqeval.tallies._loading import LoadedItems
+    from uqeval.tallies._packing import LoadedItems
 
 
 class Stacked:

@@ -20,10 +20,8 @@ from uqeval.tallies._fields import Field, SparseState, identity, is_large, recor
 
 if TYPE_CHECKING:
     from uqeval.arrays import Maps, State
-    from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts, Thin
-    from uqeval.tallies._loading import LoadedItems
-    from uqeval.tallies._packing import Packing
+    from uqeval.tallies._fields import CountedItems, Counts, Thin
+    from uqeval.tallies._packing import LoadedItems, Packing
 
 #: States of several items by tally.
 KnownItems: TypeAlias = "dict[Tally, CountedItems]"
@@ -119,7 +117,7 @@ class Tally(ABC):
 
     def check(self, state: State) -> None:
         """Raise `ValueError` for counts that are impossible. States may be forged."""
-        from uqeval.tallies._loading import check_values
+        from uqeval.tallies._packing import check_values
 
         check_values(self.id, self.packing.fields, state)
         if (flaw := self.flaw(state)) is not None:
@@ -244,7 +242,7 @@ class Tally(ABC):
         columns `first[i]` up to `first[i + 1]` (excluded). The states have the same bits as those
         of `update`. `known` as in `thin_of`.
         """
-        from uqeval.tallies._counted import CountedItems
+        from uqeval.tallies._fields import CountedItems
 
         if type(self).update_items is Tally.update_items:
             return None
@@ -298,7 +296,7 @@ class Tally(ABC):
 
     def load_items(self, states: Sequence[bytes]) -> LoadedItems:
         """Return the states of several items. Raises `ValueError` as `load` does."""
-        from uqeval.tallies._loading import ItemColumns, LoadedItems, check_values
+        from uqeval.tallies._packing import ItemColumns, LoadedItems, check_values
 
         fields = self.packing.fields
         counted = self.packing.unpack_items(states)

@@ -15,7 +15,7 @@ from uqeval.tallies._fields import Field, SparseState, Thin
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
-    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import CountedItems
 
 #: Sums of fields with at least so many numbers are sparse, up to one entry for some numbers: an
 #: entry takes longer than a number.

@@ -12,8 +12,7 @@ from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._counted import CountedItems
-    from uqeval.tallies._fields import Counts
+    from uqeval.tallies._fields import CountedItems, Counts
 
 VOID = 255
 RATIO, ERROR = 0, 1
@@ -72,7 +71,7 @@ class ErrorRanks(OfErrors, CountsByRank):
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         from uqeval.kernels.members import set_ratios
-        from uqeval.tallies._counted import CountedItems, FieldOfItems
+        from uqeval.tallies._fields import CountedItems, FieldOfItems
         from uqeval.tallies._sorted import rank_counts
 
         if self.bins:

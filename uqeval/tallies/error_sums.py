@@ -11,7 +11,7 @@ from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import Counts, Field
 
 if TYPE_CHECKING:
-    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import CountedItems
 
 VOID = 255
 #: Targets this close below an edge belong to the interval above, in steps.

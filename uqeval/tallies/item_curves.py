@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from uqeval.arrays import Array, Ints, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._counted import CountedItems
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Counts, Field, Thin
+from uqeval.tallies._fields import CountedItems, Counts, Field, Thin
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors
 

@@ -11,7 +11,7 @@ from uqeval.tallies._fields import Counts, Field
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import CountedItems
 
 VOID = 255
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.

@@ -14,7 +14,7 @@ from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import CountedItems
 
 #: Scores of classes; a score of numbers is the name of its map λ = ε/σ.
 LAC, APS_RANDOM = "lac", "aps-randomised"
@@ -83,7 +83,7 @@ class Nonconformity(Tally):
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
-        from uqeval.tallies._counted import CountedItems, FieldOfItems
+        from uqeval.tallies._fields import CountedItems, FieldOfItems
 
         pixels, bins = self._bins(maps)
         item = np.searchsorted(first, pixels, side="right") - 1

@@ -18,7 +18,7 @@ from uqeval.tallies._sorted import REST, of_entries, rank_counts, ties
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import CountedItems
 
 #: Bits of a rank key.
 KEY_BITS = 32

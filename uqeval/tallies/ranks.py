@@ -20,7 +20,7 @@ from uqeval.tallies._values import RawMap, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
 
 if TYPE_CHECKING:
-    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import CountedItems
 
 COARSE, FINE_BITS = 1 << 19, 13
 #: Bins that are summed at a time.

@@ -20,7 +20,7 @@ from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import CountedItems
 
 
 @dataclass(frozen=True)

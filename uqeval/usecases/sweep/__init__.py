@@ -1,6 +1,6 @@
 """Compute metrics as functions of the number of samples."""
 
-from uqeval.usecases.sweep.draws import default_samples, draw
+from uqeval.usecases.sweep.plan import default_samples, draw
 from uqeval.usecases.sweep.sweeping import (
     PlannedSweep,
     arguments,

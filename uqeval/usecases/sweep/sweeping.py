@@ -23,8 +23,14 @@ from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.usecases.plans import families_of
 from uqeval.usecases.report_of_run import report_of
-from uqeval.usecases.sweep.draws import checked_repeats, checked_samples, draw
-from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes, variants_of
+from uqeval.usecases.sweep.plan import (
+    SweepPlan,
+    checked_repeats,
+    checked_samples,
+    draw,
+    families_of_passes,
+    variants_of,
+)
 
 
 def default_families(kind: str) -> list[str]:
