@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli.declared import Shared, with_options, without_absent
-from uqeval.cli.streams import tell, warn
+from uqeval.cli.streams import progress_for, tell, warn
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, shared_option
 
@@ -62,7 +62,6 @@ def convert(
 
     Example: uqeval convert softmax.npy preds.zarr --axes NTCHW --names names.txt
     """
-    from uqeval.cli.streams import progress_for
     from uqeval.disk.locks import lock
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.store import read_names_file

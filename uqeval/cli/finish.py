@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.cli.streams import console, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
-from uqeval.disk.outputs import check_writable, write
+from uqeval.disk.outputs import check_writable, refuse_overlap, write
 from uqeval.disk.publishing import drop_older, refusals, settle_states
 from uqeval.errors import UsageError
 from uqeval.records.report import Report
@@ -66,8 +66,6 @@ def refuse_other_format(shared: Shared) -> None:
 
 def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
     """Reject outputs that cannot be written, are given twice, or overlap an input."""
-    from uqeval.disk.outputs import refuse_overlap
-
     written: set[str] = set()
     for path in paths:
         if path is None:

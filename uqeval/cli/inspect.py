@@ -10,7 +10,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
-from uqeval.cli.streams import console, tell, warn
+from uqeval.cli.streams import console, progress_for, tell, warn
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UqevalError, UsageError, cut, number_of
 from uqeval.settings import Settings, shared_option
@@ -110,7 +110,6 @@ def _of_file(
 
 
 def _looked(request: dict[str, Any], full: bool, shared: Shared) -> Inspection:
-    from uqeval.cli.streams import progress_for
     from uqeval.engine.clusters import cluster_of
     from uqeval.usecases.inspect import inspect as look
 

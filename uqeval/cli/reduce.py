@@ -9,7 +9,7 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import completed, read_by
-from uqeval.cli.streams import tell, warn
+from uqeval.cli.streams import progress_for, tell, warn
 
 
 @with_options("quiet", "store", *o.READING, "class_names", *o.RUNNING)
@@ -32,7 +32,6 @@ def reduce(
 
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """
-    from uqeval.cli.streams import progress_for
     from uqeval.disk.locks import lock
     from uqeval.disk.outputs import paths_in, refuse_overlap
     from uqeval.engine.clusters import cluster_of

@@ -10,7 +10,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options, without_absent
-from uqeval.cli.streams import warn
+from uqeval.cli.streams import progress_for, warn
 from uqeval.config import Config
 from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
@@ -40,7 +40,6 @@ def run(
     Example: uqeval run preds.zarr labels/ -o report/
     """
     from uqeval.cli.outcome import OutcomePrinter, finish
-    from uqeval.cli.streams import progress_for
     from uqeval.usecases.run import run_stores
 
     of_input = shared.values_of(

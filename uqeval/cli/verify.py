@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.streams import console, printing
+from uqeval.cli.streams import console, printing, tell
 from uqeval.errors import UsageError, printable
 
 if TYPE_CHECKING:
@@ -87,7 +87,5 @@ def _show(verification: Verification) -> None:
 
 
 def _tell_problems(verification: Verification) -> None:
-    from uqeval.cli.streams import tell
-
     for text in verification.problems():
         tell(f"uqeval: {text}")

@@ -15,13 +15,12 @@ import numpy as np
 from uqeval.arrays import Array, Ints, Maps, State
 from uqeval.maps.views import WHOLE, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
-from uqeval.tallies._fields import CountedItems
+from uqeval.tallies._fields import CountedItems, Thin
 from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._fields import Thin
 
 #: The smallest number of items to count in one call: fewer cost more in compilation.
 _WORTHWHILE = 8

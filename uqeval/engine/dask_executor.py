@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.remote import CountTallies, Done, Failed, Job, Run, Work, do, forget
+from uqeval.engine.remote import Counts, CountTallies, Done, Failed, Job, Run, Work, do, forget
 from uqeval.errors import ClusterError, UqevalError, cut
 
 if TYPE_CHECKING:
     from uqeval.engine.passes import Items, Turn
-    from uqeval.engine.remote import Counts, Done
     from uqeval.inputs import Inputs
     from uqeval.maps.contract import MapSource
 

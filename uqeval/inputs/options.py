@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.argument_types import fits
-from uqeval.disk.objects import is_object_url
+from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
 from uqeval.errors import UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import map_and_id
 from uqeval.settings import Settings, documented, option_name, options_of, shared_option
@@ -271,7 +271,6 @@ class InputOptions(Settings):
 
     def check_caches(self, *inputs: Any) -> None:
         """Raise `UsageError` for a cache that is an input, contains one or lies in one."""
-        from uqeval.disk.objects import refuse_overlap_of_urls
         from uqeval.disk.outputs import paths_in, refuse_overlap
 
         caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))

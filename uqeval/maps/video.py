@@ -15,14 +15,13 @@ from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError
 from uqeval.maps import video_names as names_of
 from uqeval.maps.contract import Heartbeat
-from uqeval.maps.flow import Estimator, grey
+from uqeval.maps.flow import Estimator, FlowCache, grey
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import id_dtype, rules_of, void_of
 from uqeval.maps.shared_frames import Frame, SharedFrames
 from uqeval.maps.tracks import Tracker
 
 if TYPE_CHECKING:
-    from uqeval.maps.flow import FlowCache
     from uqeval.maps.frame_ids import FrameIds
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames

@@ -15,7 +15,7 @@ import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.image_failure_scores as scores_of_items
 from uqeval.arrays import Array, State, np
 from uqeval.errors import UsageError, quoted
-from uqeval.keys import Key
+from uqeval.keys import Key, family_of
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
@@ -184,7 +184,6 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
     def _evaluation_of(self, key: str) -> Evaluation[Any]:
         """Return an evaluation that records a field of items, as the same run has it."""
-        from uqeval.keys import family_of
         from uqeval.metrics._families import FAMILIES_IN_REPORTS
 
         if self._evaluations is not None and key in self._evaluations:

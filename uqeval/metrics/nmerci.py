@@ -14,7 +14,7 @@ import uqeval.metrics._numbers as numbers
 import uqeval.metrics.nmerci_scores as ns
 from uqeval.arrays import Array, State, np
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
-from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import Column, Display, RowTable, ScoreTable
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
@@ -37,7 +37,6 @@ from uqeval.metrics.nmerci_records import (
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import SetStates
     from uqeval.tallies import ErrorRanks, ItemErrors, Tally
 
 DISPLAY = Display(

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import uqeval.metrics.nmerci_scores as ns
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._tiles import AtRanks, Cumulated, RankedSets, Tiles, at_ranks
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import SetStates
     from uqeval.metrics.nmerci_settings import NmerciSettings
 
     #: Ranks below and above a percentile and the weight of the one above; None where undefined.

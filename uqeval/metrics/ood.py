@@ -18,7 +18,7 @@ from uqeval.arrays import Array, State, np
 from uqeval.errors import DataError
 from uqeval.maps.views import WHOLE, OneOfSets, View
 from uqeval.metrics._aggregation import VOID, Aggregation
-from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
@@ -29,7 +29,6 @@ from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings, settings_of
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import SetStates
     from uqeval.tallies import RankedErrors, Tally
 
 #: Scores of items by their field: functions of weights, whether an item is out, and its score.

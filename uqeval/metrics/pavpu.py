@@ -11,7 +11,7 @@ import uqeval.metrics._warnings as float16
 import uqeval.metrics.patch_scores as patch_scores
 from uqeval.arrays import State
 from uqeval.errors import UsageError
-from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
@@ -33,7 +33,6 @@ from uqeval.metrics.thresholds import (
 )
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import SetStates
     from uqeval.records.report import Report
     from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
 

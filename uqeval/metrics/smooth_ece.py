@@ -14,13 +14,12 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
-from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._columns import Place, SetColumns, SetStates
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import FineGaps, Tally
 
 #: A bandwidth is found when it differs from its error by no more than this.

@@ -16,7 +16,7 @@ import uqeval.metrics.sparsification_columns as sparsification_columns
 import uqeval.metrics.sparsification_curves as sc
 from uqeval.arrays import State, np
 from uqeval.maps.names import TARGET_COUNTS
-from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import Column, Display, Record, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
@@ -29,7 +29,6 @@ from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import SetStates
     from uqeval.records.report import Report
     from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
 

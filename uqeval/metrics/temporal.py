@@ -15,7 +15,7 @@ import uqeval.metrics.track_scores as track_scores
 from uqeval.arrays import State
 from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
-from uqeval.metrics._columns import SetColumns
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import (
     ClassBars,
     Column,
@@ -50,7 +50,6 @@ from uqeval.metrics.temporal_pairs import (
 from uqeval.metrics.temporal_settings import TemporalSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import SetStates
     from uqeval.records.report import Report
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
 

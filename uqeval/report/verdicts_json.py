@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.objects import as_given
-from uqeval.gate.saved_verdicts import SCHEMA
+from uqeval.gate.saved_verdicts import KEY, SCHEMA, checksum_of
 from uqeval.report.verdicts import STATUSES
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
     """Return the verdicts as strict JSON with a checksum; `files`: records of the files, by key."""
-    from uqeval.gate.saved_verdicts import KEY, checksum_of
-
     record = {
         "schema": SCHEMA,
         "passed": judgement.passed,

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,7 @@ from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.sets_of_units import by_unit
 from uqeval.statistics.swapping import Halves, Swaps
 from uqeval.statistics.weighting import LIGHT_WEIGHT, ItemSets, Values
-from uqeval.tallies._fields import identity
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import Field, FieldOfItems
+from uqeval.tallies._fields import Field, FieldOfItems, identity
 
 #: Larger fields (bytes) are stored as sparse entries if these are less than a quarter.
 _DENSE_BYTES = 64 << 20

@@ -13,19 +13,17 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array, Floats
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.keys import Key
-from uqeval.metrics._evaluation import put_part
+from uqeval.metrics._evaluation import Evaluation, Gaps, OfFields, put_part
 from uqeval.records.addresses import Address
 from uqeval.statistics.addresses import addresses_of, number_at, set_score
 from uqeval.statistics.blocks import in_blocks
-from uqeval.statistics.checked_states import checked_states
+from uqeval.statistics.checked_states import StatesSource, checked_states
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
-    from uqeval.metrics._evaluation import Evaluation, Gaps, OfFields
-    from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies import Tally
 
     #: States of some sets of items of a tally.

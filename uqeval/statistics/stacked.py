@@ -12,7 +12,7 @@ import numpy as np
 
 from uqeval.arrays import Array, Ints, State
 from uqeval.metrics._columns import LazyFields, SetStates
-from uqeval.statistics.checked_states import checked_items
+from uqeval.statistics.checked_states import StatesSource, checked_items
 from uqeval.statistics.item_columns import Columns, Gathered
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.ranked_items import RankedItems, weighted_by
@@ -20,11 +20,9 @@ from uqeval.statistics.sets_of_units import best_by_unit
 from uqeval.statistics.swapping import Swaps
 from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, Values
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import is_large
+from uqeval.tallies._fields import Field, is_large
 
 if TYPE_CHECKING:
-    from uqeval.statistics.checked_states import StatesSource
-    from uqeval.tallies._fields import Field
     from uqeval.tallies._packing import LoadedItems
 
 

@@ -14,13 +14,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-from uqeval.arrays import Array, np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.views import WHOLE, View
-from uqeval.tallies._fields import Field, SparseState, identity, is_large, record_of, zeros
+from uqeval.tallies._fields import (
+    CountedItems,
+    Counts,
+    Field,
+    SparseState,
+    Thin,
+    identity,
+    is_large,
+    record_of,
+    zeros,
+)
 
 if TYPE_CHECKING:
-    from uqeval.arrays import Maps, State
-    from uqeval.tallies._fields import CountedItems, Counts, Thin
     from uqeval.tallies._packing import LoadedItems, Packing
 
 #: States of several items by tally.
@@ -242,8 +250,6 @@ class Tally(ABC):
         columns `first[i]` up to `first[i + 1]` (excluded). The states have the same bits as those
         of `update`. `known` as in `thin_of`.
         """
-        from uqeval.tallies._fields import CountedItems
-
         if type(self).update_items is Tally.update_items:
             return None
         fields, items = self.packing.fields, first.size - 1

@@ -11,7 +11,7 @@ import math
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.tallies._fields import (
@@ -23,9 +23,6 @@ from uqeval.tallies._fields import (
     is_large,
     most_bytes,
 )
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import CountedItems
 
 #: Counts above this are invalid: sums of many would overflow int64.
 MOST_COUNT = 1 << 53
@@ -283,8 +280,6 @@ class Packing:
 
     def unpack_items(self, states: Sequence[bytes]) -> CountedItems:
         """Return the states of several items. Raises `ValueError` as `unpack` does."""
-        from uqeval.tallies._fields import CountedItems
-
         if len(states) < 2 or not all(state.startswith(self._mark) for state in states):
             return CountedItems.of([self.unpack(state) for state in states])
         rows = PackedRows(states, _MARK_BYTES)

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.tallies._fields import Field, SparseState, Thin
+from uqeval.tallies._fields import CountedItems, Field, SparseState, Thin
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
-    from uqeval.tallies._fields import CountedItems
 
 #: Sums of fields with at least so many numbers are sparse, up to one entry for some numbers: an
 #: entry takes longer than a number.

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from uqeval.arrays import Array, Floats, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import Counts, Field
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import CountedItems
+from uqeval.tallies._fields import CountedItems, Counts, Field
 
 VOID = 255
 #: Targets this close below an edge belong to the interval above, in steps.

@@ -7,15 +7,12 @@ two nearest nodes, so that sums and first moments are those of the pixels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from uqeval.arrays import Array, np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
-
-if TYPE_CHECKING:
-    from uqeval.arrays import Maps, State
 
 #: Intervals between the nodes k / 4096 of the grid.
 FINE = 4096

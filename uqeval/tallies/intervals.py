@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from uqeval.arrays import Array, np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import Field
-
-if TYPE_CHECKING:
-    from uqeval.arrays import Maps, State
 
 VOID = 255
 #: Upper bound of the relative rounding error of a ratio.

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._errors import OfErrors
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import CountedItems, Counts, Field
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._fields import CountedItems
 
 VOID = 255
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from uqeval.arrays import Array, np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import Uncertainty, void_of
-
-if TYPE_CHECKING:
-    from uqeval.arrays import Maps, State
-    from uqeval.tallies._fields import Counts
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import is_lambda
-from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._contract import KnownItems, Tally
+from uqeval.tallies._fields import CountedItems, Field, FieldOfItems
 from uqeval.tallies._tempering import flat
 from uqeval.tallies._values import void_of
-
-if TYPE_CHECKING:
-    from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._fields import CountedItems
 
 #: Scores of classes; a score of numbers is the name of its map λ = ε/σ.
 LAC, APS_RANDOM = "lac", "aps-randomised"
@@ -83,8 +79,6 @@ class Nonconformity(Tally):
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
-        from uqeval.tallies._fields import CountedItems, FieldOfItems
-
         pixels, bins = self._bins(maps)
         item = np.searchsorted(first, pixels, side="right") - 1
         size = self.fields["counts"].shape[0]

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Counts, Field, Thin, is_large
-from uqeval.tallies._sorted import REST, of_entries, rank_counts, ties
+from uqeval.tallies._fields import CountedItems, Counts, Field, Thin, is_large
+from uqeval.tallies._sorted import REST, of_entries, rank_counts, rows_of_bins, ties
 from uqeval.tallies._values import Uncertainty, void_of
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import CountedItems
 
 #: Bits of a rank key.
 KEY_BITS = 32
@@ -173,8 +170,6 @@ class RankedErrors(Tally):
     @cached_property
     def _rows_of_prefixes(self) -> tuple[Array, Array]:
         """Return which high bits have a row, uint8 [high bits + 1], and which, int32."""
-        from uqeval.tallies._sorted import rows_of_bins
-
         return rows_of_bins([prefix for _, prefix in self.bins], (1 << self.skip,), "int32")
 
     @cached_property

@@ -11,16 +11,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import Counts, Field, Thin
+from uqeval.tallies._fields import CountedItems, Counts, Field, Thin
 from uqeval.tallies._values import RawMap, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import CountedItems
 
 COARSE, FINE_BITS = 1 << 19, 13
 #: Bins that are summed at a time.

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import void_of
-
-if TYPE_CHECKING:
-    from uqeval.tallies._fields import Counts
 
 
 @dataclass(frozen=True)

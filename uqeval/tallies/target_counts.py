@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from uqeval.arrays import Array
+from uqeval.arrays import Array, Maps, State
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-
-if TYPE_CHECKING:
-    from uqeval.arrays import Maps, State
 
 
 @dataclass(frozen=True)

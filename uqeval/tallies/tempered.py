@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import Betas
 from uqeval.maps.views import Tempered as view_of
-from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._contract import KnownItems, Tally
+from uqeval.tallies._fields import CountedItems, Field
 from uqeval.tallies._tempering import flat, tempered
 from uqeval.tallies._values import void_of
-
-if TYPE_CHECKING:
-    from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._fields import CountedItems
 
 
 @dataclass(frozen=True)

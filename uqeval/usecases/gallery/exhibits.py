@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.glossary import label_of
@@ -18,10 +17,6 @@ from uqeval.usecases.gallery.opening import Pictures
 from uqeval.usecases.gallery.paint import painted
 from uqeval.usecases.gallery.video import Pairs
 from uqeval.usecases.select import is_lower_better, score_of_items
-
-if TYPE_CHECKING:
-    from uqeval.records.report import Report
-    from uqeval.usecases.gallery.video import Pairs
 
 #: Pictures that all models share; they are shown once.
 _SHARED = ("image", "label", "target")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
-from uqeval.disk.outputs import check_writable, write
+from uqeval.disk.outputs import check_writable, refuse_overlap, refuse_url, write
 from uqeval.disk.publishing import link_aside, mend_states, new_file, refusals
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.records.report import Report
@@ -36,8 +36,6 @@ def make_folder(
 
     Raises `OutputError`, and `UsageError` if it is an input.
     """
-    from uqeval.disk.outputs import refuse_overlap, refuse_url
-
     refuse_url(folder)
     read_paths = [*read_paths, *(path for store in stores for path in store.paths())]
     targets = [folder / PAGE, folder / VERDICTS]

@@ -154,8 +154,6 @@ def families_of_passes(keys: Sequence[str]) -> list[str]:
 
 def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
     """Run the passes on the maps of one subset; return the results in `fields`, or all (None)."""
-    from uqeval.metrics._evaluation import Section
-
     sections: dict[str, Section] = yield from renamed(
         passes, lambda tally: tally.in_view(Subset(subset))
     )
