@@ -12,8 +12,8 @@ from uqeval.inputs.common import (
     PredictionStores,
     in_order_of,
     is_folder_of_files,
-    nameless,
     open_once,
+    open_truth,
     record_of,
     refuse_missing,
     watched,
@@ -110,13 +110,7 @@ def _records_of(
     if label_store:
         given_as = opened.given[0] if labels is None else labels
         of_labels = record_of(label_store, ["labels"], given_as)
-    return {
-        "predictions": [
-            record_of(store, kinds, given_as)
-            for store, given_as in zip(opened.stores, opened.given, strict=True)
-        ],
-        "labels": of_labels,
-    }
+    return {"predictions": opened.records(kinds), "labels": of_labels}
 
 
 def _warn_of_probabilities(store: Store, stack: Stack | None, kind: str | None) -> list[str]:
@@ -227,7 +221,6 @@ def _labels(
     predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> tuple[Store | None, tuple[ItemArray, ...] | None]:
     """Return the label store, and its planes in the order of the predictions' items."""
-    from uqeval.stores.store import open_store
 
     labels = None if labels is None else open_once(labels)
     folder = labels is not None and is_folder_of_files(labels)
@@ -244,12 +237,9 @@ def _labels(
     if labels is None:
         parts = predictions.arrays.get("labels")
         return (predictions if parts else None), parts
-    if folder and names is None:
-        raise nameless(labels, "label", predictions)
-    store = open_store(
-        labels, role="labels", names=names if folder else None,
-        fill_missing=options.fill, label_map=options.label_map,
-        annotator_folders=options.annotator_folders,
+    store = open_truth(
+        labels, "labels", "label", predictions, names, options,
+        label_map=options.label_map, annotator_folders=options.annotator_folders,
     )  # fmt: skip
     parts = store.arrays.get("labels")
     if parts is None:

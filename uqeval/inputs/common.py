@@ -15,7 +15,7 @@ from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray
-from uqeval.stores.contents import Contents
+from uqeval.stores.contents import Contents, Role
 from uqeval.stores.watch import Watch, Watched, WatchedText
 
 
@@ -35,6 +35,11 @@ class PredictionStores:
     def shown_names(self, count: int) -> tuple[str, ...]:
         """Return the items' names, or their numbers."""
         return self.names or tuple(str(i) for i in range(count))
+
+    def records(self, kinds: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the records of these arrays of the stores in a report."""
+        pairs = zip(self.stores, self.given, strict=True)
+        return [record_of(store, kinds, given) for store, given in pairs]
 
 
 def open_predictions(
@@ -175,13 +180,27 @@ def in_order_of(
     return parts
 
 
-def nameless(truth: Given, noun: str, predictions: Store) -> StoreError:
-    """Return the error for ground-truth files if the items have no names to match them with."""
-    count = len(next(iter(predictions.arrays.values())))
-    return StoreError(
-        f"{truth}: {noun} files are matched with items by name, but {predictions.path} gives its "
-        f"{count} items no names. Give --names FILE (a JSON list or one name per line), or store "
-        "an array `names`."
+def open_truth(
+    truth: Given, role: Role, noun: str, predictions: Store | None, names: tuple[str, ...] | None,
+    options: InputOptions, **reading: Any,
+) -> Store:  # fmt: skip
+    """Open ground truth, or other maps, of items of these `names`: a store, or a folder of files.
+
+    Files are matched with items by name. Raises `StoreError` if the items of `predictions` have no
+    names. `reading`: further arguments of `open_store`.
+    """
+    from uqeval.stores.store import open_store
+
+    is_folder = is_folder_of_files(truth)
+    if is_folder and names is None and predictions is not None:
+        count = len(next(iter(predictions.arrays.values())))
+        raise StoreError(
+            f"{truth}: {noun} files are matched with items by name, but {predictions.path} gives "
+            f"its {count} items no names. Give --names FILE (a JSON list or one name per line), or "
+            "store an array `names`."
+        )
+    return open_store(
+        truth, role=role, names=names if is_folder else None, fill_missing=options.fill, **reading
     )
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import (
     in_order_of,
-    is_folder_of_files,
-    nameless,
+    open_truth,
     record_of,
     refuse_missing,
 )
@@ -55,15 +54,8 @@ class _Opener:
 
     def path(self, path: str, role: Role, option: str) -> RegionPlanes:
         """Return the maps in a folder, one an item, or in an array. Raises `StoreError`."""
-        from uqeval.stores.store import open_store
-
-        is_folder = is_folder_of_files(path)
-        if is_folder and self.names is None and self.store is not None:
-            raise nameless(path, "region" if role == "labels" else "depth", self.store)
-        store = open_store(
-            path, role=role, names=self.names if is_folder else None,
-            fill_missing=self.options.fill,
-        )  # fmt: skip
+        noun = "region" if role == "labels" else "depth"
+        store = open_truth(path, role, noun, self.store, self.names, self.options)
         if role not in store.arrays:
             raise StoreError(f"{option}: {store.path} holds {store.holds()}; expected one map.")
         parts = store.arrays[role]

@@ -11,9 +11,8 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import (
     PredictionStores,
     in_order_of,
-    is_folder_of_files,
-    nameless,
     open_once,
+    open_truth,
     record_of,
     refuse_missing,
     watched,
@@ -279,19 +278,13 @@ def _target(
     predictions: Store, target: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> _Truth:
     """Return the target and the masks of valid pixels, in the order of the predictions."""
-    from uqeval.stores.store import open_store
 
     masks = [predictions.arrays["valid"]] if "valid" in predictions.arrays else []
     if target is None:
         parts = predictions.arrays.get("target")
         return _Truth(predictions if parts else None, parts, masks)
     target = open_once(target)
-    folder = is_folder_of_files(target)
-    if folder and names is None:
-        raise nameless(target, "target", predictions)
-    store = open_store(
-        target, role="target", names=names if folder else None, fill_missing=options.fill
-    )
+    store = open_truth(target, "target", "target", predictions, names, options)
     if "target" not in store.arrays:
         raise StoreError(f"{store.path} holds {store.holds()}, but no `target`.")
 

@@ -13,9 +13,8 @@ from uqeval.inputs.common import (
     PredictionStores,
     as_store,
     in_order_of,
-    is_folder_of_files,
-    nameless,
     open_predictions,
+    open_truth,
     record_of,
     refuse_missing,
     watched,
@@ -134,7 +133,6 @@ def _mask(
     """Return the mask, and its record."""
     from uqeval.maps.sets import Mask
     from uqeval.stores.planes import Planes
-    from uqeval.stores.store import open_store
 
     source: Any = inputs.source
     out = _label_id(options.ood_mask)
@@ -152,12 +150,7 @@ def _mask(
             )
         return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}
     given = as_store(options.ood_mask, "ood_mask")
-    folder = is_folder_of_files(given)
-    if folder and opened.names is None:
-        raise nameless(given, "mask", opened.stores[0])
-    store = open_store(
-        given, role="labels", names=opened.names if folder else None, fill_missing=options.fill
-    )
+    store = open_truth(given, "labels", "mask", opened.stores[0], opened.names, options)
     parts = store.arrays.get("labels")
     if parts is None:
         raise UsageError(
@@ -246,9 +239,7 @@ def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
 def _records(opened: PredictionStores) -> list[dict[str, Any]]:
     """Return the records of the stores of one set, whichever of its items are evaluated."""
     kind = kind_of(opened.stores)
-    arrays = [kind] if kind else sorted(stored_maps(opened.stores[0]))
-    pairs = zip(opened.stores, opened.given, strict=True)
-    return [record_of(store, arrays, given) for store, given in pairs]
+    return opened.records([kind] if kind else sorted(stored_maps(opened.stores[0])))
 
 
 def _joined(
