@@ -201,14 +201,20 @@ def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = 
         raise ValueError("it is nested too deeply") from None
 
 
+@contextmanager
+def readable(where: str | Path) -> Iterator[None]:
+    """Raise `StoreError` for a file that cannot be read inside the context."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{cut(where)}: cannot be read: {error.strerror}.") from error
+
+
 def noted_digest(path: Path) -> str | None:
     """Return the digest in the comment of a states file, unchecked; None without one."""
-    try:
-        with open_file(path) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - DIGEST_BYTES, 0))
-            comment = file.read(DIGEST_BYTES)
-    except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
+    with readable(path), open_file(path) as file:
+        file.seek(max(os.fstat(file.fileno()).st_size - DIGEST_BYTES, 0))
+        comment = file.read(DIGEST_BYTES)
     if not comment.startswith(DIGEST_MARK):
         return None
     return comment.removeprefix(DIGEST_MARK).decode("ascii", "replace")

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from uqeval.disk.files import MOST_REPORT, is_file, noted_digest, read_bytes, read_json
+from uqeval.disk.files import MOST_REPORT, is_file, noted_digest, read_bytes, read_json, readable
 from uqeval.disk.publishing import older_file
 from uqeval.errors import StoreError, cut
 from uqeval.records.report import Report
@@ -90,17 +90,14 @@ def digests_of(
 
 
 def _sha256(path: str | Path) -> str:
-    try:
+    with readable(path):
         return hashlib.sha256(read_bytes(path, most=MOST_REPORT)).hexdigest()
-    except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
 
 
 def _is_report(path: Path) -> bool:
     try:
-        record: Any = read_json(path)
-    except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
+        with readable(path):
+            record: Any = read_json(path)
     except ValueError as error:
         raise StoreError(
             f"{cut(path)}: is not JSON: {error}. Move it, or write it again."

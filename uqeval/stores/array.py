@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.disk.files import readable
 from uqeval.errors import StoreError, cut
 
 Region = tuple[slice, ...]
@@ -54,10 +55,8 @@ def file_digest(path: Path, *details: object) -> str:
 
     `details`: further text that tells it apart. Raises `StoreError` if the file is gone.
     """
-    try:
+    with readable(path):
         stat = path.stat()
-    except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
     identity = (path.name, stat.st_size, stat.st_mtime_ns, *details)
     return hashlib.sha256(repr(identity).encode()).hexdigest()
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from uqeval.arrays import Array
-from uqeval.disk.files import open_file, read_bytes
+from uqeval.disk.files import open_file, read_bytes, readable
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.watch import file_stamp, file_state
@@ -50,14 +50,11 @@ class FileArray(StoredArray):
 
         Raises `StoreError` if the file cannot be read, or no longer has `shape` numbers.
         """
-        try:
-            with open_file(self._path) as file:
-                file.seek(start)
-                values = np.empty(math.prod(shape), dtype)
-                size = file.readinto(values.view(np.uint8).data)
-                is_complete = size == values.nbytes and not file.read(1)
-        except OSError as error:
-            raise StoreError(f"{cut(self._path)}: cannot be read: {error.strerror}.") from error
+        with readable(self._path), open_file(self._path) as file:
+            file.seek(start)
+            values = np.empty(math.prod(shape), dtype)
+            size = file.readinto(values.view(np.uint8).data)
+            is_complete = size == values.nbytes and not file.read(1)
         if not is_complete:
             raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
         return values.reshape(shape)
@@ -75,18 +72,13 @@ def check_pixels(path: str | Path, width: int, height: int, bytes_each: int) -> 
 
 def bytes_of(path: Path) -> bytes:
     """Return the content of a file; raises `StoreError` if it is unreadable."""
-    try:
+    with readable(path):
         return read_bytes(path)
-    except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
 
 
 def head_of(path: Path, count: int) -> tuple[bytes, int]:
     """Return the first `count` bytes of a file, and its size; raises `StoreError` if it is
     unreadable.
     """
-    try:
-        with open_file(path) as file:
-            return file.read(count), file.seek(0, 2)
-    except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
+    with readable(path), open_file(path) as file:
+        return file.read(count), file.seek(0, 2)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.disk.files import open_descriptor, read_into
-from uqeval.errors import StoreError, quoted
+from uqeval.disk.files import open_descriptor, read_into, readable
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.buffer_pool import CHUNKS
 
 #: Runs shorter than `_RUN` bytes are not read one by one: blocks of `_BLOCK` bytes are read and
@@ -65,10 +67,8 @@ class FileValues:
         if not isinstance(self.file, str):
             yield self.file.fileno()
             return
-        try:
+        with readable(self.where):
             descriptor = open_descriptor(self.file)
-        except OSError as error:
-            raise StoreError(f"{self.where}: cannot be read: {error.strerror}.") from error
         try:
             if self.stamp and stamp_of(descriptor) != self.stamp:
                 raise self._changed()
@@ -148,6 +148,45 @@ def stamp_of(descriptor: int) -> tuple[int, ...]:
     """Return the identity, size and time of change of an open file."""
     stat = os.fstat(descriptor)
     return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def unpacked(
+    opened: Callable[[], AbstractContextManager[IO[bytes]]], size: int, where: str
+) -> IO[bytes]:
+    """Return a temporary file of the `size` bytes that a compressed file holds.
+
+    `opened` gives the unpacked bytes, of which at most `size` are read. Raises `StoreError` for
+    more or fewer, for a damaged file, and if the disk is full.
+    """
+    if shutil.disk_usage(tempfile.gettempdir()).free < size:
+        raise _no_room(where, size, "No space left on device")
+    # The file has no name, so the system deletes it after its last reader, even after a crash.
+    file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
+    try:
+        with opened() as packed:
+            missing = size
+            while missing > 0 and (block := packed.read(min(missing, _BLOCK))):
+                missing -= file.write(block)
+            excess = packed.read(1)  # reading to the end compares the checksum
+        if missing or excess:
+            raise EOFError(f"{missing} bytes are missing" if missing else "it holds more bytes")
+        file.flush()
+    except Exception as error:  # OSError, zlib.error, BadZipFile, EOFError
+        file.close()
+        if isinstance(error, OSError) and error.errno is not None:
+            raise _no_room(where, size, error) from error
+        raise StoreError(
+            f"{where}: cannot be unpacked ({cut(error)}): it is damaged or cut short. Copy or save "
+            "it again."
+        ) from error
+    return file
+
+
+def _no_room(where: str, size: int, reason: object) -> StoreError:
+    return StoreError(
+        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: {reason}. It needs {size} "
+        "bytes there; set TMPDIR, or save it uncompressed."
+    )
 
 
 #: The largest number of bytes of a header.

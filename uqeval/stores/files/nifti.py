@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import math
-import shutil
 import struct
-import tempfile
 import weakref
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from functools import partial
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
 from uqeval.stores.contents import Contents, Opening, store_of_one
-from uqeval.stores.files.file_values import FileValues, stamp_of
+from uqeval.stores.files.file_values import FileValues, stamp_of, unpacked
 from uqeval.stores.files.numpy_array import NumpyArray
 
 #: Bytes of the header, and dtypes by their code in NIfTI-1.
@@ -29,7 +30,6 @@ _DTYPES = {
 }  # fmt: skip
 #: The largest compression ratio of deflate.
 _MOST_PACKED = 1032
-_BLOCK = 1 << 20
 
 
 class NiftiStore(Contents):
@@ -89,9 +89,9 @@ def open_nifti(path: str) -> NumpyArray:
     def load() -> FileValues:
         if not packed:
             return head.values(path, where, stamp)
-        unpacked = _unpacked(path, head.expected, where)
-        values = head.values(unpacked, where, ())
-        weakref.finalize(values, unpacked.close)
+        unpacked_file = unpacked(partial(_opened_gzip, path), head.expected, where)
+        values = head.values(unpacked_file, where, ())
+        weakref.finalize(values, unpacked_file.close)
         return values
 
     return NumpyArray(where, head.shape, head.dtype, load, head.data, path)
@@ -153,30 +153,7 @@ def _as_integers(where: str) -> str:
     )
 
 
-def _unpacked(path: str, expected: int, where: str) -> IO[bytes]:
-    """Return the unpacked file, which has no name. At most `expected` bytes are unpacked."""
-    if shutil.disk_usage(tempfile.gettempdir()).free < expected:
-        raise _no_room(where, expected)
-    file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
-    try:
-        with open_file(path) as packed, gzip.GzipFile(fileobj=packed) as member:
-            missing = expected
-            while missing > 0 and (block := member.read(min(missing, _BLOCK))):
-                missing -= file.write(block)
-            excess = member.read(1)  # reading to the end compares the checksum
-        file.flush()
-    except (OSError, EOFError, zlib.error) as error:
-        file.close()
-        raise _unreadable(where, error) from error
-    if missing or excess:
-        file.close()
-        word = "more" if excess else f"{missing} bytes less"
-        raise StoreError(f"{where}: holds {word} than its header says. Copy or save it again.")
-    return file
-
-
-def _no_room(where: str, expected: int) -> StoreError:
-    return StoreError(
-        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: it needs {expected} bytes "
-        "there. Set TMPDIR, or save it uncompressed."
-    )
+@contextmanager
+def _opened_gzip(path: str) -> Iterator[IO[bytes]]:
+    with open_file(path) as packed, gzip.GzipFile(fileobj=packed) as member:
+        yield cast("IO[bytes]", member)

@@ -5,24 +5,23 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-import shutil
-import tempfile
 import threading
 import weakref
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import IO, Any
 
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.disk.files import open_file
+from uqeval.disk.files import open_file, readable
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
-from uqeval.stores.files.file_values import FileValues, read_header, stamp_of
+from uqeval.stores.files.file_values import FileValues, read_header, stamp_of, unpacked
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.stores.zarr.source import check_method, open_zip
 
@@ -192,13 +191,10 @@ def open_npy(path: str) -> NumpyArray:
 
     Raises `StoreError` if it is not one, holds pickled objects, or is cut short.
     """
-    try:
-        with open_file(path) as file:
-            head = read_header(file, path)
-            stamp = stamp_of(file.fileno())
-            size = file.seek(0, 2)
-    except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
+    with readable(path), open_file(path) as file:
+        head = read_header(file, path)
+        stamp = stamp_of(file.fileno())
+        size = file.seek(0, 2)
     if size != head.expected:
         word = "cut short" if size < head.expected else "too long"
         raise StoreError(
@@ -253,55 +249,25 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
         if info.compress_type == zipfile.ZIP_STORED:
             start = _data_offset(path, info, where)
             return head.values(path, where, start + len(head.data), stamp)
-        unpacked = _unpacked(path, info, where)
-        values = head.values(unpacked, where, len(head.data))
-        weakref.finalize(values, unpacked.close)
+        file = unpacked(partial(_opened_member, path, info, where), info.file_size, where)
+        values = head.values(file, where, len(head.data))
+        weakref.finalize(values, file.close)
         return values
 
     return NumpyArray(where, head.shape, head.dtype, load, head.data, path, info.CRC)
 
 
-def _unpacked(path: str, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
-    if shutil.disk_usage(tempfile.gettempdir()).free < info.file_size:
-        raise _no_room(where, info, "No space left on device")
-    # The file has no name, so the system deletes it after its last reader, even after a crash.
-    file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
-    try:
-        with open_zip(path, where) as archive, archive.open(info) as member:
-            remaining = info.file_size
-            while remaining > 0 and (block := member.read(min(remaining, 2**20))):
-                remaining -= file.write(block)
-            member.read(1)  # reading to the end compares the checksum
-        if remaining:
-            raise EOFError(f"{remaining} bytes are missing")
-        file.flush()
-    except OSError as error:
-        file.close()
-        raise _no_room(where, info, error) from error
-    except Exception as error:  # zlib.error, BadZipFile, EOFError
-        file.close()
-        raise StoreError(
-            f"{where}: cannot be unpacked ({cut(error)}): it is damaged or cut short. Copy or save "
-            "it again."
-        ) from error
-    return file
-
-
-def _no_room(where: str, info: zipfile.ZipInfo, reason: object) -> StoreError:
-    return StoreError(
-        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: {reason}. It needs "
-        f"{info.file_size} bytes there; set TMPDIR, or save it uncompressed."
-    )
+@contextmanager
+def _opened_member(path: str, info: zipfile.ZipInfo, where: str) -> Iterator[IO[bytes]]:
+    with open_zip(path, where) as archive, archive.open(info) as member:
+        yield member
 
 
 def _data_offset(path: str, info: zipfile.ZipInfo, where: str) -> int:
-    try:
-        with open_file(path) as file:
-            file.seek(info.header_offset)
-            local = file.read(30)
-            size = file.seek(0, 2)
-    except OSError as error:
-        raise StoreError(f"{where}: cannot be read: {error.strerror}.") from error
+    with readable(where), open_file(path) as file:
+        file.seek(info.header_offset)
+        local = file.read(30)
+        size = file.seek(0, 2)
     # The local header's name and extra field may be longer than those in the directory.
     names = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
     start = info.header_offset + 30 + names
