@@ -84,7 +84,7 @@ def test_maps_never_replace_the_samples_that_they_are_made_of(tmp_path: Path) ->
     store = save_complete(tmp_path / "s.zarr")
     before = sorted(store.rglob("*"))
     outcome = run_uqeval("reduce", "s.zarr", "-o", "./s.zarr", "--overwrite", cwd=tmp_path)
-    refused(outcome, "s.zarr is an input; give another path for the new store")
+    refused(outcome, "s.zarr is an input; give another path for the maps")
     assert sorted(store.rglob("*")) == before
 
 
