@@ -163,6 +163,18 @@ def test_values_without_numpy_and_iterators() -> None:
     assert isinstance(python_value(np.zeros((2, 2))), np.ndarray)
 
 
+def test_texts_that_may_be_numbers_and_paths(tmp_path: Path) -> None:
+    probs, labels = arrays()
+    names = tmp_path / "fit.json"
+    names.write_text('["0"]')
+    report = uqeval.evaluate(
+        probs, labels,
+        {"pavpu": {"threshold": [0.6, "mean"]}, "calibration": {"fit_on": names}}, names=["0", "1"],
+    )  # fmt: skip
+    assert report.settings["pavpu"]["threshold"] == "0.6"
+    assert report.settings["calibration"]["fit_on"] == str(names)
+
+
 def test_a_function_says_which_argument_is_wrong() -> None:
     @checks_types("path")
     def read(path: str | Path, other: object = None) -> object:

@@ -24,6 +24,7 @@ from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import SavedStates, tally_key
 from uqeval.stores.states.writer import StatesWriter
 from uqeval.usecases.merge import merge
+from uqeval.usecases.rethreshold import _without
 
 ITEMS = 7
 NAMES = [f"i{k}" for k in range(ITEMS)]
@@ -334,6 +335,27 @@ def test_one_report_is_cut_anew(stores: Path, tmp_path: Path) -> None:
     )
     assert told(cut)["intervals"] == run["intervals"]
     assert told(cut)["slices"] == run["slices"]
+
+
+def test_one_report_keeps_its_warnings(tmp_path: Path) -> None:
+    """A merge for intervals says as much about the scores as the run said."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), (8, 4, 6, 6)).transpose(0, 1, 4, 2, 3)
+    mean = p.mean(1)
+    truth = (mean.argmax(1) + (mean.max(1) > 0.55)) % 3  # certain where it is wrong
+    save(tmp_path / "s", {"probs": p, "labels": truth.astype("u1")}, {"names": [*"abcdefgh"]})
+    states = tmp_path / "r.states.zip"
+    whole = uqeval.evaluate(tmp_path / "s", None, ["failure", "pavpu"], states=states)
+    assert [text[:20] for text in whole.warnings] == ["failure: the AUROC is"[:20]]
+    merged = merge(states, states=tmp_path / "again.states.zip")
+    assert merged.warnings == whole.warnings
+    assert merge(tmp_path / "again.states.zip").warnings == whole.warnings
+    assert merge(states, threshold="range:0.5").warnings[:1] == whole.warnings
+
+
+def test_warnings_of_another_threshold_are_left_out() -> None:
+    warnings = ["pavpu: low.", "pavpu, failure: close.", "2 items have void labels only: a, b."]
+    assert _without(warnings, {"pavpu"}) == ["failure: close.", warnings[2]]
 
 
 def test_merged_states_are_cut_like_those_of_the_whole(stores: Path, tmp_path: Path) -> None:

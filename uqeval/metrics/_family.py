@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -144,7 +145,10 @@ def variants(
             f"unknown {family} options {cut(', '.join(strange))}; expected some of "
             f"{', '.join(fields)}."
         )
-    plain = {k: python_value(v) for k, v in options.items()}
+    plain = {
+        k: os.fspath(v) if isinstance(v, os.PathLike) else python_value(v)
+        for k, v in options.items()
+    }
     lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in plain.items()}
     for name, values in lists.items():
         if not values:

@@ -21,7 +21,7 @@ class FailureSettings(Settings):
 
     # fmt: off
     uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
-    threshold: str = option(
+    threshold: str | float = option(
         "mean", "Uncertainty threshold for undetected errors: mean of the pixels; median or "
         "pNN of the 4×4 patches; range:T; max-surplus; or a number.",
         metavar="RULE", common=True)

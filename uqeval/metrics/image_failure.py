@@ -239,7 +239,7 @@ def _above(limit: float | None, weights: Array, risk: Array, uncertainty: Array)
     return ranked_items.auroc(weights, positive, uncertainty)
 
 
-def _limit(text: str, risk: Array) -> float | None:
+def _limit(text: str | float, risk: Array) -> float | None:
     """Return the limit of risk; None without risks."""
     rule = limit_rule(text)
     if rule.kind == "value":

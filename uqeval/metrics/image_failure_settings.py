@@ -52,7 +52,7 @@ class ImageFailureSettings(FailureSettings):
         metavar="NAME", common=True, shown="mean; of a video temporal.tc")
     patch: int = option(
         4, "With --images: side of the patches of patch-max, in pixels.", metavar="N", least=1)
-    risk_limit: str = option(
+    risk_limit: str | float = option(
         "median", "With --images: AUROC finds the items with a higher risk than this number, or "
         "than the median or pNN of all risks.", metavar="RISK")
     item_table: str | None = option(
@@ -79,7 +79,7 @@ class ImageFailureSettings(FailureSettings):
         return dataclasses.replace(self, **missing)
 
 
-def limit_rule(text: str) -> Rule:
+def limit_rule(text: str | float) -> Rule:
     """Return the rule of a limit of risk: a percentile or a value. Raises `UsageError`."""
     try:
         rule = Rule.parse(text)

@@ -70,7 +70,7 @@ class PavpuSettings(Settings):
     log_base: float | str = option(
         math.e, "Base of the entropies. With classes (their number), entropies lie in [0, 1].",
         metavar="e|2|classes", panel=_PATCHES, several=False, shown="e")
-    threshold: str = option(
+    threshold: str | float = option(
         "mean", "Uncertainty threshold: mean of the pixels; median or pNN of the patches; "
         "range:T; max-surplus; or a number.",
         metavar="RULE", panel=_THRESHOLDS, common=True)

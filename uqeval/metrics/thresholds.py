@@ -36,9 +36,9 @@ class Rule:
         return "there are no patches with a valid pixel"
 
     @classmethod
-    def parse(cls, text: str) -> Rule:
+    def parse(cls, text: str | float) -> Rule:
         """Read a rule as users write it. Raises `UsageError` for anything else."""
-        word = text.strip().lower()
+        word = str(text).strip().lower()
         if word in ("mean", "max-surplus"):
             return cls(word)
         if word == "median":

@@ -150,6 +150,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             own = evaluations_on(inputs, families)
             stack.enter_context(compiling_ahead(own, options.threads()))
         sections, record = _counted(scheduler, evaluations, shard)
+        result_warnings = list(record["warnings"])  # those that a merge of these states repeats
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:
             from uqeval.stores.states.earlier import resume_warnings
@@ -161,7 +162,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             fitted = {key: sections[key].fitted if key in sections else {} for key in evaluations}
             index = states_index(report, info, fitted, inputs.fingerprint)
             index |= {} if shard is None else shard.index()
-            digest = states.seal(index | {"warnings": list(inputs.warnings)})
+            index |= {"warnings": list(inputs.warnings), "result_warnings": result_warnings}
+            digest = states.seal(index)
             report = dataclasses.replace(report, states_digest=digest)
             if options.cut is not None and (shard is None or not shard.unfinished):
                 report = _with_slices(report, states.partial, options.cut)

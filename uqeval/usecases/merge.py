@@ -104,6 +104,7 @@ def _merge_states(
         merged_states.index["settings"] = record["settings"]
     merged_states.index |= {name: record[name] for name in ("results", "numerics")} | {
         "records": record["items"], "fitted": record.pop("fitted"), "metrics": record["metrics"],
+        "result_warnings": record["warnings"],
     }  # fmt: skip
     if threshold is not None:
         from uqeval.usecases.rethreshold import rethreshold
@@ -163,7 +164,7 @@ def _recorded(file: SavedStates) -> dict[str, Any]:
         "items": index["records"],
         "settings": {k: v for k, v in index["settings"].items() if k != "intervals"},
         "numerics": index["numerics"],
-        "warnings": [],
+        "warnings": list(index.get("result_warnings", [])),  # earlier versions saved none
         "fitted": index["fitted"],
         "metrics": index["metrics"],
     }

@@ -6,7 +6,7 @@ items, intervals and slices equal those of a run, to the bit. Other thresholds a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
@@ -35,7 +35,8 @@ def rethreshold(
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(item) for item in record["items"]]
     numerics, fitted, warnings = dict(record["numerics"]), dict(index["fitted"]), []
-    for key, (family, evaluation) in _variants(merged_states, info, rule).items():
+    variants = _variants(merged_states, info, rule)
+    for key, (family, evaluation) in variants.items():
         before, key_of_image = results[key], str(Key.parse(key).of(None))
         # A region has the threshold of the whole image.
         is_region = key_of_image != key
@@ -64,7 +65,18 @@ def rethreshold(
     }  # fmt: skip
     index |= {"results": results, "records": items, "numerics": numerics, "fitted": fitted}
     index["settings"] = settings
-    return {**record, **new_results, "warnings": [*record["warnings"], *warnings]}
+    index["result_warnings"] = [*_without(record["warnings"], variants), *warnings]
+    return {**record, **new_results, "warnings": index["result_warnings"]}
+
+
+def _without(warnings: Sequence[str], keys: Collection[str]) -> list[str]:
+    """Return warnings (`KEY, KEY: TEXT`) without these keys, whose results have changed."""
+    remaining = []
+    for warning in warnings:
+        prefix, colon, text = warning.partition(": ")
+        others = [key for key in prefix.split(", ") if key not in keys]
+        remaining += [f"{', '.join(others)}{colon}{text}"] if others else []
+    return remaining
 
 
 def _variants(

@@ -45,6 +45,7 @@ _TOTALS = "totals"
 _KINDS: dict[str, type] = {
     "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
     "metrics": dict, "inputs": dict, "results": dict, "stamps": list, "rounds": dict,
+    "result_warnings": list,
 }  # fmt: skip
 
 
