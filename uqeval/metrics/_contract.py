@@ -83,6 +83,11 @@ class Metric:
     #: Which quantile of the items' values it is: 0.9; 0 and 1 are the smallest and the largest,
     #: which have no interval. None: it is no quantile of items.
     quantile: float | None = dataclasses.field(default=None, kw_only=True)
+    #: How many wrong pixels or other rare events a value rests on: of the value, of the sum of the
+    #: `counted` fields, and of the last part of the address. A score of few has no interval.
+    events: Callable[[float, float, str], float] | None = dataclasses.field(
+        default=None, kw_only=True
+    )
     #: Which units (items, groups) it is computed from, where a single unit may have no value of
     #: the score itself: those in which another field is defined, or one of several counts is
     #: above 0. It compares several kinds of units if there are several entries; the rarest counts.

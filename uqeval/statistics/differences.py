@@ -22,7 +22,12 @@ from uqeval.statistics.flips import least_shares
 from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, Limits, NoBounds
-from uqeval.statistics.no_interval import having, too_few_for_quantile, unless_coarse
+from uqeval.statistics.no_interval import (
+    having,
+    too_few_events,
+    too_few_for_quantile,
+    unless_coarse,
+)
 from uqeval.statistics.samples import Samples, Sets
 
 #: A correlation that differs from 1 by less is that of the same scores.
@@ -60,6 +65,8 @@ def difference(
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     if reason := too_few_for_quantile(metric, resampling.unit, defined, level):
+        return NoBounds(reason)
+    if reason := too_few_events(samples, text, metric, [*runs[0], *runs[1]]):
         return NoBounds(reason)
     if metric.interval in DRAWN and resampling.unit != "batch":
         if defined < methods.LEAST_DRAWN:

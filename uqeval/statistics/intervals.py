@@ -24,7 +24,9 @@ from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.no_interval import (
     having,
+    too_few_events,
     too_few_for_quantile,
+    trials,
     unless_coarse,
 )
 from uqeval.statistics.options import CutOptions, Method
@@ -155,6 +157,8 @@ class _Case:
             )
         if reason := too_few_for_quantile(self.metric, resampling.unit, self.least, self.level):
             return NoBounds(reason)
+        if reason := too_few_events(self.samples, self.text, self.metric):
+            return NoBounds(reason)
         kind = self.metric.interval
         if method == "percentile":
             return self._of_draws(expanded=False)
@@ -232,12 +236,5 @@ class _Case:
 
     def _defined_units(self) -> float:
         """Return the number of patches, pixels or items of which the score is a share."""
-        address = Address.parse(self.text)
-        row = address.fields[:2] if address.fields[0] == "per_class" else ()
-        counted_addresses = (
-            dataclasses.replace(address, fields=(*row, field)) for field in self.metric.counted
-        )
-        total = sum(
-            self.samples.value(counted_address.within) for counted_address in counted_addresses
-        )
+        total = trials(self.samples, self.text, self.metric)
         return total if np.isfinite(total) and total > 0 else float(self.defined)
