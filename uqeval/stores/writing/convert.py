@@ -23,7 +23,7 @@ from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.new_store import NewStore, checked_target, replacing
-from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes
+from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes, pieces_of
 from uqeval.stores.writing.recoding import ATTRIBUTES, DTYPE, Recoding
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.source import is_url, is_zarr
@@ -72,7 +72,7 @@ def convert(
         store = open_store(
             os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing
         )
-        pieces.kinds["labels"] = [_unchanged(item_array) for item_array in store.arrays["labels"]]
+        pieces.kinds["labels"] = pieces_of(store.arrays["labels"])
         pieces.warnings += store.warnings
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
@@ -113,10 +113,6 @@ def _refuse_without_effect(
                 f"--axes {axes}: {cut(source)} is a folder of label PNGs, one [H, W] per item. "
                 "Leave it out."
             )
-
-
-def _unchanged(item_array: ItemArray) -> Piece:
-    return lambda: item_array
 
 
 @dataclass(frozen=True)

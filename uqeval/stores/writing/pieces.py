@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +88,7 @@ def find_pieces(
 
 
 def _of_store(store: Store) -> Pieces:
-    kinds: dict[str, list[Piece]] = {
-        kind: [partial(_unchanged, item_array) for item_array in parts]
-        for kind, parts in store.arrays.items()
-    }
+    kinds = {kind: pieces_of(parts) for kind, parts in store.arrays.items()}
     return Pieces(kinds, store.names, dict(store.attributes), store.warnings)
 
 
@@ -103,8 +99,13 @@ def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
     return next(form for form in forms if set(form) == present)
 
 
-def _unchanged(item_array: ItemArray) -> ItemArray:
-    return item_array
+def pieces_of(parts: Iterable[ItemArray]) -> list[Piece]:
+    """Return the pieces of items that are open already."""
+
+    def piece(part: ItemArray) -> Piece:
+        return lambda: part
+
+    return [piece(part) for part in parts]
 
 
 def _needs_key(kind: str | None, axes: str | None) -> None:
@@ -163,8 +164,7 @@ def _bare(
         raise StoreError(f"{array.where}: has no items; expected at least one. Write it again.")
     if names is not None:
         names = checked_names(list(names), "names", len(parts))
-    pieces: list[Piece] = [partial(_unchanged, item_array) for item_array in parts]
-    return Pieces({kind: pieces}, None if names is None else tuple(names))
+    return Pieces({kind: pieces_of(parts)}, None if names is None else tuple(names))
 
 
 def _item_folder(
@@ -187,5 +187,4 @@ def _label_images(source: str, names: Sequence[str] | None) -> Pieces:
         has_duplicates = len(set(stems)) < len(stems)
         names = [file.removesuffix(".png") for file in files] if has_duplicates else stems
     store = open_store(source, role="labels", names=names)
-    pieces: list[Piece] = [partial(_unchanged, item_array) for item_array in store.arrays["labels"]]
-    return Pieces({"labels": pieces}, store.names, {}, store.warnings)
+    return Pieces({"labels": pieces_of(store.arrays["labels"])}, store.names, {}, store.warnings)
