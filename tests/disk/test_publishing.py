@@ -209,5 +209,5 @@ def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
     from uqeval.errors import OutputError
 
     says = r"gone: cannot be written: No such file.*Check the disk"
-    with pytest.raises(OutputError, match=says), p.refusals(tmp_path):
+    with pytest.raises(OutputError, match=says), p.writing(tmp_path):
         (tmp_path / "gone").unlink()

@@ -13,7 +13,7 @@ from uqeval.cli.streams import console, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.outputs import check_writable, refuse_overlap, write
-from uqeval.disk.publishing import drop_older, refusals, settle_states
+from uqeval.disk.publishing import drop_older, settle_states, writing
 from uqeval.errors import UsageError
 from uqeval.records.report import Report
 from uqeval.stores.states.writer import partial_path
@@ -110,7 +110,7 @@ def _write_report(output: str, report: Report) -> None:
                 settle_states(states, Path(output))
         raise
     if states is not None:
-        with refusals(states):
+        with writing(states):
             drop_older(states)
 
 

@@ -14,7 +14,7 @@ import typer
 
 from uqeval.cli.declared import with_options
 from uqeval.cli.streams import console, printing, tell, warn
-from uqeval.errors import OutputError, UsageError, cut, printable
+from uqeval.errors import UsageError, printable
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
@@ -218,6 +218,7 @@ def show(judgement: Judgement) -> None:
 
 
 def _tell_github(texts: _Texts) -> None:
+    from uqeval.disk.publishing import writing
     from uqeval.report.annotations import to_annotations
 
     for line in to_annotations(texts.judgement):
@@ -226,11 +227,8 @@ def _tell_github(texts: _Texts) -> None:
         text = texts.markdown().encode("utf-8", "backslashreplace")
         if len(text) > _MOST_SUMMARY:
             text = text[: text.rfind(b"\n", 0, _MOST_SUMMARY - 100)] + b"\n\nand more.\n"
-        try:
-            with Path(path).open("ab") as file:
-                file.write(text)
-        except OSError as error:
-            raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from error
+        with writing(path), Path(path).open("ab") as file:
+            file.write(text)
 
 
 class _Tallies:

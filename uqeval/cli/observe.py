@@ -21,7 +21,7 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import tell, warn
 from uqeval.disk.files import stream_of
-from uqeval.errors import OutputError, UsageError
+from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.settings import Settings, same_option, shared_option
@@ -178,39 +178,30 @@ def _observed(
 @contextmanager
 def _lines(output: str | None) -> Iterator[list[IO[str]]]:
     """Yield the outputs for the lines: stdout, and the file of -o."""
+    from uqeval.disk.publishing import writing
+
     if output is None or output == "-":
         yield [sys.stdout]
         return
     stream = stream_of(output)
-    try:
+    with writing(output):
         # Append to an existing output, as the shell's >> does.
         descriptor = output if stream is None else os.dup(stream)
         file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closed below
-    except OSError as error:
-        raise OutputError(f"{output}: cannot be written: {error.strerror}.") from error
     try:
         yield [sys.stdout, file]
     finally:
-        with _writing(output):  # closing flushes, and may fail again
+        with writing(output):  # closing flushes, and may fail again
             file.close()
 
 
 def _print(text: str, streams: list[IO[str]]) -> None:
+    from uqeval.disk.publishing import writing
+
     for stream in streams:
-        with _writing("stdout" if stream is sys.stdout else stream.name):
+        with writing("stdout" if stream is sys.stdout else str(stream.name)):
             stream.write(text + "\n")
             stream.flush()
-
-
-@contextmanager
-def _writing(destination: object) -> Iterator[None]:
-    """Turn an `OSError` into an `OutputError` with the output's name; let a closed pipe through."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{destination}: cannot be written: {error.strerror}.") from error
 
 
 #: The interval of the summary uses the last pairs: at least this number, at most twice as many.

@@ -30,19 +30,32 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 #: Syncs wait for the disk; several at once share one commit of its journal.
 _SYNCS = 8
 
+#: Errors of a full disk.
+_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 _numbers = itertools.count()
 
 
 @contextmanager
-def refusals(path: str | Path) -> Iterator[None]:
-    """Turn an `OSError` from writing, moving or removing `path` into an `OutputError`."""
+def writing(path: str | Path) -> Iterator[None]:
+    """Turn an `OSError` from writing, moving or removing `path` into an `OutputError`.
+
+    It names the file that failed if that is below `path`, else `path`. A closed pipe stays one.
+    """
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        place = path if error.filename is None else error.filename
+        file = Path(str(path) if error.filename is None else os.fsdecode(error.filename))
+        hint = "Check the disk and the permissions."
+        if error.errno in _SPACE:
+            hint = "Free some space there, or write elsewhere."
+        elif error.errno == errno.ENAMETOOLONG:
+            hint = "Give shorter names."
         raise OutputError(
-            f"{cut(place)}: cannot be written: {error.strerror or error}. Check the disk and the "
-            "permissions."
+            f"{cut(file if file.is_relative_to(path) else path)}: cannot be written: "
+            f"{error.strerror or error}. {hint}"
         ) from error
 
 

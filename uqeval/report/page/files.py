@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from uqeval.disk.objects import as_given
 from uqeval.disk.outputs import write
-from uqeval.disk.publishing import refusals
+from uqeval.disk.publishing import writing
 from uqeval.errors import OutputError, cut
 from uqeval.report.page.exhibits import PictureFiles
 
@@ -65,7 +65,7 @@ def _remove_others(folder: Path, names: set[str]) -> None:
     """Remove pictures of earlier pages, and the folder if it is empty."""
     if not folder.is_dir() or folder.is_symlink():
         return
-    with refusals(folder):
+    with writing(folder):
         for path in folder.iterdir():
             if _NAME.fullmatch(path.name) and path.name not in names:
                 path.unlink(missing_ok=True)

@@ -7,13 +7,13 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from uqeval.disk.locks import clear, held_beside, hold, lock, own_name, release
-from uqeval.disk.publishing import mend_states, put_file
+from uqeval.disk.publishing import mend_states, put_file, writing
 from uqeval.errors import ClusterError, OutputError, UsageError, cut
 from uqeval.stores.states.blocks import Block, Blocks, ItemBlocks, KnownStates, Layer, PackedItems
 from uqeval.stores.states.earlier import EarlierStates, taken_over
@@ -131,7 +131,7 @@ class StatesWriter:
             elif self._lock is not None:
                 release(self._lock)
             lock_name.unlink(missing_ok=True)
-            with _writing(self.path):
+            with writing(self.path):
                 raise
 
     def __enter__(self) -> StatesWriter:
@@ -150,7 +150,7 @@ class StatesWriter:
         The items are in one block of `blocks`, which is written once it is complete. States that
         are already in the file are skipped.
         """
-        with _writing(self.path):
+        with writing(self.path):
             if key not in self._numbers:
                 self._numbers[key] = len(self._numbers)
             self._add(self._numbers[key], first, states)
@@ -162,7 +162,7 @@ class StatesWriter:
     def add_packed_total(self, name: str, data: bytes) -> None:
         """Add the packed total of a tally by name (`digest_of` its key)."""
         if name not in self._totals:
-            with _writing(self.path):
+            with writing(self.path):
                 self._totals[name] = self._write(f"{_TOTALS}/{name}", data)
                 self._file.flush()
 
@@ -232,7 +232,7 @@ class StatesWriter:
         """Write the index, which completes `partial`; return its digest."""
         full_index = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
         text = pack_text(lambda: json_pieces(full_index))
-        with _writing(self.path):
+        with writing(self.path):
             self._write(INDEX, text)
             self._zip.close()
             return seal(self._file)
@@ -244,7 +244,7 @@ class StatesWriter:
         """
         if not self._is_mine():
             raise OutputError(f"{cut(self.path)}: another run writes to it; give each its own -o.")
-        with _writing(self.path):
+        with writing(self.path):
             put_file(self._file, self.partial, self.path, keep_older=bool(self._reports()))
             self._file.close()
 
@@ -333,12 +333,3 @@ class StatesWriter:
         else:
             self._waiting.setdefault((tally, block.start), {})[first] = states
             known.add(Block(first, states.items, lambda: states.data))
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Turn an `OSError` into an `OutputError` that names the states file."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from error

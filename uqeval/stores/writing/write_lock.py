@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.locks import clear_beside
-from uqeval.disk.publishing import hidden_path, sync_tree
+from uqeval.disk.publishing import hidden_path, sync_tree, writing
 from uqeval.errors import OutputError, cut, quoted
 from uqeval.stores.writing.processes import HINT
 from uqeval.stores.zarr.writer import (
@@ -27,7 +27,6 @@ from uqeval.stores.zarr.writer import (
     is_complete,
     is_taken,
     put_in_place,
-    writing,
 )
 
 _ID_BYTES = 32

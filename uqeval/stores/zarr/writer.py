@@ -14,9 +14,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.disk.locks import clear_beside
-from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file
+from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file, writing
 from uqeval.errors import OutputError, cut
 
 T = TypeVar("T")
@@ -41,26 +40,9 @@ VERSION = 1
 #: The folder of an unfinished store for its writers; removed when the store is complete.
 HIDDEN = ".uqeval"
 
-_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: Characters that a folder's name may not contain, or that have a meaning in it; quoted by `%`.
 #: Halves of characters are such, except those that stand for a byte of a file's name.
 _UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f\ud800-\udc7f\udd00-\udfff]|^\.|^__")
-
-
-@contextmanager
-def writing(path: str | Path) -> Iterator[None]:
-    """Turn a system error while `path` is written into an `OutputError`."""
-    try:
-        yield
-    except OSError as error:
-        hint = "Check the path and its permissions."
-        if error.errno in _SPACE:
-            hint = "Free some space there, or write elsewhere; the store is left unfinished."
-        elif error.errno == errno.ENAMETOOLONG:
-            hint = "Give the items shorter names."
-        raise OutputError(
-            f"{cut(path)}: cannot be written: {error.strerror or error}. {hint}"
-        ) from error
 
 
 def item_folder(name: str) -> str:

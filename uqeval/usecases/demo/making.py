@@ -10,7 +10,7 @@ from pathlib import Path
 
 from uqeval.arrays import np
 from uqeval.disk.outputs import refuse_url
-from uqeval.disk.publishing import refusals, sync_tree, write_file
+from uqeval.disk.publishing import sync_tree, write_file, writing
 from uqeval.engine.options import MachineOptions, Progress, Silent
 from uqeval.errors import OutputError
 from uqeval.usecases.compiling import compiling_ahead
@@ -70,11 +70,11 @@ def demo(
     _begin(home)
     progress = progress or Silent()
     half = size[0] // 2, size[1] // 2
-    with refusals(home):
+    with writing(home):
         save_depth(home / "depth.npz", items, half, seed)
         save_film(home / "film", items, half, seed)
     with compiling_ahead(EVALUATIONS, MachineOptions(workers=workers).run().threads()):
-        with refusals(home):
+        with writing(home):
             _save_streets(home, items, samples, size, seed, progress)
             sync_tree(home)
             write_file(home / "uqeval.yaml", _ASKED.encode())
@@ -83,7 +83,7 @@ def demo(
             listener=listener or Listener(),
         )  # fmt: skip
     if outcome.status != 2:  # all stores were evaluated
-        with refusals(home):
+        with writing(home):
             (home / _UNFINISHED).unlink()
     return outcome
 
@@ -91,7 +91,7 @@ def demo(
 def _begin(home: Path) -> None:
     """Make the folder and mark it as unfinished; remove the files of an unfinished demo."""
     refuse_url(home)
-    with refusals(home):
+    with writing(home):
         is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
         if is_taken and not (home / _UNFINISHED).is_file():
             raise OutputError(f"{home}: exists and is not empty; give another folder.")

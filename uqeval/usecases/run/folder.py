@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
 from uqeval.disk.outputs import check_writable, refuse_overlap, refuse_url, write
-from uqeval.disk.publishing import link_aside, mend_states, new_file, refusals
+from uqeval.disk.publishing import link_aside, mend_states, new_file, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.records.report import Report
 from uqeval.usecases.run.outcome import Outcome, RunSettings
@@ -61,7 +61,7 @@ def put_aside(folder: Path, name: str) -> None:
     """
     report, (states, backup) = folder / f"{name}.json", _states(folder, name)
     if report.is_file() and states.is_file():
-        with refusals(states):
+        with writing(states):
             mend_states(states, [report])
             if not link_aside(states, backup):  # a file system without hard links
                 with new_file(backup) as copy, states.open("rb") as file:
@@ -77,21 +77,21 @@ def put_overview_aside(folder: Path) -> None:
 def drop_overview_aside(folder: Path) -> None:
     """Remove the older page and verdicts after new ones are written."""
     for _, backup in _old(folder / VERDICTS, folder / PAGE):
-        with refusals(backup):
+        with writing(backup):
             backup.unlink(missing_ok=True)
 
 
 def _put_aside(files: list[tuple[Path, Path]]) -> None:
     for file, backup in files:
         if file.exists():
-            with refusals(file):
+            with writing(file):
                 file.replace(backup)
 
 
 def drop_aside(folder: Path, name: str) -> None:
     """Remove the older files of a store after new ones are written."""
     for _, backup in [*_asides(folder, name), _states(folder, name)]:
-        with refusals(backup):
+        with writing(backup):
             backup.unlink(missing_ok=True)
 
 
@@ -148,7 +148,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
         task.inputs.watch.check_all()
     except ChangedError:
         for states in written_paths:
-            with refusals(states):
+            with writing(states):
                 states.unlink(missing_ok=True)
         raise
     write(json, report.json_pieces())

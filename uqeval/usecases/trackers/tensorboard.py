@@ -8,7 +8,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from uqeval.disk.outputs import refuse_url, write
-from uqeval.errors import OutputError, UsageError, cut
+from uqeval.disk.publishing import writing
+from uqeval.errors import UsageError, cut
 from uqeval.usecases.trackers.entry import Entry, missing
 
 
@@ -36,15 +37,13 @@ class TensorBoard:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         run = self._folder / run_name(entry.name)
-        try:
+        with writing(run):
             run.mkdir(parents=True, exist_ok=True)
             writer = EventFileWriter(str(run))
             for value in _values(entry):
                 summary = Summary(value=[value])
                 writer.add_event(Event(wall_time=time.time(), step=entry.step, summary=summary))
             writer.close()
-        except OSError as error:
-            raise OutputError(f"{cut(run)}: cannot be written: {error.strerror}.") from error
         write(run / "page.html", entry.html)
         return f"logged {entry.name} to TensorBoard: tensorboard --logdir {cut(self._folder)}"
 
