@@ -34,7 +34,8 @@ class Option:
     they are not `--name`. `list_by`: how the command line gives a list: by "repeat", or as one text
     with "commas". `path`: whether it names a file, a folder or a store; such a path in
     `uqeval.yaml` is relative to the file. `in_file`: whether `uqeval.yaml` may set it. `data`: the
-    only kind of data that it applies to: "classes", "regression" or "video".
+    only kind of data that it applies to: "classes", "regression" or "video". `needs`: the option
+    without which it has no effect.
     """
 
     help: str
@@ -53,6 +54,7 @@ class Option:
     path: bool = False
     in_file: bool = True
     data: str = ""
+    needs: str = ""
 
     def allows(self, number: float) -> bool:
         """Return whether a number is in the allowed range."""
@@ -268,6 +270,18 @@ def check(settings: Any) -> None:
     """Raise `UsageError` for the first setting that its option does not allow."""
     for field in dataclasses.fields(settings):
         check_value(type(settings), field.name, getattr(settings, field.name))
+        _check_needed(settings, field)
+
+
+def _check_needed(settings: Any, field: dataclasses.Field[Any]) -> None:
+    """Raise `UsageError` for an option without the one that it needs."""
+    option, value = field.metadata.get("option", _PLAIN), getattr(settings, field.name)
+    if option.needs and value not in (field.default, []) and not getattr(settings, option.needs):
+        metavar = settings.__dataclass_fields__[option.needs].metadata["option"].metavar
+        needed = f"{option_name(option.needs)} {metavar or ''}".strip()
+        raise UsageError(
+            f"{option_name(field.name)} has an effect only with {needed}; give that too."
+        )
 
 
 def check_value(settings: Any, name: str, value: Any) -> None:

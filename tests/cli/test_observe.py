@@ -337,7 +337,10 @@ def test_frames_without_numbers(tmp_path: Path) -> None:
         (["nowhere"], "there is nothing here"),
         (["nowhere", "--follow"], "no video here to follow"),
         (["{video}/frames"], "no folder `frames`"),
-        (["{video}", "--timeout", "1"], "give --follow too"),
+        (
+            ["{video}", "--timeout", "1"],
+            "--timeout has an effect only with --follow; give that too",
+        ),
         (["{video}", "--follow", "--poll", "0"], "--poll"),
         (["{video}", "--flow", "nonsense"], "nonsense"),
         (["{video}", "--flow", "file"], "--flow file"),

@@ -50,17 +50,20 @@ class ObserveOptions(Settings):
         None, "Take the alarm limit from a report of `uqeval tc` with the same flow: a quantile "
         "of its TC_t.", metavar="REPORT", panel=_ALARM)
     alarm_model: str | None = shared_option(
-        None, "Model of the --alarm-from report, if it has several.", metavar="NAME", panel=_ALARM)
+        None, "Model of the --alarm-from report, if it has several.", metavar="NAME", panel=_ALARM,
+        needs="alarm_from")
     alarm_quantile: float = shared_option(
         0.05, "Quantile of TC_t for --alarm-from: about this fraction of good frames raises an "
         "alarm.",
-        metavar="SHARE", panel=_ALARM)
+        metavar="SHARE", panel=_ALARM, needs="alarm_from")
     follow: bool = shared_option(
         False, "Wait for new frames and predictions until interrupted.", panel=_WAIT)
     poll: float = shared_option(
-        0.2, "Look for new frames at this interval.", metavar="SECONDS", panel=_WAIT)
+        0.2, "Look for new frames at this interval.", metavar="SECONDS", panel=_WAIT,
+        needs="follow")
     timeout: float | None = shared_option(
-        None, "Stop after this time without a new frame.", metavar="SECONDS", panel=_WAIT)
+        None, "Stop after this time without a new frame.", metavar="SECONDS", panel=_WAIT,
+        needs="follow")
     output: str | None = shared_option(
         None, "Also write the lines to a file.", flags=("-o", "--output"), metavar="FILE",
         panel="Output")
@@ -71,25 +74,13 @@ class ObserveOptions(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.poll != 0.2 and not self.follow:
-            raise UsageError("--poll has an effect only with --follow; give --follow too.")
         if self.poll <= 0 or (self.timeout is not None and self.timeout < 0):
             raise UsageError(
                 f"--poll {self.poll:g} with --timeout {self.timeout}; expected "
                 "seconds, above 0 for --poll and at least 0 for --timeout."
             )
-        if self.timeout is not None and not self.follow:
-            raise UsageError("--timeout has an effect only with --follow; give --follow too.")
         if self.alarm_from is not None and self.alarm is not None:
             raise UsageError("--alarm and --alarm-from exclude each other; give one of them.")
-        if self.alarm_from is None and self.alarm_model is not None:
-            raise UsageError(
-                "--alarm-model has an effect only with --alarm-from REPORT; give that too."
-            )
-        if self.alarm_from is None and self.alarm_quantile != 0.05:
-            raise UsageError(
-                "--alarm-quantile has an effect only with --alarm-from REPORT; give that too."
-            )
 
     def temporal(self) -> TemporalSettings:
         """Return the settings of the flow and of the scores."""

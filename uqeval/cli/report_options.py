@@ -27,28 +27,28 @@ class ReportOptions(Settings):
         None, "Also write the figures to this folder.", metavar="DIR", panel=_FIGURES)
     figure_format: Sequence[str] = shared_option(
         (), "File format of the figures. Repeat for more.", choices=("svg", "png", "pdf"),
-        list_by="repeat", panel=_FIGURES, shown="svg")
+        list_by="repeat", panel=_FIGURES, shown="svg", needs="figures")
     gallery: int = shared_option(
         0, "Show pictures of the N worst items, and of some good ones.", metavar="N", least=0,
         panel=_GALLERY, common=True)
     item: Sequence[str] = shared_option(
         (), "Also write a figure with the maps of this item to the folder of --figures. Repeat for "
         "more. With several reports, the figure has the maps of all.", metavar="NAME",
-        list_by="repeat", panel=_ITEMS)
+        list_by="repeat", panel=_ITEMS, needs="figures")
     maps: str | None = shared_option(
         None, "Maps to show, such as image,prediction,entropy,entropy:log,entropy:p95,"
         "entropy:class-p95,errors,accurate,uncertain, or image,error,sigma.", metavar="A,B,…",
-        panel=_ITEMS, shown="all")
+        panel=_ITEMS, shown="all", needs="item")
     by: Sequence[str] = shared_option(
         (), "Add this score of the item to its figure, such as pavpu.pavpu. Repeat for more. "
         "With several reports, the first --by sorts them, the best first.", metavar="FIELD",
-        list_by="repeat", panel=_ITEMS)
+        list_by="repeat", panel=_ITEMS, needs="item")
     frames: int | None = shared_option(
         None, "Video: show N frames that end at the item, and the predictions of each model.",
-        metavar="N", least=2, most=8, panel=_ITEMS, shown="3")
+        metavar="N", least=2, most=8, panel=_ITEMS, shown="3", needs="item")
     box: Sequence[str] = shared_option(
         (), "Draw a box, in fractions of the image. Repeat for more.", metavar="Y0:Y1,X0:X1",
-        list_by="repeat", panel=_ITEMS)
+        list_by="repeat", panel=_ITEMS, needs="item")
     predictions: Sequence[str] = shared_option(
         (), "The predictions of the report. Repeat for the members of an ensemble; with several "
         "reports, give one for each, in their order.",
@@ -90,21 +90,6 @@ class ReportOptions(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.figure_format and self.figures is None:
-            raise UsageError(
-                "--figure-format has an effect only with --figures DIR; give that too."
-            )
-        if self.item and self.figures is None:
-            raise UsageError("--item writes a figure to a folder; give --figures DIR too.")
-        of_items = {
-            "--maps": self.maps, "--by": self.by, "--frames": self.frames, "--box": self.box,
-        }  # fmt: skip
-        without = [option for option, value in of_items.items() if value]
-        if without and not self.item:
-            raise UsageError(
-                f"{', '.join(without)}: has an effect only with --item NAME; give that too."
-            )
-
         if self.step is not None and not self.tracks:
             raise UsageError(
                 "--step has an effect only with --tensorboard, --mlflow or --wandb; give one."

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import uqeval.metrics.regression_scores as rs
-from uqeval.errors import UsageError
 from uqeval.metrics._numbers import SigmaSettings
 from uqeval.settings import definition_of, documented, option
 
@@ -55,22 +54,16 @@ class RegressionSettings(SigmaSettings):
         panel=_SIGMA, several=False, common=True)
     ence_bins: int = option(
         15, "Number of these bins.", metavar="B", panel=_SIGMA, least=1, most=10_000,
-        several=False)
+        several=False, needs="ence")
     sigma_scale: bool = option(
         False, "Also fit the factor of σ with the least NLL, and compute the NLL with it.",
         panel=_SIGMA, several=False, common=True)
     fit_on: str | None = option(
         None, "Fit the factor of σ on the items that FILE names: a JSON list, or one name per "
-        "line.", metavar="FILE", panel=_SIGMA, several=False, shown="all")
+        "line.",
+        metavar="FILE", panel=_SIGMA, several=False, shown="all", needs="sigma_scale")
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.fit_on is not None and not self.sigma_scale:
-            raise UsageError("--fit-on needs --sigma-scale; give that too.")
-        if self.ence_bins != 15 and not self.ence:
-            raise UsageError("--ence-bins needs --ence; give that too.")
 
     @cached_property
     def plotted(self) -> tuple[float, ...]:

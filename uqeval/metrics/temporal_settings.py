@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import UsageError
 from uqeval.maps.flow_method import FlowMethod, flow_method
-from uqeval.settings import Settings, definition_of, documented, option, option_name
+from uqeval.settings import Settings, definition_of, documented, option
 
 #: What each definition in use changes of the defaults, which are those of the paper. Both codes
 #: warp frame t back to t-1 and pool the counts of all pairs; neither can be reproduced whole:
@@ -69,22 +67,19 @@ class TemporalSettings(Settings):
         panel=_TRACKS, common=True)
     track_step: int = option(
         8, "Start tracks on a grid with this spacing.",
-        metavar="PIXELS", panel=_TRACKS, least=1, several=False)
+        metavar="PIXELS", panel=_TRACKS, least=1, several=False, needs="tracks")
     track_length: int = option(
         2, "Ignore shorter tracks.",
-        metavar="FRAMES", panel=_TRACKS, least=2, several=False)
+        metavar="FRAMES", panel=_TRACKS, least=2, several=False, needs="tracks")
     track_everywhere: bool = option(
-        False, "Also start tracks where the image has no structure.", panel=_TRACKS)
+        False, "Also start tracks where the image has no structure.", panel=_TRACKS,
+        needs="tracks")
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 
     def __post_init__(self) -> None:
         super().__post_init__()
         flow_method(self.flow, self.flow_scale)
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        for name in ("track_step", "track_length", "track_everywhere"):
-            if not self.tracks and getattr(self, name) != defaults[name]:
-                raise UsageError(f"{option_name(name)} needs --tracks; give that too.")
 
     @property
     def method(self) -> FlowMethod:
