@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
-from uqeval.report.verdicts import message, outcome, title, unjudged_title
+from uqeval.report.verdicts import message, outcome, title, unjudged_title, with_id
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement, Rule, Verdict
@@ -34,8 +34,7 @@ def to_annotations(judgement: Judgement) -> list[str]:
 
 def _finding_of(verdict: Verdict) -> tuple[Rule, str, str]:
     """Return the rule of a verdict, its title, and the finding."""
-    limits = verdict.rule.limits
-    name = f"[{limits.id}] {title(verdict)}" if limits.id else title(verdict)
+    name = with_id(verdict.rule, title(verdict))
     return verdict.rule, name, f"{outcome(verdict)}: {message(verdict)}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from uqeval.report.verdicts import by_store, message, title, unjudged_title
+from uqeval.report.verdicts import by_store, message, title, unjudged_title, with_id
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement, NotEvaluated, Verdict
@@ -44,8 +44,7 @@ def to_junit(judgement: Judgement) -> str:
 
 
 def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
-    limits = verdict.rule.limits
-    name = f"[{limits.id}] {title(verdict)}" if limits.id else title(verdict)
+    name = with_id(verdict.rule, title(verdict))
     case = ElementTree.SubElement(
         suite,
         "testcase",

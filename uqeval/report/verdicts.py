@@ -12,7 +12,7 @@ from uqeval.report.markdown import cell, table_lines
 from uqeval.report.tables.table import Table, by_columns, format_number, text_table
 
 if TYPE_CHECKING:
-    from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Status, Units, Verdict
+    from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
     from uqeval.gate.more_units import MoreUnits
 
 #: Each status, and what a summary calls it.
@@ -35,6 +35,11 @@ _MEANS = {
 def title(verdict: Verdict) -> str:
     """Return the title of a verdict, unique among them: `city/calibration.ece: at most 0.02`."""
     return f"{verdict.address}: {demand(verdict)}"
+
+
+def with_id(rule: Rule, text: str) -> str:
+    """Return a text about a rule after the id of the rule, if it has one."""
+    return f"[{rule.limits.id}] {text}" if rule.limits.id else text
 
 
 def demand(verdict: Verdict) -> str:
@@ -80,8 +85,7 @@ def addresses(judgement: Judgement) -> list[Address | None]:
 
 def unjudged_title(lost: NotEvaluated) -> str:
     """Return the title of a rule that was not evaluated, with its id."""
-    name = f"[{lost.rule.limits.id}] " if lost.rule.limits.id else ""
-    return f"{name}{lost.address}: {demands(lost)}"
+    return with_id(lost.rule, f"{lost.address}: {demands(lost)}")
 
 
 def outcome(verdict: Verdict) -> str:
@@ -251,9 +255,8 @@ def to_markdown(judgement: Judgement) -> str:
 
 
 def _status_text(verdict: Verdict) -> str:
-    name = f"[{verdict.rule.limits.id}] " if verdict.rule.limits.id else ""
     status = verdict.status if verdict.status == "waived" else outcome(verdict)
-    return f"{name}{title(verdict)}: {status}:"
+    return with_id(verdict.rule, f"{title(verdict)}: {status}:")
 
 
 def _order(verdict: Verdict) -> tuple[bool, bool, int]:
