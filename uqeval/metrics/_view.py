@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.arrays import Array, State
 from uqeval.keys import Key
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from uqeval.maps.regions import Region
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
+
+_T = TypeVar("_T")
 
 
 class InView(Evaluation[Any]):
@@ -75,16 +77,12 @@ class InView(Evaluation[Any]):
         return tuple(map(self._in_view, self.inner.extra_tallies()))
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        return self.inner.scores(
-            {_whole_image(tally): state for tally, state in states.items()}, exact
-        )
+        return self.inner.scores(_of_whole_images(states), exact)
 
     def columns(
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> Mapping[Place, Array]:
-        return self.inner.columns(
-            {_whole_image(tally): state for tally, state in states.items()}, fields
-        )
+        return self.inner.columns(_of_whole_images(states), fields)
 
     def over_items(self) -> OverItems:
         inner = self.inner.over_items()
@@ -104,8 +102,7 @@ class InView(Evaluation[Any]):
 
     def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
         """Return the section of the view; without pixels, its scores are undefined."""
-        inner_results = {_whole_image(tally): result for tally, result in results.items()}
-        return self.inner.section_of(self.inner.run_of(inner_results, exact))
+        return self.inner.section_of(self.inner.run_of(_of_whole_images(results), exact))
 
     def _in_view(self, tally: Tally) -> Tally:
         from uqeval.maps.regions import Within
@@ -125,19 +122,20 @@ def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]
     return evaluations
 
 
-def _whole_image(tally: Tally) -> Tally:
+def _of_whole_images(states: Mapping[Tally, _T]) -> dict[Tally, _T]:
+    """Return what belongs to tallies of the view, by the tallies of the inner evaluation."""
     from uqeval.maps.regions import Within
     from uqeval.maps.views import WHOLE
 
-    return tally.in_view(tally.view.view if isinstance(tally.view, Within) else WHOLE)
+    return {
+        tally.in_view(tally.view.view if isinstance(tally.view, Within) else WHOLE): state
+        for tally, state in states.items()
+    }
 
 
 def _gaps(inner: Gaps) -> Gaps:
-    def whole_image_states(states: Mapping[Tally, SetStates]) -> dict[Tally, SetStates]:
-        return {_whole_image(tally): state for tally, state in states.items()}
-
     return replace(
         inner,
-        signed=lambda states: inner.signed(whole_image_states(states)),
-        weights=lambda states: inner.weights(whole_image_states(states)),
+        signed=lambda states: inner.signed(_of_whole_images(states)),
+        weights=lambda states: inner.weights(_of_whole_images(states)),
     )

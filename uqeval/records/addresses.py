@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from uqeval.errors import UsageError, quoted
 from uqeval.keys import Key
@@ -125,3 +127,31 @@ def _quoted(text: str, special: str) -> str:
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def values_of(
+    record: Mapping[str, Any],
+) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...], int | float | None]]:
+    """Yield each single value below a result: the fields of its address, its path, and itself.
+
+    Rows of classes are called by their name, or by their id where several have it, which is what a
+    path holds. Texts, truths and other lists are left out.
+    """
+    for name, value in record.items():
+        if name.endswith("_reason") or isinstance(value, bool | str):
+            continue
+        if value is None or isinstance(value, int | float):
+            yield (name,), (name,), value
+        elif isinstance(value, Mapping):
+            for fields, path, inner in values_of(value):
+                yield (name, *fields), (name, *path), inner
+        elif name == "per_class" and isinstance(value, list):
+            rows = [row for row in value if isinstance(row, Mapping) and "class" in row]
+            names = [str(row.get("name", row["class"])) for row in rows]
+            called = Counter(names)
+            for row, row_name in zip(rows, names, strict=True):
+                row_name = row_name if called[row_name] == 1 else str(row["class"])
+                for fields, path, inner in values_of(
+                    {k: v for k, v in row.items() if k != "class"}
+                ):
+                    yield (name, row_name, *fields), (name, row["class"], *path), inner

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import StoreError, listed, quoted
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, values_of
 from uqeval.records.report import Report
 
 #: No number of a report is as large; 1e999 reads as infinity.
@@ -177,19 +177,5 @@ def suggestion(reports: Iterable[Report], address: Address) -> str | None:
 def addresses_in(key: str, record: Any) -> Iterable[str]:
     """Yield the addresses of all values of a result, also of undefined ones."""
     start = Address.of_key(key)
-
-    def walk(value: Any, path: tuple[str, ...]) -> Iterable[str]:
-        if isinstance(value, dict):
-            for name in _fields(value):
-                yield from walk(value[name], (*path, name))
-        elif isinstance(value, list):
-            for row in value:
-                if isinstance(row, dict) and "class" in row:
-                    yield from walk(
-                        {k: v for k, v in row.items() if k != "class"},
-                        (*path, str(row.get("name", row["class"]))),
-                    )
-        elif path:
-            yield str(dataclasses.replace(start, fields=path))
-
-    return walk(record, ())
+    for fields, _, _ in values_of(record if isinstance(record, dict) else {}):
+        yield str(dataclasses.replace(start, fields=fields))

@@ -8,7 +8,7 @@ from typing import Any
 
 from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
-from uqeval.records.addresses import ROWS
+from uqeval.records.addresses import ROWS, values_of
 
 #: MLflow's rules for a name: its characters, and a path that is in order; its longest.
 _PREFIX = re.compile(r"[\w.\- :/]*", re.ASCII)
@@ -16,8 +16,6 @@ _MOST = 250
 #: The score that is the mean over classes of a field of rows by class, as metrics declare it
 #: (`of_class`). Repeated here because metrics import reports, to read thresholds from them.
 _MEANS_OF = {"iou": "miou", "accuracy": "mean_accuracy"}
-
-Number = int | float
 
 
 def described(
@@ -35,23 +33,6 @@ def described(
             if (found := metrics.get(f"{metric}.{known}")) is not None:
                 return dict(found)
     return {}
-
-
-def numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Number]]:
-    """Yield each defined number below a record and the fields that lead to it; rows of classes by
-    their name, other lists left out.
-    """
-    for name, value in record.items():
-        if isinstance(value, Mapping):
-            for fields, number in numbers(value):
-                yield (name, *fields), number
-        elif name == "per_class" and isinstance(value, list):
-            for row in value:
-                called = str(row.get("name", row.get("class")))
-                for fields, number in numbers({k: v for k, v in row.items() if k != "class"}):
-                    yield (name, called, *fields), number
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield (name,), value
 
 
 def for_trackers(
@@ -97,8 +78,9 @@ def _of_metrics(
     """Yield key, fields and value of each number of a metric."""
     for key, record in results.items():
         metric = family_of(key)
-        for fields, value in numbers(record):
-            if (per_class or fields[0] != "per_class") and described(metrics, metric, fields):
+        for fields, _, value in values_of(record):
+            is_left_out = fields[0] == "per_class" and not per_class
+            if value is not None and not is_left_out and described(metrics, metric, fields):
                 yield key, fields, float(value)
 
 

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, values_of
 
 
 def addresses_of(
     results: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield the address and the path of each number of a report; rows of classes by their
-    name, or by their id where several have it.
-    """
+    """Yield the address and the path of each number of a report."""
     for key, record in results.items():
-        for fields, path in _numbers(record):
+        for fields, path, _ in values_of(record):
             yield Address.of_key(key, fields).within, (key, *path)
-
-
-def _numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
-    for name, value in record.items():
-        if name.endswith("_reason") or isinstance(value, bool | str):
-            continue
-        if value is None or isinstance(value, int | float):
-            yield (name,), (name,)
-        elif isinstance(value, Mapping):
-            for fields, path in _numbers(value):
-                yield (name, *fields), (name, *path)
-        elif name == "per_class" and isinstance(value, list):
-            called = Counter(str(row.get("name")) for row in value)
-            for row in value:
-                is_unique = called[str(row.get("name"))] == 1
-                row_name = str(row["name"] if is_unique else row["class"])
-                for fields, path in _numbers(row):
-                    if fields != ("class",):
-                        yield (name, row_name, *fields), (name, row["class"], *path)
 
 
 def number_at(results: Mapping[str, Any], path: tuple[Any, ...]) -> float | None:
