@@ -298,8 +298,9 @@ def check_value(settings: Any, name: str, value: Any) -> None:
 def _expected(option: Option, annotation: Any, value: Any) -> str | None:
     """Return the message about a value that is not allowed; None for an allowed value."""
     if option.choices:
-        is_choice = isinstance(value, str) and value in option.choices
-        return None if is_choice else f"one of {', '.join(option.choices)}"
+        values = value if option.list_by and isinstance(value, list | tuple) else [value]
+        are_choices = all(isinstance(v, str) and v in option.choices for v in values)
+        return None if are_choices else f"one of {', '.join(option.choices)}"
     if fits(annotation, value):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or option.allows(value):

@@ -97,7 +97,7 @@ def test_figures_of_an_item(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--item", "a"], "give --figures DIR"),
+        (["--item", "a"], "has an effect only with --figures DIR"),
         (["--maps", "label"], "has an effect only with --item NAME"),
         (["--item", "a", "--figures", "f"], "give --predictions"),
         (["--item", "a", "--figures", "f", "--box", "0:2,0:1"], "fractions of height and width"),
