@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from uqeval.engine.options import ResumableOptions
 from uqeval.errors import OutputError, UqevalError, UsageError
 from uqeval.inputs.options import InputOptions
 from uqeval.metrics import FAMILIES
-from uqeval.settings import options_of
+from uqeval.settings import Settings, check_value, option, options_of
 from uqeval.statistics.options import CutOptions
 
 ODD_VALUES = [
@@ -183,3 +184,13 @@ def test_a_function_says_which_argument_is_wrong() -> None:
     assert read("a", other=3) == "a"
     with pytest.raises(UsageError, match=r"^path=3; expected a path\.$"):
         read(3)  # type: ignore[arg-type]
+
+
+def test_each_value_of_a_list_of_choices_is_checked() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Formats(Settings):
+        formats: Sequence[str] = option(("svg",), "", choices=("svg", "png"), list_by="repeat")
+
+    check_value(Formats, "formats", ["png", "svg"])
+    with pytest.raises(UsageError, match=r"^--formats \['pdf'\]; expected one of svg, png\.$"):
+        check_value(Formats, "formats", ["pdf"])
