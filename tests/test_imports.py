@@ -392,3 +392,7 @@ def test_the_face_of_the_command_line_lists_names_only() -> None:
     tree = ast.parse((ROOT / "cli" / "__init__.py").read_text())
     kinds = {type(node) for node in tree.body}
     assert kinds <= {ast.Expr, ast.ImportFrom, ast.Assign}
+
+
+def test_completion_lists_the_public_names() -> None:
+    assert dir(uqeval) == sorted(uqeval.__all__)

@@ -60,6 +60,11 @@ if TYPE_CHECKING:
     from uqeval.writer import PredictionWriter
 
 
+def __dir__() -> list[str]:
+    """Return the public names, which completion in notebooks lists."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     import importlib
 

@@ -19,6 +19,9 @@ ARROWS = {"higher": "↑", "lower": "↓"}
 _OTHERS = {"sweep": "Number of samples"}
 #: Parts of every family's results.
 _PARTS = {"per_class": "by class"}
+#: Words of fields that labels write in another way.
+_NAMES = {"ace": "ACE", "auce": "AUCE", "brier": "Brier", "ece": "ECE", "mce": "MCE",
+          "pavpu": "PAvPU", "surplus": "Surplus"}  # fmt: skip
 
 
 def families() -> Mapping[str, Family]:
@@ -110,7 +113,12 @@ def _word(family: str, part: str) -> str:
         return metric.label
     known = families().get(family)
     words = known.words if known else {}
-    return words.get(part) or _PARTS.get(part) or part.replace("_", " ")
+    return words.get(part) or _PARTS.get(part) or _spelled(part)
+
+
+def _spelled(part: str) -> str:
+    """Return a field's name as words: "ECE debiased" for `ece_debiased`."""
+    return " ".join(_NAMES.get(word, word) for word in part.split("_"))
 
 
 def label_of(key: str, field: str) -> str:

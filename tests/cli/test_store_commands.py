@@ -120,6 +120,13 @@ def test_inspect_without_labels_and_labels_alone(stores: Path) -> None:
     assert "sound" in run_well("inspect", stores / "preds.zarr", stores / "labels").stdout
 
 
+def test_inspect_shows_given_names(complete: Path, tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(f"frame_{i}" for i in range(N)))
+    shown = run_well("inspect", complete, "--names", file).stdout
+    assert "frame_0, frame_1, frame_2" in shown
+
+
 def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:
     outcome = run_uqeval("inspect", broken(tmp_path, complete))
     assert outcome.status == 2 and "not sound" in outcome.stdout

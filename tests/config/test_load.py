@@ -62,10 +62,10 @@ def test_the_example_is_valid() -> None:
     assert load_rules(ROOT / "examples" / "gate.yaml")
 
 
-def test_a_number_is_a_text_where_an_option_takes_either(tmp_path: Path) -> None:
+def test_a_number_stays_one_where_an_option_takes_either(tmp_path: Path) -> None:
     text = "stores: {a: {predictions: x}}\nevaluate: {a: {pavpu: {threshold: [0.4, mean, 1e-3]}}}"
     metrics = load(tmp_path, text).metrics_of("a")
-    assert metrics == {"pavpu": {"threshold": ["0.4", "mean", "0.001"]}}
+    assert metrics == {"pavpu": {"threshold": [0.4, "mean", 0.001]}}
 
 
 def test_paths_of_options_lie_beside_the_file(tmp_path: Path) -> None:
@@ -340,3 +340,9 @@ def test_errors_at_a_place_name_its_keys(tmp_path: Path) -> None:
         "x--names. In this file, write `names:` for --names, `label_map:` for --label-map."
     )
     assert messages["evaluate"].endswith("In this file, write `window:` for --window.")
+    without_file = Config.model_validate({"stores": {"a": {"predictions": "x"}}})
+    with (
+        pytest.raises(UsageError, match=r"^give --names\.$"),
+        without_file.errors_at("stores", "a"),
+    ):
+        raise UsageError("give --names.")

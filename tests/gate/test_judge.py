@@ -51,6 +51,7 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
         ("pavp.pavpu", "no metric 'pavp'; the nearest is 'pavpu'", "pavpu.pavpu"),
         ("pavpu[window=8].pavpu", "no metric 'pavpu[window=8]'", "pavpu[window=7].pavpu"),
         ("pavpu.per_class.raod.pavpu", "no class 'raod'", "pavpu.per_class.road.pavpu"),
+        ("pavpu.per_class.person.pavpu", "no class 'person'", ""),
         ("pavpu.pavpu@weather=fog", "no slice 'weather=fog'", "pavpu.pavpu@weather=night"),
         ("calibration.eec", "no field of calibration 'eec'", "calibration.ece"),
         ("calibration.temperature", "holds several values", "calibration.temperature.ece"),
@@ -68,7 +69,9 @@ def test_a_rule_that_names_nothing(
         verdicts(tmp_path, f"'{address}': {{min: 0}}")
     message = str(caught.value)
     assert says in message and f"rules.yaml:1: {address}" in message
-    if near is not None:
+    if near == "":
+        assert "Did you mean" not in message
+    elif near is not None:
         assert f"Did you mean {near}?" in message
 
 

@@ -23,11 +23,11 @@ def test_the_table_of_a_notebook() -> None:
     cells = {(row[0], row[1]): row[2:] for row in rows if row}
     interval = report.intervals["failure.auroc"]
     assert cells["failure", "AUROC ↑"][:2] == [
-        f"{report.results['failure']['auroc']:.4g}",
-        f"{interval['low']:.4g} to {interval['high']:.4g} (90 %)",
+        f"{report.results['failure']['auroc']:.4f}",
+        f"{interval['low']:.4f} to {interval['high']:.4f} (90 %)",
     ]
     of_region = report.intervals['failure@"box:0:0.5,0:1".auroc']
-    assert cells["failure@box:0:0.5,0:1", "AUROC ↑"][1].startswith(f"{of_region['low']:.4g} to ")
+    assert cells["failure@box:0:0.5,0:1", "AUROC ↑"][1].startswith(f"{of_region['low']:.4f} to ")
     assert ("pavpu[0.3]", "PAvPU ↑") in cells or len({row[0] for row in rows if row}) >= 4
     assert "<script>" not in html and "6 items" in html
 
@@ -38,6 +38,7 @@ def test_undefined_scores_give_the_reason() -> None:
     probs[:, 1] = 0.1
     report = uqeval.evaluate(probs, np.zeros((2, 4, 4), int), "failure")
     assert report.results["failure"]["auroc"] is None
-    empty = "<td style='text-align:left'>"
     reason = report.results["failure"]["auroc_reason"]
-    assert f"{empty}undefined</td>{empty}</td>{empty}{reason}</td>" in report._repr_html_()
+    cells = f"<td style='text-align:right'>undefined</td><td style='text-align:left'>{reason}</td>"
+    assert cells in report._repr_html_()
+    assert "interval</th>" not in report._repr_html_()

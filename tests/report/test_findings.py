@@ -70,6 +70,12 @@ def test_nmerci_is_compared_with_a_constant_uncertainty() -> None:
     )
     worse = sentences(**nmerci(4.0, 3.0, 5.0))["Strongest finding"]
     assert worse.startswith("The uncertainty follows the error worse than a constant uncertainty")
+    without_interval = nmerci(1.5, 1.0, 2.0) | {"intervals": {}}
+    assert sentences(**without_interval)["Strongest finding"] == (
+        "On these items, n-MeRCI is worse than that of a constant uncertainty: n-MeRCI is 1.500, "
+        "and a constant uncertainty would give 1. Without an interval, this may not hold for other "
+        "items."
+    )
     close = sentences(**nmerci(1.02, 0.9, 1.1))["Strongest finding"]
     assert close.startswith("n-MeRCI is close to that of a constant uncertainty: it is 1.020")
 

@@ -65,7 +65,9 @@ def test_a_report_and_back(tmp_path: Path, table: Path) -> None:
     assert alone["intervals"]["pavpu.pavpu"]["reason"] == "1 group has this score; 2 are needed"
     assert report.slices["weather=sun"]["intervals"]["pavpu.pavpu"]["level"] == 0.9
     assert any("intervals come from 4 groups; below 30 they may be" in w for w in report.warnings)
-    assert any("12 slices have fewer than 10 units" in w for w in report.warnings)
+    assert any(
+        "12 slices have fewer than 10 groups, too few for reliable" in w for w in report.warnings
+    )
 
 
 def test_columns_by_default(tmp_path: Path, table: Path) -> None:

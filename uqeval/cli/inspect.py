@@ -129,7 +129,7 @@ def _show(inspection: Inspection, of: str) -> None:
     from rich.markup import escape
 
     from uqeval.report.tables.table import text_table
-    from uqeval.report.terminal import print_table
+    from uqeval.report.terminal import fitted, print_table
 
     stdout = console(120)
     columns = ["array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"]
@@ -143,7 +143,8 @@ def _show(inspection: Inspection, of: str) -> None:
             f"{filesize.decimal(array.stored_bytes)} ({share:.0%})", f"{array.missing_chunks:,}",
         ])  # fmt: skip
     title = f"{cut(of + inspection.path)}  {inspection.items:,} items"
-    print_table(text_table(title, columns, rows, left=frozenset(range(5))), stdout)
+    for part in fitted(text_table(title, columns, rows, left=frozenset(range(5))), stdout.width):
+        print_table(part, stdout)
     names = "none" if inspection.names is None else _first(inspection.names, 3)
     for key, value in (inspection.facts | {"names": names} | inspection.values).items():
         is_list = isinstance(value, list)

@@ -246,7 +246,8 @@ class Config(_ConfigKeys):
             yield
         except UqevalError as error:
             keys = Store.model_fields if place[0] == "stores" else commands().get(place[2], {})
-            message = f"{self.locate(*place)}{error}{_keys_of_options(str(error), keys)}"
+            named = _keys_of_options(str(error), keys) if self._at else ""
+            message = f"{self.locate(*place)}{error}{named}"
             raise type(error)(message) from None
 
     def settings_from_file(self, settings: type[Settings]) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class InputOptions(Settings):
         (), "Also compute all scores in this region: boundary:R, the pixels at most R pixels from "
         "another class; interior:R, the others; class:NAME; depth:LOW-HIGH; box:y0:y1,x0:x1 in "
         "fractions; map:NAME, each id in an array of the store or a folder of PNGs; map:NAME:ID. "
-        "Repeat for more.", metavar="REGION", panel=_IN, list_by="repeat")
+        "Repeat for more.", metavar="REGION", panel=_IN, list_by="repeat", common=True)
     depth_map: str | Path | None = shared_option(
         None, "Depth of each pixel for --region depth:LOW-HIGH: a folder of 16-bit KITTI PNGs, "
         ".npy or .pfm files, or an array. Default: the array `depth` of the store, or the target.",

@@ -166,12 +166,28 @@ def suggestion(reports: Iterable[Report], address: Address) -> str | None:
                 valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
     wanted = str(dataclasses.replace(address, store=None))
     in_class = address.fields[0] == "per_class"
-    same_class = [text for text in valid if ".per_class." in text] if in_class else []
+    same_class = _of_nearest_class(address, valid) if in_class else []
+    if in_class and same_class is None:
+        return None
     same_class = same_class or [text for text in valid if ".per_class." not in text]
     for candidates in (same_class, list(valid)):
         if near := difflib.get_close_matches(wanted, candidates[:3000], 1, 0.5):
             return near[0]
     return None
+
+
+def _of_nearest_class(address: Address, valid: Iterable[str]) -> list[str] | None:
+    """Return the addresses of the class whose name is nearest; None if no name is near."""
+    by_class: dict[str, list[str]] = {}
+    for text in valid:
+        fields = Address.parse(text).fields
+        if fields[0] == "per_class" and len(fields) > 1:
+            by_class.setdefault(fields[1], []).append(text)
+    if not by_class or len(address.fields) < 2:
+        return []
+    names = list(by_class)[:3000]
+    near = difflib.get_close_matches(address.fields[1], names, 1, 0.5)
+    return by_class[near[0]] if near else None
 
 
 def addresses_in(key: str, record: Any) -> Iterable[str]:

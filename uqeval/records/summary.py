@@ -11,6 +11,8 @@ from uqeval.records.intervals import interval
 from uqeval.records.scalars import described
 
 _ARROWS = {"higher": "↑", "lower": "↓"}
+_HEADINGS = ("metric", "score", "value", "interval", "meaning")
+_ALIGN = ("left", "left", "right", "right", "left")
 
 
 def html_of(
@@ -20,18 +22,23 @@ def html_of(
     intervals: Mapping[str, Mapping[str, Any]],
     warnings: Sequence[str],
 ) -> str:
-    """Return the scores of a report as HTML: label, direction, value, interval and meaning."""
+    """Return the scores of a report as HTML: label, direction, value, interval and meaning.
+
+    The column of intervals is left out if there are none.
+    """
+    rows = list(_rows(results, metrics, intervals))
+    shown = [i for i in range(len(_HEADINGS)) if i != 3 or any(row[3] for row in rows)]
+    head = "".join(f"<th style='text-align:{_ALIGN[i]}'>{_HEADINGS[i]}</th>" for i in shown)
     body = "".join(
         "<tr>"
-        + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row)
+        + "".join(f"<td style='text-align:{_ALIGN[i]}'>{escape(row[i])}</td>" for i in shown)
         + "</tr>"
-        for row in _rows(results, metrics, intervals)
+        for row in rows
     )
     listed = "".join(f"<li>{escape(text)}</li>" for text in warnings)
     return (
         f"<p><b>{escape(title)}</b></p>"
-        "<table><thead><tr><th>metric</th><th>score</th><th>value</th><th>interval</th>"
-        f"<th>meaning</th></tr></thead><tbody>{body}</tbody></table>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         + (f"<p>Warnings:</p><ul>{listed}</ul>" if listed else "")
     )
 
@@ -47,7 +54,7 @@ def _rows(
             if not metric or not isinstance(value, int | float | None):
                 continue
             label = f"{metric.get('label', name)} {_ARROWS.get(str(metric.get('direction')), '')}"
-            shown = "undefined" if value is None else f"{value:.4g}"
+            shown = "undefined" if value is None else _number(value)
             meaning = record.get(f"{name}_reason") if value is None else metric.get("meaning")
             found = interval(intervals, key, [name])
             ends = "" if found is None else _interval(found)
@@ -55,4 +62,13 @@ def _rows(
 
 
 def _interval(found: Mapping[str, Any]) -> str:
-    return f"{found['low']:.4g} to {found['high']:.4g} ({100 * found['level']:g} %)"
+    low, high = _number(found["low"]), _number(found["high"])
+    return f"{low} to {high} ({100 * found['level']:g} %)"
+
+
+def _number(value: float) -> str:
+    """Return a count with separators, or a number with four decimals, never rounded to 0."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = f"{value:.4f}"
+    return text if float(text) or not value else f"{value:.3g}"

@@ -37,9 +37,14 @@ def turned(table: Table) -> Table:
 
 
 def fitted(table: Table, width: int) -> list[Table]:
-    """Return the table as tables that fit `width`: grouped under headings, else split by column."""
+    """Return the table as tables that fit `width`.
+
+    A wide table is grouped under headings, or transposed if it has few rows, or split by column.
+    """
     if _total(table) <= width:
         return [table]
+    if table.grouping is None and len(table.rows) <= _FEW:
+        table = turned(table)
     grouped = _grouped(table)
     if _total(grouped) - _slack(grouped) <= width:
         return [grouped]
@@ -108,8 +113,6 @@ def _slack(table: Table) -> int:
 def show(report: Report, console: Console) -> None:
     """Print the tables, the findings, and a note if the report is partial."""
     for table in tables_of(report):
-        if sum(_widths(table)) > console.width and len(table.rows) <= _FEW:
-            table = turned(table)
         for part in fitted(table, console.width):
             print_table(part, console)
     show_findings(findings_of(report), console)

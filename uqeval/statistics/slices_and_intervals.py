@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.errors import UsageError, cut
+from uqeval.errors import UsageError, cut, number_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._warnings import with_intervals
 from uqeval.records.addresses import slice_key
+from uqeval.records.intervals import plural
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
 from uqeval.statistics.intervals import (
@@ -82,7 +83,13 @@ def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOpti
         small = [key for key, slice_record in changes["slices"].items() if slice_record["small"]]
         if small:
             small_slices = ", ".join(small[:5]) + (" …" if len(small) > 5 else "")
-            warnings.append(f"{len(small)} slices have fewer than {SMALL} units: {small_slices}.")
+            count = number_of(len(small), "slice")
+            has = "has" if len(small) == 1 else "have"
+            unit = plural(changes["slices"][small[0]]["units"]["name"], SMALL)
+            warnings.append(
+                f"{count} {has} fewer than {SMALL} {unit}, too few for reliable scores: "
+                f"{small_slices}."
+            )
     changes |= {"settings": settings, "warnings": warnings, "timing": timing}
     return dataclasses.replace(report, **changes)
 

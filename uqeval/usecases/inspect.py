@@ -83,6 +83,8 @@ def inspect(
     refuse_without_effect(InputOptions(**options), inputs)
     inspection.warnings += inputs.warnings
     source = inputs.source
+    if options.get("names") is not None:
+        inspection.names = list(source.names)
     inspection.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}
     if isinstance(source, Source):
         inspection.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}

@@ -224,6 +224,13 @@ def test_what_does_not_fit_is_split_under_the_same_headings() -> None:
     assert [part.rows[0].heading for part in parts] == ["ece", "ece"]
 
 
+def test_a_wide_table_of_few_rows_is_transposed() -> None:
+    table = text_table("Arrays", ["array", "shape", "dtype"], [["probs", "12×8×11×180", "float16"]])
+    (turned,) = fitted(table, 25)
+    assert turned.columns == ["array", "probs"]
+    assert turned.texts == [["shape", "12×8×11×180"], ["dtype", "float16"]]
+
+
 def test_the_end_of_an_interval_next_to_0_is_0() -> None:
     ends = {"pavpu.phi": {"low": 2.2e-308, "high": 1 - 1e-9, "units": {}}}
     assert interval_of(ends, "pavpu", ["phi"]) == "[0.0000, 1.0000]"

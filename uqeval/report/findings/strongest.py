@@ -102,8 +102,12 @@ def _certain_text(score: Score, way: str) -> str:
     )
 
 
+def _score_of_level(score: Score) -> str:
+    return _level(score) if _level(score) == "chance" else f"that of {_level(score)}"
+
+
 def _close_text(score: Score) -> str:
-    level = _level(score) if _level(score) == "chance" else f"that of {_level(score)}"
+    level = _score_of_level(score)
     text = f"{score.label} is close to {level}: it is {score.text}, {_and_chance(score)}."
     if _covers_chance(score):
         return f"{text} This does not show that {_claim(score)}."
@@ -117,6 +121,8 @@ def _unproven_text(score: Score) -> str:
         return f"{text} The interval is too wide to tell it from {_level(score)}."
     if _skill(score)[1] > 0:
         text = f"On these items, {_claim(score)}: {text}"
+    else:
+        text = f"On these items, {score.label} is worse than {_score_of_level(score)}: {text}"
     return f"{text} Without an interval, this may not hold for other items."
 
 
