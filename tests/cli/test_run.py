@@ -403,6 +403,7 @@ def test_what_cannot_be(folder: Path) -> None:
         ),
         (["-o", "file"], "file: cannot be made a folder: File exists."),
         (["-o", "file/below"], "file/below: cannot be made a folder: Not a directory."),
+        (["-o", "all.json"], "all.json: is the name of a file, and a folder for several files"),
         (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
         (["--ignore-index", "0"], "--ignore-index has no effect with a file"),
         (["uqeval.yaml", "preds.zarr"], "give only the file"),

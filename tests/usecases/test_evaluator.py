@@ -185,3 +185,36 @@ def test_names_and_regions_of_other_types_are_refused() -> None:
             with pytest.raises(UsageError, match="expected a region such as boundary:8"):
                 evaluator.report(region=region)
         assert "failure@class:0" in evaluator.report(region=["class:0"]).results
+
+
+@pytest.mark.parametrize(
+    ("metrics", "fit_on"),
+    [
+        ({"conformal": {"alpha": 0.5}}, NAMES[3:7]),
+        ({"calibration": {"temperature": True}}, NAMES[-1:]),
+    ],
+)
+def test_items_to_fit_on_may_come_later(
+    metrics: dict[str, dict[str, Any]], fit_on: list[str], tmp_path: Path
+) -> None:
+    """The maps are planned from the first item, which the file need not name."""
+    file = tmp_path / "fit.txt"
+    file.write_text("\n".join(fit_on))
+    ((family, options),) = metrics.items()
+    families = {family: options | {"fit_on": str(file)}}
+    probs, labels = predictions()
+    with uqeval.Evaluator(families) as evaluator:
+        for k in range(N):
+            evaluator.update(probs[k : k + 1], labels[k : k + 1], NAMES[k : k + 1])
+        report = evaluator.report()
+    expected = uqeval.evaluate({"probs": probs, "labels": labels}, None, families, names=NAMES)
+    assert report.results == expected.results
+
+
+@pytest.mark.parametrize("metrics", [{"pavpu": {"window": 100}}, "tc", "annotators", "divergence"])
+def test_errors_do_not_name_the_temporary_folder(metrics: Any, tmp_path: Path) -> None:
+    probs, labels = predictions()
+    with uqeval.Evaluator(metrics, scratch=tmp_path) as evaluator:
+        with pytest.raises(UsageError) as caught:
+            evaluator.update(probs, labels, NAMES)
+        assert str(tmp_path) not in str(caught.value)

@@ -177,6 +177,20 @@ def refuse_url(folder: str | Path) -> None:
         )
 
 
+#: Endings of files that are no folders.
+_OF_FILES = (".json", ".csv", ".html", ".pdf", ".md", ".txt", ".yaml", ".yml")
+
+
+def refuse_file_name(folder: str | Path) -> None:
+    """Raise `UsageError` for the name of a file where a folder is written."""
+    path = Path(folder)
+    if path.suffix.lower() in _OF_FILES and not path.is_dir():
+        raise UsageError(
+            f"{cut(folder)}: is the name of a file, and a folder for several files is expected. "
+            f"Give the name of a folder, such as {cut(path.with_suffix(''))}."
+        )
+
+
 def check_writable(path: str | Path) -> None:
     """Raise `OutputError` now for a file that could not be written later."""
     target = Path(path)

@@ -59,7 +59,8 @@ def calibrate(
         if count:
             groups.setdefault(count, []).append(item)
     items = [item for own in groups.values() for item in own]
-    what = "valid pixels" if scores.of_class is None else info.class_names[scores.of_class]
+    of_class = scores.of_class
+    what = "valid pixels" if of_class is None else f"pixels of class {info.class_names[of_class]}"
     refuse_few(items, settings, f" with {what}")
     search = _Search(groups, settings.level * (len(items) + 1) - 1)
     coarse = search.narrow(lambda size: _counts(scores, results[scores], groups[size]))

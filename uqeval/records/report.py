@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from uqeval.argument_types import checks_types
-from uqeval.disk.files import read_json
+from uqeval.disk.files import content_of, read_json
 from uqeval.errors import StoreError, cut, number_of, quoted
 
 SCHEMA = "uqeval.report/1"
@@ -65,13 +66,19 @@ class Report:
         """Return the scores as a table, which notebooks show."""
         from uqeval.records.summary import html_of
 
-        title = f"{self._stores()}: {number_of(len(self.items), 'item')}"
-        title += ", partial" if self.partial else ""
-        return html_of(title, self.results, self.metrics, self.intervals, self.warnings)
+        try:
+            with content_of("the report"):
+                title = f"{self._stores()}: {number_of(len(self.items), 'item')}"
+                title += ", partial" if self.partial else ""
+                return html_of(title, self.results, self.metrics, self.intervals, self.warnings)
+        except StoreError as error:  # raised here, a notebook shows all frames of its own
+            return f"<p>{escape(str(error))}</p>"
 
     def _stores(self) -> str:
-        stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
-        return " + ".join(stores) or "?"
+        stores = self.inputs.get("predictions")
+        listed = stores if isinstance(stores, list) else []
+        records = [store for store in listed if isinstance(store, dict)]
+        return " + ".join(str(record.get("path")) for record in records) or "?"
 
     def record(self) -> dict[str, Any]:
         """Return the keys and values of the report in JSON."""
@@ -127,7 +134,13 @@ class Report:
         The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
         row a metric, number of samples `m` and draw; curves have one a point, `index`. It is left
         out if there are other results.
+
+        Raises `StoreError` for a report whose content is not as uqeval writes it.
         """
+        with content_of("the report"):
+            return self._rows()
+
+    def _rows(self) -> list[dict[str, Any]]:
         if list(self.results) == ["sweep"]:
             return list(_sweep_rows(self.results["sweep"]))
         rows = []
@@ -149,11 +162,13 @@ class Report:
 
         Names hold letters, digits and underscores only: `calibration_ece`,
         `pavpu_window_7_surplus` for `pavpu[window=7]`. `prefix`: what they begin with, such as
-        "val/"; `per_class`: those of classes too. Raises `UsageError` for an invalid prefix.
+        "val/"; `per_class`: those of classes too. Raises `UsageError` for an invalid prefix,
+        `StoreError` as `to_frame` does.
         """
         from uqeval.records.scalars import for_trackers
 
-        return for_trackers(self.results, self.metrics, prefix, per_class)
+        with content_of("the report"):
+            return for_trackers(self.results, self.metrics, prefix, per_class)
 
 
 def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:

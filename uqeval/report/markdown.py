@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from uqeval.disk.files import content_of
 from uqeval.errors import printable
 from uqeval.records.report import Report
 from uqeval.report.tables.of_report import tables_of
@@ -11,7 +12,15 @@ from uqeval.report.tables.table import Table
 
 
 def to_markdown(report: Report) -> str:
-    """Return title, tables and warnings as GitHub-flavoured Markdown."""
+    """Return title, tables and warnings as GitHub-flavoured Markdown.
+
+    Raises `StoreError` for a report whose content is not as uqeval writes it.
+    """
+    with content_of("the report"):
+        return _to_markdown(report)
+
+
+def _to_markdown(report: Report) -> str:
     predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
     lines = [f"## uqeval: {cell(predictions)}", ""]
     if report.partial:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import read_json
 from uqeval.disk.locks import temporary
-from uqeval.errors import DataError, OutputError, UsageError, cut, listed, number_of, quoted
+from uqeval.errors import (
+    DataError,
+    OutputError,
+    UqevalError,
+    UsageError,
+    cut,
+    listed,
+    number_of,
+    quoted,
+)
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import is_annotations, planes_of_ids
 from uqeval.stores.map_cache import has_room
@@ -161,9 +170,12 @@ class Evaluator:
 
         first = self.folder / "first"
         reduce(_first_item(inputs), first)
-        opened = open_inputs(str(first), None, InputOptions())
-        families = everything(opened)[0] if self._metrics == "all" else families_of(self._metrics)
-        maps = evaluations_of(opened.info(), families, None)[1]  # `report` chooses regions
+        with _named_as_evaluator(first):
+            opened = open_inputs(str(first), None, InputOptions())
+            is_all = self._metrics == "all"
+            families = everything(opened)[0] if is_all else families_of(self._metrics)
+            info = replace(opened.info(), all_names=_names_to_come(families))
+            maps = evaluations_of(info, families, None)[1]  # `report` chooses regions
         document = json.loads((first / "zarr.json").read_text(encoding="utf-8"))
         shutil.rmtree(first)
         left_out = ("names", "reduced_from")
@@ -284,7 +296,8 @@ class Evaluator:
         if not self._names:
             raise UsageError("the evaluator has no items; call update first.")
         store = self.folder / "maps"
-        report = evaluate(str(store), None, self._metrics, names=sorted(self._names), **options)
+        with _named_as_evaluator(store):
+            report = evaluate(str(store), None, self._metrics, names=sorted(self._names), **options)
         inputs = dict(report.inputs)
         inputs["predictions"] = [record | {"path": _PATH} for record in inputs["predictions"]]
         inputs["labels"] = inputs["labels"] | {"path": _PATH}
@@ -297,6 +310,28 @@ class Evaluator:
                 "is evaluated."
             )
         return replace(report, inputs=inputs, warnings=warnings)
+
+
+@contextmanager
+def _named_as_evaluator(store: Path) -> Iterator[None]:
+    """Raise errors about a store in the temporary folder with the name that reports have for it."""
+    try:
+        yield
+    except UqevalError as error:
+        error.args = tuple(str(text).replace(str(store), _PATH) for text in error.args)
+        raise
+
+
+def _names_to_come(families: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...] | None:
+    """Return the names of the items that options name, and of another one; None without such
+    options. The items may come with later updates.
+    """
+    from uqeval.stores.names import read_names_file
+
+    given = [options["fit_on"] for options in families.values() if options.get("fit_on")]
+    files = [path for one in given for path in (one if isinstance(one, list | tuple) else [one])]
+    names = dict.fromkeys(name for path in files for name in read_names_file(path))
+    return (*names, "") if files else None
 
 
 def _first_item(inputs: Inputs) -> Inputs:

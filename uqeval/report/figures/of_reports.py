@@ -10,7 +10,7 @@ import uqeval.report.figures.classes as classes
 import uqeval.report.figures.headlines as headlines
 import uqeval.report.figures.slices as slices
 from uqeval.disk.locks import clear_beside
-from uqeval.disk.outputs import refuse_url, write
+from uqeval.disk.outputs import refuse_file_name, refuse_url, write
 from uqeval.errors import OutputError, cut
 from uqeval.glossary import display_of
 from uqeval.records.report import Report
@@ -55,6 +55,7 @@ def write_figures(
     from uqeval.report.figures.style import render
 
     refuse_url(folder)
+    refuse_file_name(folder)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:

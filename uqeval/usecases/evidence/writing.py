@@ -11,6 +11,7 @@ from pathlib import Path
 
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import clear_beside
+from uqeval.disk.outputs import refuse_file_name
 from uqeval.disk.publishing import hidden_path, publish_folder, restore_folder, sync_tree
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence
@@ -21,6 +22,7 @@ from uqeval.usecases.evidence.statement import statement
 
 def check_folder(path: str | Path, inputs: list[Path]) -> None:
     """Raise `UsageError` or `OutputError` for a folder that contains an input or other files."""
+    refuse_file_name(path)
     target = resolved(path)
     for source in inputs:
         source_path = resolved(source)

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
-from uqeval.disk.outputs import check_writable, refuse_overlap, refuse_url, write
+from uqeval.disk.outputs import (
+    check_writable,
+    refuse_file_name,
+    refuse_overlap,
+    refuse_url,
+    write,
+)
 from uqeval.disk.publishing import link_aside, mend_states, new_file, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.records.report import Report
@@ -37,6 +43,7 @@ def make_folder(
     Raises `OutputError`, and `UsageError` if it is an input.
     """
     refuse_url(folder)
+    refuse_file_name(folder)
     read_paths = [*read_paths, *(path for store in stores for path in store.paths())]
     targets = [folder / PAGE, folder / VERDICTS]
     for name in names:
