@@ -53,8 +53,8 @@ def test_when_a_waiver_holds(
     assert verdict.status == status
     assert found.passed == (status in ("waived", "pass"))
     assert verdict.waiver is not None and says in verdict.waiver.note
-    ((_, text),) = words.findings(found)
-    assert says in text
+    ((_, facts),) = words.findings(found)
+    assert says in "; ".join(facts)
 
 
 def test_undefined_values_are_not_waived(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from uqeval.errors import UsageError, printable
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from uqeval.gate import Judgement, Resampler, Rule
 
 _OUT, _CI = "Output", "Continuous integration"
@@ -208,13 +210,27 @@ def show(judgement: Judgement) -> None:
     stdout = console()
     for table_part in fitted(words.table(judgement), stdout.width):
         print_table(table_part, stdout)
-    for name, text in words.findings(judgement):
+    for name, facts in words.findings(judgement):
         stdout.print(
-            f"[bold]{escape(printable(name))}[/] {escape(printable(text))}\n",
-            highlight=False, soft_wrap=not sys.stdout.isatty(),
+            f"[bold]{escape(printable(name))}[/]", highlight=False,
+            soft_wrap=not sys.stdout.isatty(),
         )  # fmt: skip
+        for fact in facts:
+            _print_indented(stdout, printable(fact))
+        stdout.print()
     colour = "green" if judgement.passed else "red"
     stdout.print(f"[bold {colour}]{words.summary(judgement)}[/]", highlight=False)
+
+
+def _print_indented(stdout: Console, fact: str) -> None:
+    """Print a line of a list; on a terminal, wrapped lines are indented too."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if not sys.stdout.isatty():
+        stdout.print(f"  {fact}", highlight=False, markup=False, soft_wrap=True)
+        return
+    stdout.print(Padding(Text(fact), (0, 0, 0, 2), expand=False))
 
 
 def _tell_github(texts: _Texts) -> None:

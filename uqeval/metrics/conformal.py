@@ -219,6 +219,8 @@ class Conformal(Evaluation[ConformalSettings]):
                 "items of one case are not exchangeable with those of others: name whole cases in "
                 "--fit-on, and read the guarantee for cases."
             )
+        if few := self.settings.few_items(self.fitted["calibration_items"]):
+            messages.append(few)
         if self.fitted["cut"] is None:
             messages.append(f"{cs.INFINITE}. The intervals contain every number.")
         return messages

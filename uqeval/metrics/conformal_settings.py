@@ -74,6 +74,22 @@ class ConformalSettings(Settings):
         """Return the number of calibration items from which on α can be reached: 1/α - 1."""
         return math.ceil(1 / self.level) - 1
 
+    def few_items(self, count: int) -> str:
+        """Return a warning if so few calibration items halve the loss that they may have.
+
+        The loss of `count` items may be alpha - (1 - alpha) / count (Angelopoulos et al. 2024).
+        """
+        alpha = self.level
+        allowed = alpha - (1 - alpha) / count
+        if allowed >= alpha / 2:
+            return ""
+        return (
+            f"with {number_of(count, 'calibration item')}, their mean loss may be at most "
+            f"{float(allowed):.3g} to guarantee alpha {float(alpha):g}, so sets and intervals are "
+            f"larger than needed. Name at least {math.ceil(2 * (1 - alpha) / alpha)} items in "
+            f"--fit-on, better {math.ceil(10 / alpha)}."
+        )
+
     def of_class(self, info: DatasetInfo) -> int | None:
         """Return the class whose false negative rate is the risk; None for miscoverage.
 

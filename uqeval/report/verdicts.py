@@ -133,8 +133,17 @@ def sentences(verdict: Verdict) -> list[str]:
 
 def message(verdict: Verdict) -> str:
     """Return the sentences of a verdict in one line."""
+    return _line(_facts(verdict))
+
+
+def _facts(verdict: Verdict) -> list[str]:
+    """Return the sentences of a verdict, and why its rule matters."""
     why = [f"why it matters: {verdict.rule.limits.why}"] if verdict.rule.limits.why else []
-    return "; ".join([*sentences(verdict), *why]) + "."
+    return [*sentences(verdict), *why]
+
+
+def _line(facts: Sequence[str]) -> str:
+    return "; ".join(facts) + "."
 
 
 def summary(judgement: Judgement) -> str:
@@ -205,8 +214,8 @@ def units(units_of_value: Units | None) -> str:
     )
 
 
-def findings(judgement: Judgement) -> list[tuple[str, str]]:
-    """Return titles and messages of all verdicts that are not a plain pass, waived ones first; then
+def findings(judgement: Judgement) -> list[tuple[str, list[str]]]:
+    """Return titles and facts of all verdicts that are not a plain pass, waived ones first; then
     the notes on passing verdicts.
 
     A note or a reason that several rules share appears once, with their titles.
@@ -217,19 +226,22 @@ def findings(judgement: Judgement) -> list[tuple[str, str]]:
         if entry.status != "pass" or entry.reason or entry.waiver
     ]
     named = [
-        (_status_text(verdict), message(verdict)) for verdict in sorted(listed_verdicts, key=_order)
+        (_status_text(verdict), _facts(verdict)) for verdict in sorted(listed_verdicts, key=_order)
     ]
     waived = sum(verdict.status == "waived" for verdict in listed_verdicts)
     titles_of: dict[str, list[str]] = {}
     for entry in judgement.not_evaluated:
         titles_of.setdefault(entry.why, []).append(unjudged_title(entry))
-    lost = [(f"{listed(titles)}: not evaluated:", why) for why, titles in titles_of.items()]
+    lost = [
+        (f"{listed(titles)}: not evaluated:", [why.removesuffix(".")])
+        for why, titles in titles_of.items()
+    ]
     return [*named[:waived], *lost, *named[waived:], *_shared_notes(judgement, listed_verdicts)]
 
 
 def _shared_notes(
     judgement: Judgement, listed_verdicts: Sequence[Verdict]
-) -> list[tuple[str, str]]:
+) -> list[tuple[str, list[str]]]:
     """Return the notes on passing verdicts that are not listed, those of the same verdicts
     together.
     """
@@ -241,7 +253,7 @@ def _shared_notes(
     for note, titles in noted.items():
         notes_by_titles.setdefault(listed(titles, 3), []).append(note)
     return [
-        (f"{titles}: pass, but:", f"{'; '.join(notes_of_titles)}.")
+        (f"{titles}: pass, but:", notes_of_titles)
         for titles, notes_of_titles in notes_by_titles.items()
     ]
 
@@ -249,7 +261,7 @@ def _shared_notes(
 def to_markdown(judgement: Judgement) -> str:
     """Return outcome, table and findings as GitHub-flavoured Markdown, for a job summary."""
     lines = [f"## uqeval {cell(summary(judgement))}", "", *table_lines(table(judgement)), ""]
-    lines += [f"- **{cell(name)}** {cell(text)}" for name, text in findings(judgement)]
+    lines += [f"- **{cell(name)}** {cell(_line(facts))}" for name, facts in findings(judgement)]
     lines += [f"- warning: {cell(text)}" for text in judgement.warnings]
     return "\n".join(lines).rstrip() + "\n"
 
