@@ -12,7 +12,7 @@ from command import Outcome, refused, run_forked
 from object_server import SECRET, Fault, ObjectServer
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save
 
-from uqeval.disk import objects
+from uqeval.disk import object_access
 from uqeval.disk.objects import ObjectFile
 from uqeval.disk.staging import staging
 from uqeval.errors import OutputError, StoreError, UsageError
@@ -34,7 +34,7 @@ def server(
 ) -> Iterator[ObjectServer]:
     """An empty bucket; the environment has its address. Two retries, without a wait."""
     for retries in ("FIRST", "LATER"):
-        monkeypatch.setattr(objects, retries, {"max_retries": 2})
+        monkeypatch.setattr(object_access, retries, {"max_retries": 2})
     with object_server.object_server() as served:
         account = served.google(tmp_path_factory.mktemp("account"))
         for name, value in (served.environment | account).items():

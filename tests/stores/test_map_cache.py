@@ -21,7 +21,7 @@ from object_server import Fault
 from small_stores import labels, probs, save, save_label_folder
 
 import uqeval
-from uqeval.disk import objects
+from uqeval.disk import object_access
 from uqeval.errors import OutputError, UsageError
 
 FAMILIES = {
@@ -303,7 +303,7 @@ def test_maps_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects are those of a folder, byte by byte; a damaged one is written again."""
     pytest.importorskip("obstore")
     for retries in ("FIRST", "LATER"):
-        monkeypatch.setattr(objects, retries, {"max_retries": 1})
+        monkeypatch.setattr(object_access, retries, {"max_retries": 1})
     given, url = store(tmp_path / "s.zarr"), "s3://bucket/some/maps"
     with object_server.object_server() as server:
         for name, value in server.environment.items():

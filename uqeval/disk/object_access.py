@@ -1,14 +1,17 @@
-"""Access to object stores: settings from the environment, and error messages."""
+"""Access to object stores: connections, settings from the environment, and error messages."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from uqeval.errors import StoreError, UsageError, cut, printable
+from uqeval.errors import StoreError, UqevalError, UsageError, cut, printable
+
+Answer = TypeVar("Answer")
 
 #: The prefix of each scheme's environment variables.
 _PREFIXES = {
@@ -41,6 +44,57 @@ LATER: dict[str, Any] = {
     "retry_timeout": timedelta(seconds=90),
     "backoff": {"max_backoff": timedelta(seconds=5)},
 }
+
+
+class Connection:
+    """A connection to the objects below `url`, through obstore; credentials come from the
+    environment.
+
+    Raises `kind` if the server cannot be used or its answer is an error. Messages about the
+    connection itself show the URL `shown`.
+    """
+
+    def __init__(self, url: str, shown: str, kind: type[UqevalError] = StoreError) -> None:
+        self._kind = kind
+        try:
+            import obstore
+            import obstore.store
+        except ImportError as error:
+            raise kind(f"{cut(shown)}: a URL needs obstore: pip install obstore.") from error
+        self.obstore: Any = obstore
+        options = client_options(url)
+        try:
+            self._first, self.later = (
+                obstore.store.from_url(url, client_options=options, retry_config=retries)
+                for retries in (FIRST, LATER)
+            )
+        except Exception as error:  # see `ask`
+            raise self.failure(shown, "be opened", error) from error
+        self._answered = False
+
+    def ask(self, url: str, action: str, ask: Callable[[Any], Answer]) -> Answer:
+        """Return the answer to a request about an object or folder.
+
+        Raises `FileNotFoundError`. The first request has a shorter time limit than later ones.
+        """
+        try:
+            answer = ask(self.later if self._answered else self._first)
+        except UqevalError:
+            raise
+        except FileNotFoundError as error:
+            if _is_no_bucket(error):
+                raise self.failure(url, action, error) from error
+            self._answered = True
+            raise
+        # Any `Exception`, because the errors of obstore have no common base class across versions.
+        except Exception as error:
+            raise self.failure(url, action, error) from error
+        self._answered = True
+        return answer
+
+    def failure(self, url: str, action: str, error: Exception) -> UqevalError:
+        """Return the error to raise where obstore raised `error` instead of an `action`."""
+        return self._kind(_message(url, action, error))
 
 
 def prefix_of(url: str) -> str:
@@ -97,15 +151,15 @@ _CODE = re.compile(r"<Code>(\w{1,80})</Code>")
 _TRIES = re.compile(r" in ([\d.]+m?s), after (\d+) retries")
 
 
-def is_no_bucket(error: Exception) -> bool:
+def _is_no_bucket(error: Exception) -> bool:
     """Return whether the server answered that the bucket does not exist."""
     return _NO_BUCKET.search(str(error)) is not None
 
 
-def failure(url: str, action: str, error: Exception) -> StoreError:
-    """Return the error to raise where obstore raised `error` instead of an `action`.
+def _message(url: str, action: str, error: Exception) -> str:
+    """Return the message that obstore raised `error` instead of an `action`.
 
-    Its message has neither the server's whole answer, which may repeat keys, nor queries of URLs.
+    It has neither the server's whole answer, which may repeat keys, nor queries of URLs.
     """
     text = str(error)
     line = (text.strip().splitlines() or [type(error).__name__])[0]
@@ -113,7 +167,7 @@ def failure(url: str, action: str, error: Exception) -> StoreError:
     code = _CODE.search(text)
     answer = ", ".join(m[1] for m in (status, code) if m)
     prefix = prefix_of(url)
-    if is_no_bucket(error):
+    if _is_no_bucket(error):
         what, advice = "there is no such bucket", "Check its name, and the endpoint."
     elif isinstance(error, FileNotFoundError):
         what, advice = "it does not exist", "Run again when no process writes to the store."
@@ -132,7 +186,7 @@ def failure(url: str, action: str, error: Exception) -> StoreError:
         advice = f"Check the network and {endpoint}."
     else:
         what, advice = cut(printable(line).split("<", 1)[0]).rstrip(". "), _CHECK
-    return StoreError(f"{cut(url)}: cannot {action}: {what}. {advice}")
+    return f"{cut(url)}: cannot {action}: {what}. {advice}"
 
 
 def _retries(line: str) -> str:

@@ -9,19 +9,10 @@ import copy
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from uqeval.disk.object_access import (
-    FIRST,
-    LATER,
-    client_options,
-    failure,
-    is_no_bucket,
-    refuse_secrets,
-)
+from uqeval.disk.object_access import Answer, Connection, refuse_secrets
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
-
-Answer = TypeVar("Answer")
 
 _SCHEMES = re.compile(r"(s3a?|gs|az|adl|azure|abfss?)://", re.IGNORECASE)
 #: A size above that of any object.
@@ -76,21 +67,8 @@ class ObjectFile:
                 f"{cut(url)}: names no object; expected a URL of a file, such as "
                 f"{cut(url).rstrip('/')}/report.json."
             )
-        try:
-            import obstore
-            import obstore.store
-        except ImportError as error:
-            raise kind(f"{cut(url)}: a URL needs obstore: pip install obstore.") from error
-        self._obstore: Any = obstore
-        options = client_options(url)
-        try:
-            first, self._later = (
-                obstore.store.from_url(self._folder, client_options=options, retry_config=retries)
-                for retries in (FIRST, LATER)
-            )
-            self._store = first
-        except Exception as error:  # see `_ask`
-            raise self._failure("be opened", error) from error
+        self._connection = Connection(self._folder, url, kind)
+        self._obstore = self._connection.obstore
 
     def sibling(self, key: str) -> ObjectFile:
         """Return another object in the same folder. It shares the connections."""
@@ -98,26 +76,12 @@ class ObjectFile:
         other.key, other.url = key, f"{self._folder}/{key}"
         return other
 
-    def _failure(self, action: str, error: Exception) -> UqevalError:
-        return self._kind(str(failure(self.url, action, error)))
-
     def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer | None:
-        """Return the answer to a request, or None if there is no such object.
-
-        The first request has a shorter time limit than later ones.
-        """
+        """Return the answer to a request, or None if there is no such object."""
         try:
-            answer = ask(self._store)
-        except UqevalError:
-            raise
-        except FileNotFoundError as error:
-            if is_no_bucket(error):
-                raise self._failure(action, error) from error
-            answer = None
-        except Exception as error:  # obstore's errors share no base class across versions
-            raise self._failure(action, error) from error
-        self._store = self._later
-        return answer
+            return self._connection.ask(self.url, action, ask)
+        except FileNotFoundError:
+            return None
 
     def is_alone(self) -> bool:
         """Return whether the folder of this object holds no object yet."""
@@ -164,7 +128,9 @@ class ObjectFile:
         data = source.read_bytes()
         mode: Any = "create" if before is None else before
         try:
-            self._obstore.put(self._later, self.key, data, mode=mode, use_multipart=False)
+            self._obstore.put(
+                self._connection.later, self.key, data, mode=mode, use_multipart=False
+            )
         except (AlreadyExistsError, PreconditionError) as error:
             # If the answer to the first request was lost, its retry finds the object already
             # written.
@@ -176,7 +142,7 @@ class ObjectFile:
                 raise self._changed() from None
             self.write(data)
         except Exception as error:
-            raise self._failure("be written", error) from error
+            raise self._connection.failure(self.url, "be written", error) from error
 
     def write(self, data: Buffer) -> None:
         """Write the object; overwrite an existing one."""

@@ -22,7 +22,7 @@ from uqeval.disk.objects import ObjectFile
 from uqeval.disk.outputs import check_writable
 from uqeval.errors import ChangedError, OutputError, StoreError, UsageError
 from uqeval.stores.store import open_store
-from uqeval.stores.zarr import object_source, read_ahead
+from uqeval.stores.zarr import read_ahead
 
 pytest.importorskip("obstore")
 
@@ -55,8 +55,8 @@ def save_probs(folder: Path) -> Path:
 def server(local: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
     """The store at a server; the environment has its address. Two retries, without a wait."""
     few = {"max_retries": 2}
-    monkeypatch.setattr(object_source, "FIRST", few)
-    monkeypatch.setattr(object_source, "LATER", few)
+    monkeypatch.setattr(object_access, "FIRST", few)
+    monkeypatch.setattr(object_access, "LATER", few)
     with object_server.object_server(local) as served:
         for name, value in served.environment.items():
             monkeypatch.setenv(name, value)
@@ -139,7 +139,7 @@ def test_faults_that_stay(fault: Fault, words: str, server: ObjectServer) -> Non
 
 def test_a_server_that_stalls(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(object_access._LIMITS, "read_timeout", "100ms")
-    monkeypatch.setattr(object_source, "LATER", {"max_retries": 0})
+    monkeypatch.setattr(object_access, "LATER", {"max_retries": 0})
     server.fault = lambda key, number: Fault(hangs=True, lost=9, delay=5) if "c/1" in key else None
     begun = time.monotonic()
     refused(lambda: read(URL), "probs/c/1/", "cut short or stalled", error=StoreError)

@@ -5,21 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
-from uqeval.disk.object_access import (
-    FIRST,
-    LATER,
-    client_options,
-    failure,
-    is_no_bucket,
-    refuse_secrets,
-)
-from uqeval.errors import ChangedError, StoreError, cut
+from uqeval.disk.object_access import Answer, Connection, refuse_secrets
+from uqeval.errors import ChangedError, cut
 from uqeval.stores.zarr.source import Buffer, Entry, Source, clip
-
-Answer = TypeVar("Answer")
 
 
 class Marks:
@@ -114,46 +105,14 @@ class ObjectSource(Source):
 
     def __init__(self, path: str) -> None:
         refuse_secrets(path)
+        self._connection = Connection(path, path)
         self.path = path
         self._marks = Marks(path)
-        try:
-            import obstore
-            import obstore.store
-        except ImportError as error:
-            raise StoreError(
-                f"{cut(path)}: reading from a URL needs obstore: pip install obstore."
-            ) from error
-        self._obstore: Any = obstore
+        self._obstore = self._connection.obstore
         self.listable = not path.lower().startswith(("http://", "https://"))
-        options = client_options(path)
-        try:
-            self._first, self._later = (
-                obstore.store.from_url(path, client_options=options, retry_config=retries)
-                for retries in (FIRST, LATER)
-            )
-        except Exception as error:  # see `_ask`
-            raise failure(path, "be opened", error) from error
-        self._answered = False
 
     def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer:
-        """Return the answer to a request.
-
-        Raises `FileNotFoundError`, and `StoreError`. The timeout of the first request is shorter.
-        """
-        try:
-            answer = ask(self._later if self._answered else self._first)
-        except StoreError:
-            raise
-        except FileNotFoundError as error:
-            if is_no_bucket(error):
-                raise failure(self.path, action, error) from error
-            self._answered = True
-            raise
-        # Any `Exception`, because the errors of obstore have no common base class across versions.
-        except Exception as error:
-            raise failure(self.path, action, error) from error
-        self._answered = True
-        return answer
+        return self._connection.ask(self.path, action, ask)
 
     def get(
         self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
@@ -205,7 +164,7 @@ class ObjectSource(Source):
         try:
             return self._ask(action, ask)
         except FileNotFoundError as error:
-            raise failure(self.path, action, error) from error
+            raise self._connection.failure(self.path, action, error) from error
 
     def stamp(self, key: str, entry: Entry) -> str | None:
         weak = not entry.tag or entry.tag.startswith("W/")
@@ -223,7 +182,7 @@ class ObjectSource(Source):
         try:
             meta = self._ask(action, lambda store: self._obstore.head(store, key))
         except FileNotFoundError as error:
-            raise failure(self.path, action, error) from error
+            raise self._connection.failure(self.path, action, error) from error
         self._marks.note(key, meta)
 
     def warnings(self) -> list[str]:
