@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 #: Longest text from a file or a user that a message repeats.
 _MOST = 200
@@ -79,6 +79,11 @@ _MOST_WHOLE = 2**31 - 1
 _ANY_SIZE, _ANY_NUMBER = frozenset({"seed"}), frozenset({"invalid"})
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number of JSON; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def number_flaw(name: str, value: object) -> str | None:
     """Return the message about an invalid number of an option; None for a valid number.
 
@@ -89,7 +94,7 @@ def number_flaw(name: str, value: object) -> str | None:
         return next(
             (flaw for element in value if (flaw := number_flaw(name, element)) is not None), None
         )
-    if isinstance(value, bool) or not isinstance(value, int | float) or name in _ANY_NUMBER:
+    if not is_number(value) or name in _ANY_NUMBER:
         return None
     if isinstance(value, float):
         return None if math.isfinite(value) else f"{value}; expected a finite number."

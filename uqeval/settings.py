@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
 from uqeval.argument_types import fits, in_words, python_value
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, is_number, quoted
 
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -302,7 +302,6 @@ def _expected(option: Option, annotation: Any, value: Any) -> str | None:
         are_choices = all(isinstance(v, str) and v in option.choices for v in values)
         return None if are_choices else f"one of {', '.join(option.choices)}"
     if fits(annotation, value):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or option.allows(value):
+        if not is_number(value) or option.allows(value):
             return None
     return f"{in_words(annotation)} {option.range()}".strip()

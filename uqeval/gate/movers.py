@@ -7,7 +7,7 @@ from typing import Any
 
 from uqeval.errors import StoreError
 from uqeval.glossary import class_field
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, number_at
 from uqeval.records.folder import Named
 from uqeval.records.lookup import Score
 from uqeval.records.resampling import Mover, Resampler
@@ -64,13 +64,7 @@ def _of_classes(results: dict[str, Any], address: Address) -> dict[str, float]:
     path = (class_field(address.metric, address.fields[0]), *address.fields[1:])
     values = {}
     for row in rows:
-        value: Any = row
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        if _is_number(value):
-            values[str(row.get("name", row.get("class")))] = float(value)
+        value = number_at(row, path)
+        if value is not None and abs(value) < 1e300:
+            values[str(row.get("name", row.get("class")))] = value
     return values
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, UsageError, listed, quoted
+from uqeval.errors import DataError, UsageError, is_number, listed, quoted
 from uqeval.keys import family_of
 from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
 from uqeval.metrics._columns import as_numbers, mean_of_defined, over
 from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
 from uqeval.metrics._items import score_items
 from uqeval.metrics.segmentation import class_counts, miou, pixel_accuracy
+from uqeval.records.addresses import number_at
 
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo
@@ -208,17 +209,11 @@ class Known(ItemNumber):
 
 def field_of_items(items: Sequence[Mapping[str, Any]], key: str, name: str) -> Numbers:
     """Return a field of the items' records under one key. Raises `DataError` without numbers."""
-    numbers: Numbers = []
-    for item in items:
-        value: Any = item
-        for word in name.split("."):
-            value = value.get(word) if isinstance(value, Mapping) else None
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        numbers.append(float(value) if is_number else None)
+    numbers = [number_at(item, name.split(".")) for item in items]
     if items and all(number is None for number in numbers):
         fields = [
             own for own, value in items[0].items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
+            if is_number(value)
         ]  # fmt: skip
         raise DataError(
             f"{key}.{name}: no item has a number there. The items' fields of {key} are "

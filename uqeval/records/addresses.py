@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, is_number, quoted
 from uqeval.keys import Key
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -140,7 +140,7 @@ def values_of(
     for name, value in record.items():
         if name.endswith("_reason") or isinstance(value, bool | str):
             continue
-        if value is None or isinstance(value, int | float):
+        if value is None or is_number(value):
             yield (name,), (name,), value
         elif isinstance(value, Mapping):
             for fields, path, inner in values_of(value):
@@ -155,3 +155,16 @@ def values_of(
                     {k: v for k, v in row.items() if k != "class"}
                 ):
                     yield (name, row_name, *fields), (name, row["class"], *path), inner
+
+
+def number_at(results: Mapping[str, Any], path: Iterable[Any]) -> float | None:
+    """Return the number at a path of results; None where there is none. Rows of classes have the id
+    of the class.
+    """
+    found: Any = results
+    for name in path:
+        if isinstance(found, list):
+            found = next((row for row in found if row.get("class") == name), None)
+        else:
+            found = found.get(name) if isinstance(found, Mapping) else None
+    return float(found) if is_number(found) else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, listed, quoted
+from uqeval.errors import StoreError, is_number, listed, quoted
 from uqeval.records.addresses import Address, values_of
 from uqeval.records.report import Report
 
@@ -88,7 +88,7 @@ def find(report: Report, address: Address) -> Score | NoScore:
             return _absent(depth, f"field of {address.key}", name, _fields(value))
         else:
             return NoScore(depth, f"{address.within}: there is nothing below {quoted(names[-1])}")
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+    if value is not None and not is_number(value):
         return _no_number(address, value)
     if value is not None and not abs(value) < _MOST:
         raise StoreError(f"{address}: {value} is not a number that a report may hold.")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, is_number
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import Score
 from uqeval.records.report import Report
@@ -183,5 +183,4 @@ def _count(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if known and math.isfinite(value) else None
+    return float(value) if is_number(value) and math.isfinite(value) else None

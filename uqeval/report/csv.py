@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from uqeval.errors import is_number
 from uqeval.records.report import Report
 from uqeval.report.tables.table import Cell, Row, Table
 
@@ -33,8 +34,7 @@ def csv_of(table: Table) -> str:
 
 
 def _cell(value: Any) -> Cell:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Cell("" if value is None else str(value), value if is_number else None)
+    return Cell("" if value is None else str(value), value if is_number(value) else None)
 
 
 def _value(cell: Cell) -> Any:

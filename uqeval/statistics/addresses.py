@@ -18,20 +18,6 @@ def addresses_of(
             yield Address.of_key(key, fields).within, (key, *path)
 
 
-def number_at(results: Mapping[str, Any], path: tuple[Any, ...]) -> float | None:
-    """Return the number at a path of results; None where there is none. Rows of classes have the id
-    of the class.
-    """
-    found: Any = results
-    for name in path:
-        if isinstance(found, list):
-            found = next((row for row in found if row.get("class") == name), None)
-        else:
-            found = found.get(name) if isinstance(found, Mapping) else None
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return float(found) if is_number else None
-
-
 def set_score(record: dict[str, Any], name: str, value: float) -> None:
     """Set a field, `a.b` inside the record `a`; NaN is undefined."""
     *parents, last = name.split(".")

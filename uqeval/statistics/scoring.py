@@ -14,8 +14,8 @@ from uqeval.arrays import Array, Floats
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import Evaluation, Gaps, OfFields, put_part
-from uqeval.records.addresses import Address
-from uqeval.statistics.addresses import addresses_of, number_at, set_score
+from uqeval.records.addresses import Address, number_at
+from uqeval.statistics.addresses import addresses_of, set_score
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import StatesSource, checked_states
 from uqeval.statistics.stacked import Stacked

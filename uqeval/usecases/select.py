@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from uqeval.errors import UsageError, cut, quoted
+from uqeval.errors import UsageError, cut, is_number, quoted
 from uqeval.glossary import display_of
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
@@ -190,7 +190,7 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
         for key, record in item.items()
         if isinstance(record, dict)
         for name, value in record.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number(value)
     }
     addresses = {Address.of_key(key, (name,)).within: (key, name) for key, name in scores}
     columns = {f"{key}.{name}": (key, name) for key, name in scores}

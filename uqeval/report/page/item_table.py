@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import printable
+from uqeval.errors import is_number, printable
 from uqeval.glossary import display_of, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address
@@ -99,7 +99,7 @@ def _classes(report: Report, classes: ItemClasses | None, places: Sequence[int])
 
 
 def _six(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return None
     return float(f"{value:.6g}") if isinstance(value, float) else value
 

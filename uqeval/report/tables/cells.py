@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uqeval.errors import is_number
 from uqeval.keys import family_of
 from uqeval.records.intervals import interval, units_of
 from uqeval.records.report import Report
@@ -42,7 +43,7 @@ def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
     value = record.get(name)
     if value is None and name in record:
         return Cell("–", None, str(record.get(f"{name}_reason") or "the report gives no reason"))
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return Cell("" if name not in record else str(value))
     return Cell(format_number(value), value, "", interval)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import is_number
 from uqeval.glossary import ARROWS, display_of, families, headings, headlines, label
 from uqeval.keys import family_of
 from uqeval.records.intervals import interval as interval_at
@@ -173,7 +174,7 @@ def _columns(declared: Sequence[str | Column], records: Sequence[Record]) -> lis
 def _cell(column: Column, value: Any, record: Record) -> Cell:
     if value is _ABSENT:
         return Cell("")
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         text = f"{value:{column.form}}" if column.form else format_number(value, column.digits)
         return Cell(text, value)
     reason = _field_at(record, f"{column.field}_reason") if value is None else None

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.errors import is_number
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
@@ -65,7 +66,7 @@ def numbers_in(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[st
     for key, value in record.items():
         if isinstance(value, Mapping):
             yield from numbers_in(value, f"{before}{key}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif is_number(value):
             yield f"{before}{key}", value
 
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from uqeval.errors import is_number
 from uqeval.metrics import Family
 from uqeval.metrics._evaluation import Section
 
@@ -70,15 +71,11 @@ def _is_measured(name: str, record: Mapping[str, Any]) -> bool:
     """Return whether a field is a number or a curve (or undefined), and not a setting."""
     value = record[name]
     if isinstance(value, list):
-        return bool(value) and all(_is_number(v) or v is None for v in value)
+        return bool(value) and all(is_number(v) or v is None for v in value)
     choices = ("window", "stride", "accuracy_threshold", "alpha", "bins", "clip")
     if name.rpartition(".")[2] in choices:
         return False
-    return _is_number(value) or (value is None and f"{name}_reason" in record)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number(value) or (value is None and f"{name}_reason" in record)
 
 
 def warnings_of(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import is_number
 from uqeval.keys import family_of
 
 if TYPE_CHECKING:
@@ -121,7 +122,6 @@ def distance(first: Any, second: Any) -> float:
     """Return the distance of two values: 0 if both are undefined, ∞ if one is."""
     if first is None and second is None:
         return 0.0
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (first, second))
-    if not numbers:
+    if not (is_number(first) and is_number(second)):
         return 0.0 if first == second else math.inf
     return abs(float(first) - float(second))
