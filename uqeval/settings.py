@@ -301,7 +301,6 @@ def _expected(option: Option, annotation: Any, value: Any) -> str | None:
         values = value if option.list_by and isinstance(value, list | tuple) else [value]
         are_choices = all(isinstance(v, str) and v in option.choices for v in values)
         return None if are_choices else f"one of {', '.join(option.choices)}"
-    if fits(annotation, value):
-        if not is_number(value) or option.allows(value):
-            return None
+    if fits(annotation, value) and (not is_number(value) or option.allows(value)):
+        return None
     return f"{in_words(annotation)} {option.range()}".strip()

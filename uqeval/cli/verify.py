@@ -56,7 +56,8 @@ def verify(
             sys.stdout.write(verification.to_json())
         elif not quiet:
             _show(verification)
-    _tell_problems(verification)
+    for text in verification.problems():
+        tell(f"uqeval: {text}")
     if not verification.passed:
         raise typer.Exit(2)
 
@@ -84,8 +85,3 @@ def _show(verification: Verification) -> None:
     paragraph("Not verified", verification.not_verified)
     word = "[bold green]all compared values follow from the predictions[/]"
     stdout.print(word if verification.passed else "[bold red]not verified[/]")
-
-
-def _tell_problems(verification: Verification) -> None:
-    for text in verification.problems():
-        tell(f"uqeval: {text}")

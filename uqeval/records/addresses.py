@@ -164,7 +164,8 @@ def number_at(results: Mapping[str, Any], path: Iterable[Any]) -> float | None:
     found: Any = results
     for name in path:
         if isinstance(found, list):
-            found = next((row for row in found if row.get("class") == name), None)
+            rows = (row for row in found if isinstance(row, Mapping))
+            found = next((row for row in rows if row.get("class") == name), None)
         else:
             found = found.get(name) if isinstance(found, Mapping) else None
     return float(found) if is_number(found) else None

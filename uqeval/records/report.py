@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -185,3 +186,8 @@ def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is not a number that a report may hold")
+
+
+def now() -> str:
+    """Return the time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

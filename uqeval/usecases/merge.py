@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import content_of, resolved
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.records.report import Report
+from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.merged_results import add_families, merged_results
@@ -177,7 +177,6 @@ def _report(
     digest: str | None,
 ) -> Report:
     from uqeval.records.checks import checked
-    from uqeval.usecases.report_of_run import now
 
     index = merged_states.index
     warnings = [*index["warnings"], *record["warnings"]]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from uqeval import version
 from uqeval.inputs import Inputs
 from uqeval.keys import Key, family_of
-from uqeval.records.report import Report
+from uqeval.records.report import Report, now
 
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler
@@ -54,11 +53,6 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
         "numerics": numerics,
         "warnings": warnings,
     }
-
-
-def now() -> str:
-    """Return the time in UTC, ISO 8601, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def report_of(

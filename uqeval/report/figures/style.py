@@ -61,12 +61,9 @@ def legend(canvas: Canvas, axes: Axes, least: int = 2) -> None:
     """Draw one legend above all panels, for the labelled lines of one of them."""
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) >= least:
-        columns = max(1, min(len(labels), int(canvas.get_figwidth() * 13 / _longest(labels))))
+        longest = max(map(len, labels)) + 6
+        columns = max(1, min(len(labels), int(canvas.get_figwidth() * 13 / longest)))
         canvas.legend(handles, labels, loc="outside upper left", ncols=columns)
-
-
-def _longest(labels: list[str]) -> int:
-    return max(map(len, labels)) + 6
 
 
 def short(text: str, most: int = 24) -> str:

@@ -47,7 +47,8 @@ class Score:
             return number(self.value)
         low, high = number(self.interval["low"]), number(self.interval["high"])
         about = "about " if self.interval.get("approximate") else ""
-        return f"{number(self.value)} ({_level(self.interval)} interval {about}{low} to {high})"
+        level = f"{100 * (self.interval.get('level') or 0.95):.4g} %"
+        return f"{number(self.value)} ({level} interval {about}{low} to {high})"
 
     def ends(self, chosen_from: int = 1) -> tuple[float, float] | None:
         """Return the interval, widened for a score that is chosen from several."""
@@ -64,10 +65,6 @@ class Score:
 def number(value: float) -> str:
     """Return a number for a sentence: three digits after the point, or four significant ones."""
     return format_number(float(value), 3) if abs(value) < 10 else f"{value:.4g}"
-
-
-def _level(record: Mapping[str, Any]) -> str:
-    return f"{100 * (record.get('level') or 0.95):.4g} %"
 
 
 def described(score: Score) -> str:

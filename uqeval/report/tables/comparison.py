@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -183,7 +182,7 @@ def _ranks(comparison: Comparison) -> Table:
             f"{_percent(cell.rank.kept_share)})"
         )
 
-    rows = _rows(comparison, place, list(range(len(comparison.models))))
+    rows = [[heading(row), *map(place, row.cells)] for row in comparison.rows]
     ranked = [
         row
         for row, comparison_row in zip(rows, comparison.rows, strict=True)
@@ -196,12 +195,6 @@ def _ranks(comparison: Comparison) -> Table:
     )
     columns = ["score", *comparison.names]
     return text_table("Ranks", columns, ranked, note if shares else "", grouping=by_address)
-
-
-def _rows(
-    comparison: Comparison, text: Callable[[Cell], str], models: list[int]
-) -> list[list[str]]:
-    return [[heading(row), *(text(row.cells[m]) for m in models)] for row in comparison.rows]
 
 
 def _signed(value: float) -> str:

@@ -78,7 +78,10 @@ def open_nifti(path: str) -> NumpyArray:
             file.seek(0)
             head = _read_header(gzip.GzipFile(fileobj=file) if packed else file, where)
     except (OSError, EOFError, zlib.error) as error:
-        raise _unreadable(where, error) from error
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(
+            f"{where}: cannot be read ({cut(reason)}). Copy or save it again."
+        ) from error
     fits = size * _MOST_PACKED >= head.expected if packed else size == head.expected
     if not fits:
         raise StoreError(
@@ -95,11 +98,6 @@ def open_nifti(path: str) -> NumpyArray:
         return values
 
     return NumpyArray(where, head.shape, head.dtype, load, head.data, path)
-
-
-def _unreadable(where: str, error: Exception) -> StoreError:
-    reason = getattr(error, "strerror", None) or error
-    return StoreError(f"{where}: cannot be read ({cut(reason)}). Copy or save it again.")
 
 
 def _read_header(file: Any, where: str) -> _Header:

@@ -18,8 +18,6 @@ from uqeval.records.lookup import Score, find
 from uqeval.records.report import Report
 from uqeval.version import VERSION
 
-_BLOCK = 1 << 20
-
 
 @dataclass(frozen=True)
 class Input:
@@ -154,16 +152,13 @@ def _add_states(evidence: Evidence, name: str, report: Report) -> None:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file of any size. Raises `StoreError`."""
-    digest = hashlib.sha256()
     try:
         with open_file(path) as file:
-            while data := file.read(_BLOCK):
-                digest.update(data)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise StoreError(
             f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
         ) from None
-    return digest.hexdigest()
 
 
 def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], bytes]:

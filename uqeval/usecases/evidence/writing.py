@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from uqeval.disk.files import resolved
@@ -14,6 +13,7 @@ from uqeval.disk.locks import clear_beside
 from uqeval.disk.outputs import refuse_file_name
 from uqeval.disk.publishing import hidden_path, publish_folder, restore_folder, sync_tree
 from uqeval.errors import OutputError, UsageError, cut
+from uqeval.records.report import now
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.environment import environment
 from uqeval.usecases.evidence.readme import STATEMENT, readme
@@ -51,7 +51,7 @@ def write_evidence(evidence: Evidence, folder: str | Path) -> list[str]:
     """
     check_folder(folder, evidence.inputs())
     files, meanings = _files(evidence)
-    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = now()
     meanings |= {STATEMENT: "in-toto Statement v1, predicate test-result v0.1: to be signed"}
     files["README.md"] = readme(evidence, meanings, created)
     files[STATEMENT] = statement(evidence, files)

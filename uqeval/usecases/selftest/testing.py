@@ -7,13 +7,13 @@ import platform
 import time
 import warnings
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from uqeval.disk.locks import temporary
+from uqeval.records.report import now
 from uqeval.usecases.selftest.record import Checks, Selftest
 
 #: The modules of the groups, in order, and what each checks.
@@ -52,7 +52,7 @@ def selftest(
             result.checks += checks.found
             result.seconds_by_group[title] = time.perf_counter() - since
     result.seconds = time.perf_counter() - began
-    result.finished = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    result.finished = now()
     return result
 
 

@@ -35,16 +35,13 @@ def roles_of(report: Report) -> list[Role]:
         roles.append(_role("frames", frames | {"path": options.get("video") or frames["path"]}))
     predictions = inputs.get("predictions") or []
     roles += [_role("predictions", record) for record in predictions]
+    paths = [str(record.get("path")) for record in predictions]
     pseudo = bool(options.get("pseudo_labels"))
     for name in ("labels", "target", "reference"):
         record = inputs.get(name)
-        if record and (name == "reference" or str(record.get("path")) not in _paths(predictions)):
+        if record and (name == "reference" or str(record.get("path")) not in paths):
             roles.append(_role("pseudo-labels" if pseudo and name == "labels" else name, record))
     return roles
-
-
-def _paths(stores: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [str(store.get("path")) for store in stores]
 
 
 def _role(name: str, store: Mapping[str, Any]) -> Role:

@@ -7,7 +7,6 @@ import platform
 import random
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from uqeval.disk.files import MOST_REPORT, content_of, read_bytes
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
 from uqeval.records.addresses import Address
-from uqeval.records.report import Report
+from uqeval.records.report import Report, now
 from uqeval.usecases.verify.opening import (
     Role,
     fingerprints,
@@ -84,7 +83,7 @@ def _verified(
         )
     verification.not_verified += _ALWAYS
     verification.versions = _versions(loaded)
-    verification.finished = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    verification.finished = now()
     verification.seconds = time.perf_counter() - began
     return verification
 
