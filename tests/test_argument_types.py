@@ -28,8 +28,7 @@ OPTIONS = [
     (None, name) for settings in (InputOptions, CutOptions, ResumableOptions)
     for name in options_of(settings)
 ] + [
-    (family, name) for family in ("pavpu", "failure", "calibration", "sparsification")
-    for name in options_of(FAMILIES[family].settings_type)
+    (family, name) for family in FAMILIES for name in options_of(FAMILIES[family].settings_type)
 ]  # fmt: skip
 
 
@@ -126,6 +125,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
     of_numpy = uqeval.evaluate(
         probs, labels, {"pavpu": {"window": np.array([2, 4])}}, limit=np.int64(1)
     )
+    of_iterator = uqeval.evaluate(probs, labels, {"pavpu": {"window": iter([2, 4])}}, limit=1)
+    assert of_iterator.results == plain.results
     assert of_numpy.results == plain.results
     assert of_numpy.settings == plain.settings
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.argument_types import python_value
 from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers, cut
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.keys import COMMANDS_BY_KEY
@@ -38,16 +39,15 @@ def families_of(
         command = COMMANDS_BY_KEY.get(name, name)
         if command in families:
             raise UsageError(f"{name} is another name of {command}, also given; leave one out.")
-        families[command] = options or {}
+        families[command] = {name: python_value(value) for name, value in (options or {}).items()}
     return families
 
 
 def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
     """Return whether a metric follows tracks through whole sequences."""
     choices = [options.get("tracks", False) for options in families.values()]
-    return any(
-        any(choice) if isinstance(choice, list | tuple) else bool(choice) for choice in choices
-    )
+    values = [v for one in choices for v in (one if isinstance(one, list | tuple) else [one])]
+    return any(value is True for value in values)
 
 
 def everything(
