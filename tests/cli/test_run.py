@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -114,6 +115,14 @@ def test_without_a_file(folder: Path) -> None:
     assert set(loaded(folder / "a/b", "depth")["results"]) >= {"regression", "nmerci"}
     run_well("run", "--video", "video", "-o", "c", "--limit", "2", cwd=folder)
     assert loaded(folder / "c", "video")["partial"] is True
+
+
+def test_several_stores_are_called_one_ensemble(folder: Path) -> None:
+    shutil.copytree(folder / "preds.zarr", folder / "more.zarr")
+    done = run_well("run", "preds.zarr", "more.zarr", "labels", "-o", "both", cwd=folder)
+    assert "preds: 2 stores as members of one ensemble, " in done.stdout
+    done = run_well("run", "preds.zarr", "labels", "-o", "alone", cwd=folder)
+    assert "members" not in done.stdout
 
 
 def test_what_applies_to_maps_alone(folder: Path) -> None:

@@ -213,3 +213,11 @@ def test_every_chance_is_a_claim_in_the_range_of_its_metric() -> None:
             high is None or metric.chance.value <= high
         )
         assert metric.chance.claim[0].islower() and not metric.chance.claim.endswith(".")
+
+
+def test_rows_of_a_table_can_be_items() -> None:
+    for shape, is_table in (([1, 442], True), ([375, 450], False), ([1, 1, 1], False)):
+        stored = {"predictions": [{"path": "a.npz", "arrays": {"mean": {"shape": shape}}}]}
+        found = sentences(items=[{"name": "a"}], inputs=stored, results={"nmerci": {"nmerci": 0.5}})
+        assert found["Next"].startswith("Evaluate more items: from a single item")
+        assert ("make each row an item: mean[:, None, None]" in found["Next"]) == is_table

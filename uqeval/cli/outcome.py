@@ -32,7 +32,9 @@ class OutcomePrinter(Listener):
         tell_reused(report)
         warnings = [f"{name}: {text}" for text in report.warnings]
         show_warnings(dataclasses.replace(report, warnings=warnings), Console(stderr=True))
-        table = headline_table(report, f"{name}: {cost(report)}{_read_off(report)}")
+        table = headline_table(
+            report, f"{name}: {_members(report)}{cost(report)}{_read_off(report)}"
+        )
         with printing():
             stdout = console()
             for part in fitted(table, stdout.width):
@@ -46,6 +48,14 @@ class OutcomePrinter(Listener):
     def warned(self, text: str) -> None:
         """Print which rule cannot be judged, even with -q."""
         tell(f"uqeval: {text}")
+
+
+def _members(report: Report) -> str:
+    """Return how many stores were joined as the members of one ensemble; empty for one store."""
+    stores = report.inputs.get("predictions", ())
+    if len(stores) < 2 or "sets" in report.inputs or "temporal" in report.results:
+        return ""
+    return f"{len(stores)} stores as members of one ensemble, "
 
 
 def _read_off(report: Report) -> str:

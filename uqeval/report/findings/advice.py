@@ -38,7 +38,9 @@ def advice(
     if not report.results or "sweep" in report.results:
         return None
     if len(report.items) < 2:
-        return "Evaluate more items: from a single item, no interval can be computed.", ""
+        rows = " For the rows of a table, make each row an item: mean[:, None, None], and so on."
+        text = "Evaluate more items: from a single item, no interval can be computed."
+        return text + rows * _is_table(report), ""
     if not report.intervals:
         return "Add --ci 0.95: intervals show how far the scores may move on other items.", ""
     drawn = report.settings.get("intervals") or {}
@@ -51,6 +53,17 @@ def advice(
         count = f"{units} {plural(unit, units)}{of_pairs}"
         return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
     return "Keep this report as a baseline, and set limits: uqeval gate REPORT RULES.", ""
+
+
+def _is_table(report: Report) -> bool:
+    """Return whether the predictions are one row of values, as arrays of rank 1 are read."""
+    arrays = [
+        a
+        for store in report.inputs.get("predictions", ())
+        for a in store.get("arrays", {}).values()
+    ]
+    shapes = [array["shape"] for array in arrays if isinstance(array["shape"], list)]
+    return any(len(shape) >= 2 and shape[-2] == 1 < shape[-1] for shape in shapes)
 
 
 def _metric_of_rule(verdict: Verdict) -> Metric | None:
