@@ -63,7 +63,7 @@ LESS = {
     "stores.states": {"arrays", "disk", "errors"},
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
-        "stores.contents", "stores.kinds", "stores.names", "stores.watch",
+        "stores.contents", "stores.file_values", "stores.kinds", "stores.names", "stores.watch",
     },
     "records": {"argument_types", "disk", "errors", "keys"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of

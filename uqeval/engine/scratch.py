@@ -14,7 +14,7 @@ import numpy as np
 
 from uqeval.arrays import Maps
 from uqeval.disk.locks import temporary_folder
-from uqeval.stores.files.file_values import FileValues
+from uqeval.stores.file_values import FileValues
 from uqeval.stores.map_cache import MapCache, has_room
 from uqeval.stores.watch import Watch
 

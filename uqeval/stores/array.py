@@ -95,6 +95,11 @@ class StoredArray(ABC):
         return
 
     @property
+    def bands(self) -> tuple[int, ...]:
+        """Return the size of the boxes that are read alone: `chunks`, or parts of a chunk."""
+        return self.chunks
+
+    @property
     def chunk_bytes(self) -> int:
         """Return the bytes of a decoded chunk, including what is beyond the array's edge."""
         return math.prod(self.chunks) * self.dtype.itemsize

@@ -1,4 +1,5 @@
-"""Stacks of class probabilities, divided into tiles along the chunks.
+"""Stacks of class probabilities, divided into tiles along the chunks, or along bands of rows of
+uncompressed chunks.
 
 A stack joins the samples of one or several stores (members of an ensemble). It yields them as tiles
 with axes [sample, class, y, x], for any stored order of axes. Each chunk is read once: items that
@@ -27,7 +28,7 @@ TILE_AXES = ("sample", "class", "y", "x")
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle of pixels, rows `y0:y1` and columns `x0:x1`, that consists of whole chunks."""
+    """A rectangle of pixels, rows `y0:y1` and columns `x0:x1`, that consists of whole bands."""
 
     y0: int
     y1: int
@@ -63,22 +64,22 @@ class Part:
         """Return the length of `axis`, 1 for a sample axis that is not stored."""
         return self.source.array.shape[self.axes.index(axis)] if axis in self.axes else 1
 
-    def chunk(self, axis: str) -> int:
-        """Return the length of a chunk along `axis`."""
-        return self.source.array.chunks[self.axes.index(axis)] if axis in self.axes else 1
+    def band(self, axis: str) -> int:
+        """Return the length along `axis` of the boxes that are read alone (`StoredArray.bands`)."""
+        return self.source.array.bands[self.axes.index(axis)] if axis in self.axes else 1
 
     @property
     def layout(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...], np.dtype[Any]]:
         """Return all that determines the tiles of an item: shape, chunks, axes and dtype."""
         array = self.source.array
-        return array.shape, array.chunks, self.axes, array.dtype
+        return array.shape, array.bands, self.axes, array.dtype
 
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
     """How an item is divided into tiles.
 
-    `boxes`: the smallest rectangles that consist of whole chunks of every member, in row order.
+    `boxes`: the smallest rectangles that consist of whole bands of every member, in row order.
     `steps`: samples and classes of a tile of each member. `whole`: each box is one tile with all
     samples and classes. `splits_classes`: the classes of one sample are in several tiles.
     """
@@ -98,10 +99,10 @@ class Tiling:
         """Return the tiling of an item from its parts, one of each member."""
         steps = tuple(
             (
-                max(min(part.chunk("sample"), part.size("sample")), 1),
+                max(min(part.band("sample"), part.size("sample")), 1),
                 part.size("class")
                 if joins_classes
-                else max(min(part.chunk("class"), part.size("class")), 1),
+                else max(min(part.band("class"), part.size("class")), 1),
             )
             for part in parts
         )
@@ -116,7 +117,7 @@ def _boxes(parts: Sequence[Part]) -> tuple[Box, ...]:
     for axis, size in (("y", height), ("x", width)):
         step = 1
         for part in parts:
-            step = min(math.lcm(step, min(part.chunk(axis), size)), size)
+            step = min(math.lcm(step, min(part.band(axis), size)), size)
         steps.append(max(step, 1))
     return tuple(
         Box(y, min(y + steps[0], height), x, min(x + steps[1], width))
@@ -232,7 +233,7 @@ class Stack:
         may_end = np.ones(self.items + 1, bool)
         for member in self.members:
             part_of = {id(part.source.array): part for part in member}
-            of_array = {array: max(part.chunk("item"), 1) for array, part in part_of.items()}
+            of_array = {array: max(part.band("item"), 1) for array, part in part_of.items()}
             arrays = [id(part.source.array) for part in member]
             places = np.array([part.source.index or 0 for part in member])
             chunks = places // np.array([of_array[array] for array in arrays])
@@ -262,7 +263,8 @@ class Stack:
         for member, (samples, classes) in zip(self.members, tiling.steps, strict=True):
             array = member[batch[0]].source.array
             numbers = len(batch) * samples * classes * tiling.box_pixels
-            largest = max(largest, numbers * array.dtype.itemsize, array.chunk_bytes)
+            band_bytes = math.prod(array.bands) * array.dtype.itemsize
+            largest = max(largest, numbers * array.dtype.itemsize, band_bytes)
         return largest
 
     def tiles(self, items: range, box: Box) -> Iterator[Tile]:

@@ -13,7 +13,7 @@ import pytest
 
 from uqeval.disk import files
 from uqeval.errors import StoreError
-from uqeval.stores.files import file_values
+from uqeval.stores import file_values
 from uqeval.stores.files.numpy_array import in_memory, open_npy, open_npz
 
 EVERYTHING = (slice(None),) * 4

@@ -19,7 +19,7 @@ from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
 from uqeval.stores.contents import Contents, Opening, store_of_one
-from uqeval.stores.files.file_values import FileValues, stamp_of, unpacked
+from uqeval.stores.file_values import FileValues, stamp_of, unpacked
 from uqeval.stores.files.numpy_array import NumpyArray
 
 #: Bytes of the header, and dtypes by their code in NIfTI-1.

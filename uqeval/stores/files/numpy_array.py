@@ -21,7 +21,8 @@ from uqeval.disk.files import open_file, readable
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
-from uqeval.stores.files.file_values import FileValues, read_header, stamp_of, unpacked
+from uqeval.stores.file_values import FileValues, stamp_of, unpacked
+from uqeval.stores.files.npy_header import read_header
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.stores.zarr.source import check_method, open_zip
 

@@ -7,16 +7,20 @@ import re
 import weakref
 import zipfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES, open_descriptor, open_file, read_into
 from uqeval.errors import StoreError, cut
 from uqeval.stores.buffer_pool import CHUNKS
+from uqeval.stores.file_values import FileValues
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 Buffer: TypeAlias = bytes | memoryview
@@ -67,6 +71,8 @@ class Source(ABC):
     listable = True
     #: Whether reading a few bytes of an object is as fast as finding it.
     local = True
+    #: Whether `box` works.
+    reads_boxes = False
 
     @abstractmethod
     def get(
@@ -93,6 +99,14 @@ class Source(ABC):
 
         `entry`: its listing.
         """
+
+    def box(
+        self, key: str, shape: tuple[int, ...], dtype: np.dtype[Any], box: tuple[slice, ...]
+    ) -> Array | None:
+        """Return a box of an object that has just the values of an array, if `reads_boxes`; None if
+        there is no such object, or it has another size.
+        """
+        raise NotImplementedError
 
     def states(self, key: str) -> dict[str, str]:
         """Return the file of the object at a key, and its current state."""
@@ -122,6 +136,8 @@ MOST_DEFLATED = 1032
 class FolderSource(Source):
     """A local folder; symbolic links in it are followed."""
 
+    reads_boxes = True
+
     def __init__(self, path: str) -> None:
         self.path = path
         self._root = path.rstrip("/") or "/"
@@ -129,18 +145,40 @@ class FolderSource(Source):
     def get(
         self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
     ) -> Buffer | None:
-        try:
-            descriptor = open_descriptor(f"{self._root}/{key}")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise StoreError(f"{cut(self.path)}: cannot open {key}: {error.strerror}.") from error
-        try:
+        with self._opened(key) as descriptor:
+            if descriptor is None:
+                return None
             size = os.fstat(descriptor).st_size
             # Clipped to the file: a length read from a damaged index must not be allocated.
             begin, count = clip(size, start, length, most, key)
             buffer = CHUNKS.empty((count,), np.uint8).data
             return read_into(descriptor, buffer, begin).toreadonly()
+
+    def box(
+        self, key: str, shape: tuple[int, ...], dtype: np.dtype[Any], box: tuple[slice, ...]
+    ) -> Array | None:
+        with self._opened(key) as descriptor:
+            if descriptor is None:
+                return None
+            values = FileValues(descriptor, f"{cut(self.path)}: {key}", shape, dtype)
+            if os.fstat(descriptor).st_size != values.nbytes:
+                return None
+            return values.read(box)
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[int | None]:
+        """Open the file of a key; None if there is none. Raises `StoreError`, also for a failed
+        read.
+        """
+        try:
+            descriptor = open_descriptor(f"{self._root}/{key}")
+        except (FileNotFoundError, NotADirectoryError):
+            yield None
+            return
+        except OSError as error:
+            raise StoreError(f"{cut(self.path)}: cannot open {key}: {error.strerror}.") from error
+        try:
+            yield descriptor
         except OSError as error:
             raise StoreError(f"{cut(self.path)}: cannot read {key}: {error.strerror}.") from error
         finally:

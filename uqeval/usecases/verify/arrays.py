@@ -17,7 +17,7 @@ def members_of(stack: Stack, item: int) -> Iterator[Array]:
     """Yield each member or sample of an item as float64 [class, y, x], class 1 if not stored."""
     for member in stack.members:
         member_part = member[item]
-        step = max(min(member_part.chunk("sample"), member_part.size("sample")), 1)
+        step = max(min(member_part.band("sample"), member_part.size("sample")), 1)
         for begin in range(0, member_part.size("sample"), step):
             block = _read(member_part, begin, min(begin + step, member_part.size("sample")))
             scale = stack.scale(member_part.source.array) if block.dtype.kind in "iu" else 1.0
