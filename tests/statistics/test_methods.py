@@ -26,6 +26,12 @@ def test_clopper_pearson(events: int, trials: int, level: float) -> None:
     assert found == pytest.approx(naive.clopper_pearson(events, trials, level), rel=1e-9)
 
 
+def test_clopper_pearson_of_a_thousandth_of_an_event() -> None:
+    low, high = methods.clopper_pearson(0.001, 1.0, 0.95)
+    assert low == 0.0  # 0.025^1000 is smaller than every number
+    assert 0.97 < high < 1
+
+
 def shares(rng: np.random.Generator, units: int) -> tuple[np.ndarray, np.ndarray]:
     trials = rng.integers(5, 50, units)
     return rng.binomial(trials, rng.beta(8, 3, units)), trials

@@ -87,7 +87,8 @@ def clopper_pearson(share: float, count: float, level: float) -> tuple[float, fl
     tail, events = (1 - level) / 2, share * count
     low = float(betaincinv(events, count - events + 1, tail)) if events > 0 else 0.0
     high = float(betaincinv(events + 1, count - events, 1 - tail)) if events < count else 1.0
-    return low, high
+    # SciPy returns the smallest normal number in place of smaller ones.
+    return low if low > np.finfo(np.float64).tiny else 0.0, high
 
 
 def korn_graubard(
