@@ -11,10 +11,11 @@ import pytest
 import zarr
 
 import uqeval
-from uqeval.errors import StoreError
+from uqeval.errors import ChangedError, StoreError
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr import array as zarr_array
 from uqeval.stores.zarr.array import ZarrArray
+from uqeval.stores.zarr.source import FolderSource
 
 N, T, C, H, W = 2, 3, 4, 13, 11
 ORDERS = ["item sample class y x", "item y x class sample", "sample class item x y"]
@@ -112,3 +113,23 @@ def test_the_same_report_as_from_whole_chunks(
         report = uqeval.evaluate(path, labels, families)
         found.append((report.results, report.items))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("bytes_left", [None, 100])
+def test_a_chunk_that_changes_between_its_bands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_left: int | None
+) -> None:
+    path, _, labels = written(tmp_path)
+    read, calls = FolderSource.box, []
+
+    def changing(source: FolderSource, key: str, *box: Any) -> Any:
+        calls.append(key)
+        if calls.count(key) == 2:  # its first band is read
+            file = path / key
+            file.write_bytes(bytes(bytes_left or file.stat().st_size))
+        return read(source, key, *box)
+
+    monkeypatch.setattr(FolderSource, "box", changing)
+    with pytest.raises(ChangedError, match="changed after this run had begun"):
+        uqeval.evaluate(path, labels, "failure", workers=1)
+    assert max(map(calls.count, calls)) > 1
