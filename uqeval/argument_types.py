@@ -23,8 +23,9 @@ _WORDS_OF_MANY = {int: "whole numbers", float: "numbers", str: "texts", Path: "p
 
 
 def python_value(value: Any) -> Any:
-    """Return a value without iterators, which would be empty when they are read again, and without
-    NumPy: arrays of one axis as lists, and numbers. Larger arrays are data and stay.
+    """Return a value with iterators and 1-D NumPy arrays as lists, and NumPy scalars as numbers.
+
+    An iterator is empty when it is read again. Arrays of more axes are data and stay.
     """
     if isinstance(value, Iterator):
         value = tuple(value)
@@ -65,7 +66,7 @@ def fits(annotation: Any, value: Any) -> bool:
 
 
 def _is_list(value: Any) -> bool:
-    """Return whether a value has entries in an order, as lists, tuples and arrays of one axis."""
+    """Return whether a value is ordered: a list, a tuple or a 1-D array."""
     no_lists = (str, bytes, Mapping, Set)
     is_list = isinstance(value, Collection) and not isinstance(value, no_lists)
     return is_list and getattr(value, "ndim", 1) == 1
@@ -97,7 +98,7 @@ def _words_of(kind: Any) -> str:
 def checks_types(*names: str) -> Callable[[F], F]:
     """Make a function raise `UsageError` if one of these arguments does not fit its annotation.
 
-    The function gets numbers and lists in place of those of NumPy, and of iterators.
+    The function receives NumPy scalars as numbers, and 1-D arrays and iterators as lists.
     """
 
     def decorate(function: F) -> F:

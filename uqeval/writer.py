@@ -266,7 +266,7 @@ class PredictionWriter:
         return any(new_samples)
 
     def _open_stack(self, index: int, stack: Array) -> int:
-        """Opens the array of an item's stack; how many samples a chunk of it holds."""
+        """Open the array of an item's stack; return the number of samples per chunk."""
         samples, classes, height, width = stack.shape
         pixel_bytes = samples * classes * np.dtype(self.dtype).itemsize
         chunks = (samples, classes, *zw.pixel_chunks(pixel_bytes, height, width))

@@ -62,10 +62,11 @@ def clear_beside(path: Path) -> None:
 
 
 def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
-    """Return a new temporary folder and the descriptor of a file in it that says who owns it.
+    """Return a new temporary folder in `home`, and the descriptor of a file in it that names the
+    owner.
 
-    `home`: where, by default the system's place. The next call there removes it once the descriptor
-    is closed and its process is gone.
+    `home`: by default the system's temporary folder. After the descriptor is closed and the process
+    has ended, the next call with this `home` removes the folder.
     """
     home = Path(tempfile.gettempdir() if home is None else home)
     for folder in home.glob("uqeval-*-*"):
@@ -134,7 +135,7 @@ def _clear(folder: Path, start: str, ending: re.Pattern[str]) -> None:
 
 
 def _is_left(path: Path, process: int) -> bool:
-    """Return whether the process that made a file or folder is gone, and no other has it locked."""
+    """Return whether the process that made a file or folder has ended, and no other locks it."""
     try:
         if not is_gone(process, path.stat().st_mtime):
             return False

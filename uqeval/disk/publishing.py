@@ -63,8 +63,8 @@ def writing(path: str | Path) -> Iterator[None]:
 def new_file(path: str | Path, *, revert: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file whose content replaces `path` when the context ends without an exception.
 
-    A link is followed: the file that it names is replaced. After an exception the old content is
-    as it was and nothing else is left. Raises `OSError`.
+    If `path` is a link, its target is replaced. After an exception the old content is unchanged,
+    and no temporary file remains. Raises `OSError`.
     """
     target = resolved(path)
     temporary = hidden_path(target)
@@ -91,8 +91,8 @@ def put_file(
 ) -> None:
     """Rename the open file `temporary` to `path`, its content and the rename synced to disk.
 
-    If it fails the older file is at `path` again; not with `revert=False`, for files in a folder
-    that is thrown away then. With `keep_older` the older file stays as `older_file(path)` until
+    If it fails, it restores the older file at `path`, unless `revert=False` (for files in a folder
+    that the caller discards). `keep_older` keeps the older file as `older_file(path)` until
     `drop_older` or `restore_older`. Raises `OSError`.
     """
     file.flush()
@@ -120,8 +120,7 @@ def put_file(
 def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
     """Give the file at `path` a second name; return whether that worked.
 
-    If the file system has no
-    hard links, do nothing, or with `rename` rename the file. Raises
+    Without hard links in the file system, rename the file if `rename`, else do nothing. Raises
     `OSError`.
     """
     try:
@@ -138,9 +137,7 @@ def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
 
 
 def older_file(path: Path) -> Path:
-    """Return the path of the older file that is kept until all files that belong together are
-    replaced.
-    """
+    """Return the path of an older file that stays until all files of its group are replaced."""
     return hidden(path, "old")
 
 

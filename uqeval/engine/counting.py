@@ -39,10 +39,9 @@ class Counted(NamedTuple):
 class Counting:
     """Counter of the states of `tallies` in one pass.
 
-    Packs the states of `retained` tallies, and uses the `cached` states of an earlier run. Tallies
-    that do not depend on the order of items and are not retained are counted `together`, in one
-    state per worker. The tallies `apart` have one state per item; the caller takes care of their
-    order.
+    Packs the states of `retained` tallies, and uses the `cached` states of an earlier run. Counts
+    tallies that do not depend on the order of items and are not retained `together`, in one state
+    per worker. The tallies `apart` have one state per item, which the caller merges in order.
     """
 
     def __init__(

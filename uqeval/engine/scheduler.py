@@ -42,9 +42,9 @@ class Scheduler:
         maps: Collection[str] = (),
         saves_all: bool = False,
     ) -> None:
-        """`maps`: names of all maps that the run reads, for workers of a cluster. `saves_all`: the
-        states of items are saved also of tallies of which a whole run needs the total alone, if
-        totals of shards do not add up exactly."""
+        """`maps`: names of all maps that the run reads, for workers of a cluster. `saves_all`: also
+        save the states of items if the run needs only their total, but totals of shards do not add
+        up exactly."""
         self.inputs = inputs
         self.options = options
         self.states = states

@@ -122,7 +122,7 @@ def _warn_of_probabilities(store: Store, stack: Stack | None, kind: str | None) 
 
 
 def _warn_of_annotators(annotators: int) -> list[str]:
-    """Return the warning about labels of several annotators; none for one label a pixel."""
+    """Return the warning about labels of several annotators; none for one label per pixel."""
     if not annotators:
         return []
     return [

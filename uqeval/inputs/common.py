@@ -71,8 +71,8 @@ def open_predictions(
 
 
 def as_store(source: Any, keyword: str) -> Given:
-    """Return an input in a form that can be opened: a path, a URL, an array in memory, or a mapping
-    of arrays.
+    """Return an input that can be opened: a path, a URL, an array in memory, or a mapping of
+    arrays.
 
     Converts arrays and tensors of any framework to NumPy. Raises `UsageError` for other inputs.
     """

@@ -1,4 +1,4 @@
-"""How inputs are read: every option of stores, items and videos, declared once; shards of items."""
+"""Options of stores, items and videos, each declared once; shards of items."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _IN, _RUN, _FLOW = "Input", "Running", "Optical flow"
 @documented
 @dataclass(frozen=True)
 class InputOptions(Settings):
-    """How inputs are read. Raises `UsageError` for a value that no input could be read with."""
+    """Options to read inputs. Raises `UsageError` for an invalid value."""
 
     # fmt: off
     ignore_index: int | None = shared_option(
@@ -308,7 +308,7 @@ class InputOptions(Settings):
 
     @property
     def is_ood(self) -> bool:
-        """Return whether items or pixels are in-distribution or out of it."""
+        """Return whether the data are divided into in-distribution and out-of-distribution."""
         return bool(self.out) or self.ood_mask is not None
 
     @property
@@ -318,7 +318,7 @@ class InputOptions(Settings):
 
 
 def regions_beside(given: str | Sequence[str], folder: Path) -> list[str]:
-    """Return regions; maps that lie in a `folder`, `map:PATH`, with their path from here."""
+    """Return regions; a path `map:PATH` that exists in `folder` becomes `map:folder/PATH`."""
     regions = [given] if isinstance(given, str) else list(given)
     for i, text in enumerate(regions):
         path, number = map_and_id(text)

@@ -53,7 +53,7 @@ class _Opener:
         return self._planes(arrays[name], f"{self.store.path}, {name}")
 
     def path(self, path: str, role: Role, option: str) -> RegionPlanes:
-        """Return the maps in a folder, one an item, or in an array. Raises `StoreError`."""
+        """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
         noun = "region" if role == "labels" else "depth"
         store = open_truth(path, role, noun, self.store, self.names, self.options)
         if role not in store.arrays:
@@ -96,7 +96,7 @@ def with_regions(
     """Return inputs whose source has the maps that regions read.
 
     `store`: of the predictions; `names` and `count`: of all its items, or the frames of a video.
-    Raises `UsageError` for maps that are not there, `StoreError` for maps of other items.
+    Raises `UsageError` for missing maps, `StoreError` for maps of other items.
     """
     from uqeval.maps.region_maps import WithRegions
     from uqeval.stores.watch import Watch, WatchedText

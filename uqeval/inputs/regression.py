@@ -82,7 +82,7 @@ def open_regression(
 
 
 def _check_units(stores: Sequence[Store], truth: _Truth, options: InputOptions) -> None:
-    """Raise `StoreError` if predictions and target declare different units, which nothing converts.
+    """Raise `StoreError` if predictions and target declare different units that no option converts.
 
     The attribute `units` of an array declares its unit, as in CF and xarray.
     """
@@ -108,7 +108,7 @@ def _check_units(stores: Sequence[Store], truth: _Truth, options: InputOptions) 
 
 
 def _converted(source: RegressionSource, options: InputOptions, truth: _Truth, where: str) -> Any:
-    """Return the source in the units that the options ask for. Raises `UsageError`."""
+    """Return the source in the units that the options request. Raises `UsageError`."""
     if options.disparity != "predictions" and options.baseline_focal is None:
         raise UsageError("--disparity needs --baseline-focal BF; give that too.")
     if options.baseline_focal is None and not options.median_scaling:
@@ -135,7 +135,7 @@ class _Truth:
 
     @property
     def arrays(self) -> list[tuple[str, tuple[ItemArray, ...]]]:
-        """Return what is read of it, by name."""
+        """Return its arrays by name."""
         target = [("target", self.target)] if self.target else []
         return [*target, *(("valid", parts) for parts in self.valid)]
 
@@ -172,7 +172,7 @@ def _record(
 def _refuse_without_effect(
     options: InputOptions, kinds: Sequence[str], truth: _Truth, where: str
 ) -> None:
-    """Raise `UsageError` for options of samples or of a target that are not there."""
+    """Raise `UsageError` for options of samples or of a target if there are none."""
     if options.nan_samples == "skip" and "samples" not in kinds:
         raise UsageError(
             f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(kinds))}."

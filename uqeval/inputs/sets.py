@@ -1,4 +1,4 @@
-"""Open sets of predictions: in-distribution items and others, or pixels by a mask."""
+"""Open in-distribution and out-of-distribution predictions (IN, OUT), or a mask of OUT pixels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_SETS = 254
 def open_sets(
     predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
 ) -> Inputs:
-    """Open in-distribution predictions, and those out of it or a mask. Raises `UqevalError`."""
+    """Open IN predictions with OUT predictions or a mask. Raises `UqevalError`."""
     if options.out and options.ood_mask is not None:
         raise UsageError(
             "--ood-mask finds out-of-distribution pixels inside IN; with OUT stores leave it out."
@@ -183,8 +183,7 @@ def _count(opened: PredictionStores) -> int:
 
 
 def _set_names(opened: Sequence[PredictionStores]) -> list[str]:
-    """Return a name for each set: "in", and the stem of each other store or "out"; no two are
-    equal."""
+    """Return distinct names of the sets: "in", then the stem of each OUT store, or "out"."""
     names = ["in"]
     for stores in opened[1:]:
         path = getattr(stores.given[0], "path", stores.given[0])
@@ -200,7 +199,7 @@ def _set_names(opened: Sequence[PredictionStores]) -> list[str]:
 def _item_names(
     opened: Sequence[PredictionStores], counts: Sequence[int], labels: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the names of all items; of a set without names `set/number`.
+    """Return the names of all items; `set/number` in a set without names.
 
     Raises `UsageError` for items that several sets have.
     """
@@ -237,7 +236,7 @@ def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
 
 
 def _records(opened: PredictionStores) -> list[dict[str, Any]]:
-    """Return the records of the stores of one set, whichever of its items are evaluated."""
+    """Return the records of all stores of one set."""
     kind = kind_of(opened.stores)
     return opened.records([kind] if kind else sorted(stored_maps(opened.stores[0])))
 

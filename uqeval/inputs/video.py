@@ -73,7 +73,7 @@ def open_video(
 def _info(
     video_inputs: VideoInputs, pairs: Sequence[Pair], source: VideoSource, is_named: bool
 ) -> VideoInfo:
-    """Return what is known of the video before it is read."""
+    """Return the facts about the video that are known before reading it."""
     return VideoInfo(
         models=_model_names(video_inputs.models),
         before=tuple(video_inputs.names[pair.before] for pair in pairs),

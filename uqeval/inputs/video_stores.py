@@ -100,14 +100,14 @@ def open_video_inputs(
 
 
 def _is_store(video: str | Path) -> bool:
-    """Return whether a video is one store of arrays, not a folder of files or a film."""
+    """Return whether a video is one store of arrays, not a folder of files or a video file."""
     from uqeval.stores.zarr.source import is_url, is_zarr
 
     return is_url(str(video)) or is_zarr(str(video)) or Path(video).suffix == ".npz"
 
 
 def inside(video: str | Path, name: str) -> Path | None:
-    """Return the subfolder of this name of a video that is a plain folder."""
+    """Return the subfolder with this name if the video is a plain folder."""
     from uqeval.stores.zarr.source import is_zarr
 
     local = Path(video)

@@ -1,8 +1,9 @@
 """The one place where Numba is configured, and the few bit tricks that it does not offer itself.
 
 Kernels are serial, release the GIL and are cached on disk: threads belong to the engine, and
-Numba's own thread layer aborts the process when two threads meet in it. There is no fast-math:
-it would let the compiler change results. With `NUMBA_DISABLE_JIT=1` every kernel is plain Python.
+Numba's own thread layer aborts the process when two threads enter it at once. Fast-math is off,
+because it would let the compiler change results. With `NUMBA_DISABLE_JIT=1` every kernel is plain
+Python.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from typing import Any
 
 @contextmanager
 def _fast_import() -> Iterator[None]:
-    """Import without garbage collection, which finds nothing, and without the package `coverage`.
+    """Import Numba without garbage collection, which frees nothing, and without `coverage`.
 
-    Numba imports `coverage` where it is installed, only to report to it, and that takes longer than
-    LLVM. A process that is measured has imported it already.
+    Numba imports `coverage` if it is installed, which takes longer than LLVM. A process that runs
+    under coverage has imported it already.
     """
     collects, is_measured = gc.isenabled(), "coverage" in sys.modules
     gc.disable()
@@ -53,10 +54,10 @@ with _fast_import():
 def _use_wide_vectors() -> None:
     """Let LLVM use vectors of 512 bits where the CPU computes with them at full speed.
 
-    LLVM prefers 256 bits on all Intel CPUs, since the first ones with AVX-512 slow down for wider
-    vectors. Those with AVX512-VBMI2 (Ice Lake and later) do not: summing float16 samples takes
-    0.86 of the time, with entropies 0.78. The results have the same bits. Users who choose a CPU
-    (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES) get what they chose.
+    LLVM prefers 256 bits on all Intel CPUs, because the first ones with AVX-512 slow down for wider
+    vectors. CPUs with AVX512-VBMI2 (Ice Lake and later) do not: with 512 bits, summing float16
+    samples takes 0.86 of the time, with entropies 0.78. The results have the same bits.
+    NUMBA_CPU_NAME and NUMBA_CPU_FEATURES override this choice.
     """
     from numba.core.codegen import get_host_cpu_features
 
@@ -73,15 +74,14 @@ KERNELS: list[Any] = []
 
 
 class _CollectionPause(event.Listener):  # type: ignore[misc]
-    """No garbage collection while a kernel is compiled: it finds little, and a tenth of the time
-    is its own.
-    """
+    """Pause of garbage collection during compilation: it takes a tenth of the time, and frees
+    little."""
 
     def __init__(self) -> None:
         self._lock, self._compiling, self._collects = Lock(), 0, False
 
     def on_start(self, event: Any) -> None:
-        """Stop the collection, unless another thread or the caller of this kernel has."""
+        """Stop the collection, unless another thread or the kernel's caller has stopped it."""
         with self._lock:
             if self._compiling == 0:
                 self._collects = gc.isenabled()
@@ -99,11 +99,10 @@ class _CollectionPause(event.Listener):  # type: ignore[misc]
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` lazily, for the dtypes of its first call, cached on disk.
 
-    Write loops in place of methods such as `values.sum()`: a saved kernel that has them loads the
-    parts of Numba that they come from, and SciPy with them, before it runs.
+    Write loops, not methods such as `values.sum()`: a saved kernel with such methods loads more
+    parts of Numba, and SciPy, before it runs.
 
-    Without a place to write the cache (a read-only install and home) it is compiled in every run,
-    unless a cache folder that cannot be written already has it.
+    If no cache folder is writable, every run compiles the kernel, unless a read-only folder has it.
     """
     dispatcher = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     if numba.config.DISABLE_JIT:
@@ -117,10 +116,10 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def kernel_part(function: Callable[..., Any]) -> Any:
-    """Let kernels call `function`: it is compiled as a part of each, and is plain Python elsewhere.
+    """Let kernels call `function`: Numba compiles it into each of them; elsewhere it is plain
+    Python.
 
-    A kernel that other kernels call is compiled, with wrappers for calls from Python, and saved for
-    itself before it is compiled again in its caller, which takes a sixth longer in all.
+    As a kernel it would also be compiled and saved alone, which takes a sixth longer.
     """
     return register_jitable(nogil=True, error_model="numpy")(function)
 
@@ -180,19 +179,17 @@ def _reinterpret(source: Any, target: Any) -> Any:
 
 
 def _has_float16(codegen: Any) -> bool:
-    """Return whether the CPU that is compiled for converts float16: x86 with F16C, and any
-    ARM64.
-    """
+    """Return whether the target CPU converts float16: x86 with F16C, and any ARM64."""
     _, _, features = codegen.magic_tuple()
     return "+f16c" in features.split(",") or platform.machine() in ("aarch64", "arm64")
 
 
 def _half_to_float32(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Write LLVM code that turns the bits of a float16, less its sign, into a float32.
+    """Write LLVM code that converts the bits of a float16 without its sign to a float32.
 
-    One instruction of the CPU where it has one. Else the exponent and mantissa of a normal number
-    are moved into place, and a subnormal one is an integer times 2^-24: the same bits, and no
-    subnormal float32, which CPUs compute with 100 times slower.
+    Uses the CPU's instruction if there is one. Otherwise it shifts exponent and mantissa of a
+    normal number, and multiplies a subnormal one, as an integer, by 2^-24. The bits are the same,
+    and no subnormal float32 occurs, with which CPUs compute 100 times slower.
     """
     from llvmlite import ir
 

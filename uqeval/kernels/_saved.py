@@ -150,7 +150,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             return self._load_overload(signature, target_context)
 
     def _shared_name(self, signature: Any) -> str:
-        """Return what processes that compile together call the kernel."""
+        """Return the name of the kernel among processes that compile together."""
         types = sha256(str(normalize_signature(signature)[0]).encode())
         return f"{self._impl.filename_base}-{types.hexdigest()}"
 

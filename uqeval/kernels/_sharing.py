@@ -1,4 +1,4 @@
-"""Kernels that several processes compile, each once: the second to come waits, and loads it.
+"""Share compilation among processes: one compiles a kernel, the others wait and load it.
 
 The processes lock files in a folder of their own. The system unlocks the files of a process that
 ends.
@@ -24,7 +24,7 @@ def share(folder: Path | None) -> None:
 def begin(name: str) -> bool:
     """Wait while another process compiles a kernel; return whether processes compile together.
 
-    Then it may be saved; else this process compiles it, and others wait until `end`.
+    Afterwards, load the kernel if it is saved now. Otherwise compile it; others wait until `end`.
     """
     if _FOLDER is None or name in _LOCKED:
         return False

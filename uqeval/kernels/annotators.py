@@ -38,7 +38,7 @@ def majority(annotations, present, void, label):
     """Write the class of most annotators (lowest id on ties) into `label` [pixel].
 
     `annotations` [annotator, pixel]; `present` [annotator]: who labelled the item. A pixel is void
-    where one of them left it void, and everywhere without any.
+    if one of them left it void, or if nobody labelled the item.
     """
     annotators, pixels = annotations.shape
     for i in range(pixels):
@@ -90,8 +90,9 @@ def count_overlaps(planes, label, void, place, common, alone, overlaps):
 def disagreements(annotations, label, void, entropy, values):
     """Write how much the annotators disagree at each pixel that is not void; return their number.
 
-    `annotations` [annotator, pixel] of those who labelled the item. The shares q of the classes
-    give 1 - Σ q², with `entropy` -Σ q·ln q. `values` float64 [pixel]: one after another.
+    `annotations` [annotator, pixel] of those who labelled the item. The disagreement is 1 - Σ q²,
+    or with `entropy` -Σ q·ln q, of the shares q of the classes. Fills `values` float64 [pixel] from
+    the start, without gaps.
     """
     annotators, pixels = annotations.shape
     count = 0

@@ -1,4 +1,4 @@
-"""Confidences by bin: what calibration errors and reliability diagrams are read from."""
+"""Count confidences by bin, for calibration errors and reliability diagrams."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from uqeval.kernels.logarithm import log_64
 def bin_of(value, edges, upper):
     """Return the bin of a float32 `value` between `edges` float64 [bin + 1] of about equal width.
 
-    A value on an inner edge lies in the bin below it, or with `upper` in the one above. Values not
-    below the last edge have a bin of their own after the others; values below the first edge lie in
-    the first bin. With edges k / B this is max(⌈B·value⌉, 1) - 1, with `upper`
-    ⌊B·value⌋: the product of a float32 and a small integer is exact in float64.
+    A value on an inner edge lies in the bin below it, or with `upper` in the one above. Values at
+    or above the last edge lie in an extra bin after the others, values below the first edge in the
+    first bin. With edges k / B this is max(⌈B·value⌉, 1) - 1, with `upper` ⌊B·value⌋: the product
+    of a float32 and a small integer is exact in float64.
     """
     bins = edges.shape[0] - 1
     v = np.float64(value)
@@ -36,11 +36,10 @@ def bin_of(value, edges, upper):
 
 @kernel_part
 def count_bins(value, hit, label, void, edges, upper, count, hits, total, special):
-    """Count values [i] of non-void pixels into `count`, `hits` (of which right) and `total`
-    (their sum).
+    """Count non-void values [i] by bin: all in `count`, right ones in `hits`, their sum in `total`.
 
-    All three [bin + 1], the last for values not below 1: see `bin_of`. `special` [3] counts values
-    of exactly 1, on an inner edge, and those that are no probability: negative, or above 2.
+    All three are [bin + 1], the last bin for values at or above 1 (see `bin_of`). `special` [3]
+    counts values of exactly 1, values on an inner edge, and invalid values (negative or above 2).
     """
     last = edges.shape[0] - 2
     # Most probabilities of one class lie in the first bin: counted in registers, twice as fast.
@@ -73,7 +72,7 @@ def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
     """Add hit - value of the non-void pixels [i] to `gaps` [node] at the nodes k / (nodes - 1).
 
     A value between two nodes is shared by its distance to them; values outside [0, 1] lie at the
-    ends. `pixels` [1] and `absolute` [1]: how many there are, and the sum of |hit - value|.
+    ends. `pixels` [1] counts the pixels, `absolute` [1] sums |hit - value|.
     """
     last = gaps.shape[0] - 1
     count, total = 0, 0.0
@@ -95,10 +94,9 @@ def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
 
 @kernel_part
 def count_intervals(value, hit, label, void, edges, count, hits, total):
-    """Count values [i] of non-void pixels by how many of the ascending `edges` float32 lie
-    below them.
+    """Count non-void values [i] by the number of ascending `edges` (float32) below them.
 
-    Into `count`, `hits` and `total`, all [edges + 1].
+    Adds to `count`, `hits` and `total`, each [edges + 1].
     """
     for i in range(value.shape[0]):
         if label[i] == void:
@@ -120,8 +118,8 @@ def count_intervals(value, hit, label, void, edges, count, hits, total):
 def count_quantiles(mean, target, error, sigma, label, void, quantiles, counts):
     """Count evaluated pixels [i] by the first of the ascending quantiles with μ - y <= quantile·σ.
 
-    μ - y is ±ε, with the sign of `mean` - `target`; compared in float64. Into `counts` [quantile,
-    and none last].
+    μ - y is ±ε with the sign of `mean` - `target`, compared in float64. Adds to `counts` [quantile
+    + 1], of which the last counts pixels above all quantiles.
     """
     for i in range(label.shape[0]):
         if label[i] == void:
@@ -143,8 +141,8 @@ def count_quantiles(mean, target, error, sigma, label, void, quantiles, counts):
 def sum_scores(probability, brier, label, void, clip, counts, sums):
     """Sum the proper scores of non-void pixels [i].
 
-    `counts` [3]: pixels, those whose label's probability is below `clip`, and those where it is no
-    probability (negative, or above 2); `sums` [2]: -ln max(p̄_y, clip), and the Brier scores.
+    `counts` [3]: pixels, those with p̄_y below `clip`, and those with an invalid p̄_y (negative or
+    above 2). `sums` [2]: -ln max(p̄_y, clip), and the Brier score.
     """
     for i in range(probability.shape[0]):
         if label[i] == void:

@@ -27,11 +27,11 @@ def rank_key(value):
 
 @kernel_part
 def high_bits(values, labels, void, shift, high):
-    """Write the rank keys of a block of numbers [i] without their low `shift` bits, into `high`
-    int32.
+    """Write the rank keys of a block of numbers [i] without their low `shift` bits to `high`
+    (int32).
 
-    Of void ones 2^(32 - `shift`), which no key has. The loop has no branch and no table lookup, so
-    that the compiler vectorizes it.
+    Void numbers get 2^(32 - `shift`), which no key has. The loop has no branch and no table lookup,
+    so that the compiler vectorizes it.
     """
     void_code = 1 << (32 - shift)
     for i in range(values.shape[0]):
@@ -44,8 +44,8 @@ def high_bits(values, labels, void, shift, high):
 def gather(values, labels, void, shift, is_wanted, high, pixels):
     """Collect the `pixels` of a block of numbers [i] whose high bits are wanted; return how many.
 
-    `is_wanted` uint8 [high bits, and one more for void numbers]; `high` as of `high_bits`. The loop
-    has no branch: processors cannot predict which pixels are wanted.
+    `is_wanted` uint8 [high bits + 1], the last for void numbers. `high`: see `high_bits`. The loop
+    has no branch, because processors cannot predict which pixels are wanted.
     """
     high_bits(values, labels, void, shift, high)
     n = np.uint64(0)
@@ -57,9 +57,7 @@ def gather(values, labels, void, shift, is_wanted, high, pixels):
 
 @kernel
 def count_all_ranks(value, label, void, coarse):
-    """Count numbers [i] by the high bits of their keys, into [coarse bin]; void ones are not
-    counted.
-    """
+    """Count non-void numbers [i] by the high bits of their keys, into [coarse bin]."""
     high = np.empty(BLOCK, np.int32)
     for start in range(0, value.shape[0], BLOCK):
         values, labels = value[start : start + BLOCK], label[start : start + BLOCK]
@@ -72,10 +70,9 @@ def count_all_ranks(value, label, void, coarse):
 
 @kernel
 def count_all_ranks_finely(value, label, void, is_wanted, slot, fine):
-    """Count numbers [i] in the coarse bins that are `is_wanted`, as of `gather`, into [slot,
-    low bits].
+    """Count numbers [i] in the wanted coarse bins (see `gather`), into [slot, low bits].
 
-    `slot` [coarse bin] says which row has a bin.
+    `slot` [coarse bin]: the row of a bin.
     """
     high, pixels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for start in range(0, value.shape[0], BLOCK):
@@ -97,8 +94,8 @@ def _sum(counts):
 def find_ranks(counts, row, rank, place):
     """Find the place in its `row` [k] of `counts` [row, i] of each `rank` [k], into `place`.
 
-    Ranks are those within the row, from 0 on; rows ascend, and so do the ranks of one row. Returns
-    False where a row has too few numbers.
+    Ranks count from 0 within a row. Rows ascend, and the ranks of one row ascend. Returns False if
+    a row has too few numbers.
     """
     i, below = 0, np.int64(0)
     for k in range(row.shape[0]):
@@ -191,10 +188,10 @@ def count_patches(
     """Count patches [i] by category, accuracy and uncertainty.
 
     `threshold` float32 [group] and `curve` float32 [group, t] ascending: thresholds of uncertainty,
-    one group, or one a category. `grid` float64 [a] ascending: thresholds of accuracy. `*_closed`:
-    a patch on the threshold counts as accurate, uncertain. Into `counts` [category, accurate,
-    uncertain], `by_threshold` [category, accurate, thresholds of the curve below], `by_accuracy`
-    [thresholds of the grid below, uncertain] and `ties` [accuracy, uncertainty].
+    one group, or one per category. `grid` float64 [a] ascending: thresholds of accuracy.
+    `*_closed`: a patch on the threshold counts as accurate (uncertain). Adds to `counts` [category,
+    accurate, uncertain], `by_threshold` [category, accurate, thresholds of the curve below],
+    `by_accuracy` [thresholds of the grid below, uncertain] and `ties` [accuracy, uncertainty].
     """
     mixed = counts.shape[0] - 1
     for i in range(mean.shape[0]):

@@ -60,9 +60,8 @@ def _lowest(first, last, squares, sites, starts):
 @kernel
 def square_distances(label, void, squares):
     """Write into `squares` [y, x] int32 the squared distance of each valid pixel of `label` [y, x]
-    to the nearest valid pixel of another class. Void pixels, and all if there is one class, are
-    left as they are.
-    """
+    to the nearest valid pixel of another class. Void pixels stay unchanged; so do all pixels if
+    there is only one class."""
     height, width = label.shape
     above = np.empty((height, width), np.int32)
     other_above = np.empty((height, width), np.int32)

@@ -45,8 +45,8 @@ def _add_terms(p, q, clip, mass_p, mass_q, divergence, unbounded):
 def kl_categorical(p, q, clip, total, finite, infinite):
     """Sum Σ_c p·ln(p/q) over pixels of `p`, `q` float32 [class, y, x], into float64 and int64 [1].
 
-    p = 0 adds 0; q = 0 < p makes the pixel infinite, which is counted and not summed. With `clip`
-    above 0 both are raised to at least `clip` and renormalised first.
+    p = 0 adds 0. A pixel with q = 0 < p is infinite: counted, not summed. With `clip` above 0, both
+    are first raised to at least `clip` and renormalised.
     """
     classes, height, width = p.shape
     mass_p, mass_q, divergence = np.ones(width), np.ones(width), np.empty(width)
@@ -73,7 +73,7 @@ def kl_gaussian(
 ):  # fmt: skip
     """Sum ln(σ₂/σ₁) + (σ₁² + (μ₁ - μ₂)²)/(2σ₂²) - ½ over pixels [y, x], into float64 and int64 [1].
 
-    Pixels whose labels are `void` in either are left out. Infinite if exactly one deviation is 0,
+    Pixels that are `void` in either label map do not count. Infinite if exactly one deviation is 0,
     or if both are 0 and the means differ. 0 if both are 0 and the means are equal.
     """
     height, width = mean.shape

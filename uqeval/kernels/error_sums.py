@@ -67,8 +67,8 @@ def count_infinite(error, sigma, label, void):
 def sum_item(error, sigma, target, label, void, lanes, ends):
     """Add (ε, ε², σ, σ², y) of the evaluated pixels [i] to `lanes` [sum, BLOCK].
 
-    The target's ends into `ends` [(least, most), BLOCK]. Returns how many pixels are evaluated, how
-    many of them have σ = 0, and in how many of these λ is infinite.
+    Updates the smallest and the largest target in `ends` [(least, most), BLOCK]. Returns the
+    numbers of evaluated pixels, of those with σ = 0, and of those with infinite λ.
     """
     count, zeros, infinite = 0, 0, 0
     for start in range(0, label.shape[0], BLOCK):
@@ -152,10 +152,10 @@ def sum_errors(
 ):  # fmt: skip
     """Add sums of evaluated pixels [y, x] by `group` [y, x] to [group]; group -1 is not evaluated.
 
-    `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; the ends of the
-    target, `least` and `most`; `within` and `remainders` [group], Σ (y - ȳ)² and Σ (y - ȳ) about
-    the mean of these pixels in float64, which is right if the arrays were empty before. Returns how
-    many pixels are void.
+    `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; `least` and
+    `most`, the extremes of the target; `within` and `remainders` [group], Σ (y - ȳ)² and Σ (y - ȳ)
+    about the mean of these pixels in float64. All arrays must be empty before. Returns the number
+    of void pixels.
     """
     height, width = label.shape
     voids = 0
@@ -233,8 +233,8 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
     """Count and sum evaluated pixels by how many ascending `limits` of their group lie below
     `value` [y, x].
 
-    `limits` float64 [group, limit]; values are compared as float32. Into [group, limits below]:
-    `count`, `sums` of (ε, σ), `most` the largest ε; pixels above all limits are left out.
+    `limits` float64 [group, limit]; values are compared as float32. Adds to [group, limits below]:
+    `count`, `sums` of (ε, σ), and `most`, the largest ε. Pixels above all limits do not count.
     """
     height, width = label.shape
     for y in range(height):

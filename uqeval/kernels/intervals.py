@@ -156,7 +156,7 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
     """Sum the CRPS and the interval score of each level over evaluated pixels [i], into `lanes`
     [which, BLOCK]; return the sum of the negative log likelihoods where σ > 0.
 
-    Of N(μ, σ²), or of the Laplace distribution of standard deviation σ. The central interval of
+    The distribution is N(μ, σ²), or Laplace with standard deviation σ. The central interval of
     level k is μ ± factors[k] σ, and shares[k] = 2 / (1 - p_k).
     """
     e, s, z = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)

@@ -1,4 +1,4 @@
-"""Counting one large item, or many small ones in one call: their pixels lie one after another.
+"""Count one large item, or many small ones in one call: their pixels are concatenated.
 
 `first` int64 [item + 1]: the pixels of item i are those from `first[i]` up to `first[i + 1]`. The
 counts are added to arrays [item, …].
@@ -135,7 +135,7 @@ def add_fine_gaps_of_items(first, value, hit, label, void, pixels, absolute, gap
 
 @kernel_part
 def sort_keys(keys, buffer, counts):
-    """Sort `keys` uint64 [i] in place; `buffer` [i] and `counts` [DIGITS, RADIX] are worked in."""
+    """Sort `keys` uint64 [i] in place. Work arrays: `buffer` [i], `counts` [DIGITS, RADIX]."""
     n = keys.shape[0]
     if n > _FEW:
         counts[:] = 0
@@ -166,12 +166,11 @@ def count_ranks_of_items(
     first, score, error, label, void, squared, shift, counts, sums, used, used_words,
     ends, places, pixels, errors,
 ):  # fmt: skip
-    """Count pixels [k] and their errors (or squared ones) by `key >> shift`, of each item apart.
+    """Count pixels [k] and sum their errors (or squared errors) by `key >> shift`, per item.
 
-    `counts` and `sums` [bin], and the bits `used` uint64 [bin / 64] and `used_words` uint64
-    [bin / 4096], all 0, are worked in, and left as they were. The occupied bins of item i are the
-    entries up to `ends[i + 1]` from `ends[i]` on: `places`, ascending, with their `pixels` and
-    `errors` [entry].
+    The occupied bins of item i are the entries `ends[i]` up to `ends[i + 1]`: `places`, ascending,
+    with their `pixels` and `errors` [entry]. Work arrays, all 0 before and after: `counts` and
+    `sums` [bin], and the bits `used` uint64 [bin / 64] and `used_words` uint64 [bin / 4096].
     """
     high, bins = np.empty(BLOCK, np.int32), counts.shape[0]
     for i in range(first.shape[0] - 1):

@@ -54,7 +54,7 @@ def p_log_p_32(p):
 def log_64(p):
     """Return ln p for a normal float64 p > 0, relative error below 3e-16 (fdlibm).
 
-    Some finite number for those below 2^-1022, and for 0.
+    For p = 0 and p < 2^-1022 the result is finite, but has no meaning.
     """
     bits = bits_of_float64(p)
     exponent = (bits - _HALF_ROOT_64) >> np.int64(52)

@@ -55,8 +55,9 @@ def add_means(
     """Add one member's numbers `tile` [y, x] of the box from `y0`, `x0` on to maps [y, x].
 
     `count` and `total` of all members; if there are `several_members`, also `first` and `second`:
-    sums of v - `shift` and of its square, `shift` being the first member's number. Not a number, or
-    infinite: into `bad`, [how many, first place], a place being (member, y, x) as one number.
+    sums of v - `shift` and of its square, `shift` being the first member's number. NaN and infinite
+    numbers are counted in `bad` [count, first place], where a place is the flat index of (member,
+    y, x).
     """
     height, width = label.shape
     for i in range(tile.shape[0]):
@@ -110,9 +111,9 @@ def join_members(
     """Set μ, |μ - y| and σ of the mixture, float64 [y, x]; 0 where not evaluated.
 
     σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several_members`).
-    Pixels without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`.
-    With `several_members`, |μ - y| is computed relative to `shift`, to avoid cancellation of large
-    numbers.
+    Counts pixels without any number in `bad`, and pixels beyond float32 in `beyond`, as `add_means`
+    does. With `several_members`, |μ - y| is computed relative to `shift`, to avoid cancellation of
+    large numbers.
     """
     height, width = label.shape
     for y in range(height):
@@ -148,7 +149,7 @@ def join_members(
 def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
     """Set μ and |μ - y|, float64, of a box of a single member's numbers; 0 where void.
 
-    `mean` may be [0, 0]: then it is not wanted. `bad` and `beyond` as in `join_members`.
+    A `mean` of shape [0, 0] is not written. `bad` and `beyond` as in `join_members`.
     """
     n = tile.shape[1]
     for i in range(tile.shape[0]):

@@ -1,4 +1,4 @@
-"""Prediction sets of pixels: which classes they hold, and the score at which the label enters.
+"""Prediction sets of pixels: their classes, and the scores of the labels.
 
 Masses are sums of probabilities in units of 2⁻⁴⁰, rounded to integers: they have the same bits in
 any order of the classes.

@@ -12,10 +12,10 @@ from uqeval.kernels.counting import BLOCK, gather, rank_key
 def count_ranked_finely(
     score, error, label, void, squared, skip_shift, shift, is_wanted, slot, pixels, errors
 ):  # fmt: skip
-    """Count pixels [i] and their errors (or squared ones) whose high bits `key >> skip_shift` are
-    `is_wanted`, as of `counting.gather`.
+    """Count pixels [i] with wanted high bits `key >> skip_shift` (see `counting.gather`); sum their
+    errors (or squared errors).
 
-    Into [`slot` [high bits], the bits that follow down to `shift`].
+    Adds to [`slot` [high bits], the following bits down to `shift`].
     """
     high, indices = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     mask = pixels.shape[1] - 1
@@ -35,11 +35,11 @@ def count_ranked(
     score, error, label, void, by_class, squared, column, slot, prefix_shift, rest_shift, mask,
     pixels, errors,
 ):  # fmt: skip
-    """Count pixels [y, x] and their errors (or squared ones) by rank key, into [row, bin].
+    """Count pixels [y, x] and sum their errors (or squared errors) by rank key, into [row, bin].
 
-    A pixel's row is `slot` [group, `column` [high bits of its key]], its group the label where
-    `by_class`, else 0; row -1 is not counted. Its bin: the next bits of its key,
-    `key >> rest_shift & mask`.
+    The row of a pixel is `slot` [group, `column` [high bits of its key]]; row -1 does not count.
+    The group is the label if `by_class`, else 0. The bin is the next bits of the key, `key >>
+    rest_shift & mask`.
     """
     height, width = label.shape
     for y in range(height):

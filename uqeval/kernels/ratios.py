@@ -140,9 +140,7 @@ def _collect(flag, is_flagged, value, start, collected, values, pixels):
 
 @kernel
 def take_sample(error, sigma, label, void, step, sample):
-    """Copy λ and ε of the evaluated ones of every `step`-th pixel [i], into [(λ, ε), n]; return
-    n.
-    """
+    """Copy λ and ε of every `step`-th pixel [i], if it is evaluated, into [(λ, ε), n]; return n."""
     n = 0
     for i in range(0, label.shape[0], step):
         if label[i] != void:
@@ -160,10 +158,10 @@ def look_at_item(
 
     `limits` float32 [(λ, ε), (low, high)]. `lanes` [(Σε, Σσ, and both below), LANES]: "below" are
     evaluated pixels with ε, or `by_ratio` λ, under its low limit; `most` [LANES] is their largest
-    ε. Their Σσ and `most` are computed only with `by_ratio`. `counts` [7]: evaluated, σ = 0,
-    λ infinite, λ below, ε below, and then how many λ and ε were found from the low limit up to the
-    high one. λ float32 are put into `own_ratios`, with their `pixels`, and ε into `own_errors`, of
-    each as many as there is room for. ε is compared as float32.
+    ε. Their Σσ and `most` are computed only with `by_ratio`. `counts` [7]: evaluated, σ = 0, λ
+    infinite, λ below, ε below, and the numbers of λ and of ε from the low limit up to the high one.
+    Writes these λ (float32) to `own_ratios` with their indices in `pixels`, and these ε to
+    `own_errors`, until the arrays are full. ε is compared as float32.
     """
     ratio, key = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     flags = np.zeros((2, LANES), np.uint8)

@@ -80,12 +80,12 @@ def _scaled(probs, i, weights, biases, free, clip, logs, powers):
 def scale_logits(
     probs, label, void, weights, biases, free, clip, logs, powers, top, hit, of_label, brier
 ):
-    """Write softmax(w·ln max(p, clip) + b) of each non-void pixel [i]; classes that are not `free`
-    keep their probability, and the others share the rest.
+    """Scale the logits of each non-void pixel [i]: softmax(w·ln max(p, clip) + b).
 
-    The largest to `top` (float32), whether it is that of the label to `hit` (uint8), that of the
-    label to `of_label`, and the Brier score to `brier` (float64). `logs` and `powers` [class] are
-    worked in.
+    Classes that are not `free` keep their probability, and the others share the rest. Writes the
+    largest probability to `top` (float32), whether it is the label's to `hit` (uint8), the label's
+    probability to `of_label`, and the Brier score to `brier` (float64). `logs` and `powers` [class]
+    are work arrays.
     """
     for i in range(label.shape[0]):
         if label[i] == void:
@@ -114,8 +114,8 @@ def add_logit_slopes(
     The classes are the `free` ones; pixels of other labels do not count.
 
     `slopes` [2, class]: by w and by b. `curvature` [3, class, class], of each `stride`-th pixel:
-    the second derivatives by w and w, w and b, b and b. `pixels` [1 + class]: the pixels that enter
-    the curvature, and those of each label.
+    the second derivatives by w and w, w and b, b and b. `pixels` [1 + class]: the pixels of the
+    curvature, then those of each label.
     """
     classes = probs.shape[0]
     for i in range(label.shape[0]):

@@ -1,10 +1,10 @@
 """Samples of class probabilities to running sums, and running sums to maps.
 
-Letters: t samples, c classes, i pixels of a block. Loops run class by class over rows of pixels,
-never pixel by pixel: that is what fills the vector registers.
+Letters: t samples, c classes, i pixels of a block. Loops run class by class over rows of pixels, to
+fill the vector registers.
 
-What is accumulated does not depend on how a stack was cut into chunks, as long as the samples of a
-class, and the classes of a sample, come in ascending order:
+The sums do not depend on the chunks of a stack, if the samples of a class, and the classes of a
+sample, come in ascending order:
 
 - `sums` adds float16 and integers exactly, as integers, and other floats in float64;
 - Σ p·ln p is added as integers in units of 2^-26, each term rounded once.
@@ -28,16 +28,14 @@ _FLUSH = 64
 
 
 def probability(value, unit):
-    """Return the float32 probability that a stored number means; `unit` is the scale of
-    integers.
-    """
+    """Return a stored number as a float32 probability; `unit` is the scale of integers."""
     if isinstance(value, np.int16):
         return half_to_float32(value)
     return np.float32(value * unit)
 
 
 def quantity(value):
-    """Return the stored number as it is summed: float16 in units of 2^-24, others unchanged."""
+    """Return the stored number for summation: float16 in units of 2^-24, others unchanged."""
     if isinstance(value, np.int16):
         return np.int32(half_to_float32(value) * np.float32(2.0**24))
     return value
@@ -95,9 +93,9 @@ def _oddness(value, unit):
 def add_samples(tile, start, stop, at, t0, c0, unit, sums, totals, extremes, terms, plogp):
     """Add Σ_t p into `sums` [class, pixel], Σ_c p of each sample into `totals` [row, pixel].
 
-    Also Σ_t Σ_c p·ln p into `plogp` [pixel], in units of 2^-26; `terms` [pixel] is worked in. Both
-    are None if it is not wanted: the compiler leaves it out. `extremes` [2] keeps the least and
-    largest complete Σ_c p. Returns the largest `oddness`: above 0 if any number is no probability.
+    Adds Σ_t Σ_c p·ln p to `plogp` [pixel], in units of 2^-26; `terms` [pixel] is a work array. If
+    both are None, the compiler omits this. `extremes` [2]: the smallest and largest complete Σ_c p.
+    Returns the largest `oddness`: above 0 if any number is invalid.
     """
     samples, tile_classes, _ = tile.shape
     n = stop - start
@@ -202,9 +200,8 @@ def add_squares(tile, start, stop, at, t0, c0, first, squares):
 
 @kernel
 def predict(at, n, samples, unit, sums, leader, prediction, confidence):
-    """Write prediction = argmax p̄ (lowest id on ties) and confidence = max p̄; `leader`
-    [pixel] as `sums`.
-    """
+    """Write prediction = argmax p̄ (lowest id on ties) and confidence = max p̄; `leader` [pixel]
+    has the dtype of `sums`."""
     s = sums[0, at : at + n]
     for i in range(n):
         leader[i] = s[i]
@@ -266,7 +263,8 @@ def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutua
 
 @kernel
 def disagree(at, n, samples, votes, leader, variation_ratio):
-    """Write 1 - the share of samples that vote for the modal class; `leader` [pixel] is scratch."""
+    """Write 1 - the share of samples that vote for the modal class; `leader` [pixel] is a work
+    array."""
     for i in range(n):
         leader[i] = 0
     for c in range(votes.shape[0]):

@@ -20,7 +20,8 @@ RADIX = 1 << _BITS
 def radix_sort(keys, buffer, counts):
     """Sort `keys` uint64 [i] ascending; True if the sorted ones are in `buffer` [i].
 
-    `counts` int64 [DIGITS, RADIX] of zeros is worked in. Digits that all keys share cost nothing.
+    `counts` int64 [DIGITS, RADIX] is a work array of zeros. Digits that all keys share cost no
+    time.
     """
     n = keys.shape[0]
     mask = np.uint64(RADIX - 1)
@@ -74,8 +75,8 @@ def sum_ties(keys, squared, count, sums):
     """Count pixels and sum errors of each tie of sorted keys, into [tie]; return how many ties
     there are.
 
-    The tie's rank key takes the place of its number among `keys`. With `squared`, errors are
-    squared in float64 before they are added.
+    Writes the rank key of tie j to `keys[j]`. With `squared`, squares errors in float64 before
+    adding them.
     """
     n = keys.shape[0]
     ties, first = 0, 0

@@ -2,11 +2,10 @@
 
 Of mean probabilities p̄, or of each sample's own before they are averaged.
 
-Loops run class by class over blocks of pixels, never pixel by pixel: that is what fills the vector
-registers. The ℓ_c = ln p̄_c - ln max p̄ of a block are worked out once and lie together: rows of p̄
-that are a power of two apart push each other out of the caches. q = e^(βℓ) is at most 1, and 1 for
-the likeliest class, so nothing overflows and Σ q >= 1. A class with p̄_c = 0 has q = 0 at every
-temperature.
+Loops run class by class over blocks of pixels, to fill the vector registers. ℓ_c = ln p̄_c - ln max
+p̄ is computed once per block and stored contiguously: rows of p̄ that are a power of two apart
+evict each other from the cache. q = e^(βℓ) is at most 1, and 1 for the likeliest class, so nothing
+overflows and Σ q >= 1. A class with p̄_c = 0 has q = 0 at every temperature.
 """
 
 from __future__ import annotations
@@ -80,13 +79,12 @@ def add_slopes(
     """Add derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels from
     `begin` up to `end`.
 
-    Of one pixel they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], the moments under p̄^β / Σ p̄^β.
+    For one pixel, they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], moments under p̄^β / Σ p̄^β.
     `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
     2·lowest, 4·lowest …. `logs` [class, BLOCK], `work` [3, BLOCK] and `step_sums` [3, β, BLOCK] are
-    worked in; the derivatives are added to `lanes` [2, β, BLOCK], the i-th pixel to lane i modulo
-    BLOCK.
-    `pixels` [2] counts those that enter, and those with p̄_y = 0, which do not: their clipped NLL
-    is the same at every β.
+    work arrays. Adds the derivatives to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK.
+    `pixels` [2] counts the pixels that are added, and those with p̄_y = 0, which are not: their
+    clipped NLL is the same at every β.
     """
     count = step_sums.shape[1]
     power, factor, label_term = work[0], work[1], work[2]
@@ -136,7 +134,7 @@ def temper(probs, label, void, beta, logs, work, confidence, probability):
     """Write max p̄^β / Σ p̄^β into `confidence`, p̄_y^β / Σ p̄^β into `probability`, both [i].
 
     `confidence` is float32, `probability` float64 (0 where the pixel is void); `logs` [class,
-    BLOCK] and `work` [3, BLOCK] are worked in.
+    BLOCK] and `work` [3, BLOCK] are work arrays.
     """
     z, enters, label_term = work[0], work[1], work[2]
     for start in range(0, probs.shape[1], BLOCK):
@@ -154,8 +152,8 @@ def temper(probs, label, void, beta, logs, work, confidence, probability):
 def temper_samples(probs, beta, logs, work):
     """Replace each sample by p^β / Σ p^β, in place: `probs` float32 [sample, class, i].
 
-    `logs` [class, BLOCK] and `work` [BLOCK] are worked in. Samples without a probability above 0
-    stay as they are.
+    `logs` [class, BLOCK] and `work` [BLOCK] are work arrays. Samples without a probability above 0
+    stay unchanged.
     """
     for t in range(probs.shape[0]):
         for start in range(0, probs.shape[2], BLOCK):
@@ -172,9 +170,9 @@ def temper_samples(probs, beta, logs, work):
 def add_label_logs(probs, label, void, lowest, step, logs, work, z, top, sums):
     """Add samples to ln Σ_t p_ty^β / Σ_c p_tc^β of each pixel's label y, at several β.
 
-    `probs` float32 [sample, class, i]; the β as of `add_slopes`. The sum is e^`top` · `sums`, both
-    [β, i] and 0 at first; samples with p_ty = 0 and void pixels add nothing. `logs` [class, BLOCK],
-    `work` [3, BLOCK] and `z` [β, BLOCK] are worked in.
+    `probs` float32 [sample, class, i]; the β as in `add_slopes`. The sum is e^`top` · `sums`, both
+    [β, i] and 0 at first. Samples with p_ty = 0 and void pixels add nothing. `logs` [class, BLOCK],
+    `work` [3, BLOCK] and `z` [β, BLOCK] are work arrays.
     """
     count = z.shape[0]
     power, factor, label_term = work[0], work[1], work[2]
@@ -228,7 +226,7 @@ def finish_label_logs(samples, top, sums, nll):
 def sum_label_logs(nll, label, void, most, sums, pixels):
     """Add finite NLLs [β, i] of the non-void pixels, at most `most` each, to `sums` [β].
 
-    `pixels` [2] counts the pixels that enter, and those that are infinite, which do not.
+    `pixels` [2] counts the pixels with a finite NLL, and those with an infinite one.
     """
     for i in range(nll.shape[1]):
         if label[i] != void:

@@ -21,8 +21,8 @@ def split_bins_of_items(
 
     Item i has the entries `bin_first[i]` up to `bin_first[i + 1]` of `bins`, the high bits of rank
     keys, ascending, with their `pixels` and `errors`; the bins to split are among its pixels of
-    `score`, `error` and `label` [k], packed as by `pack_keys`. `is_wanted` uint8 [bin + 1] of
-    zeros is worked in, and left as it was. Item i gets the entries `ends[i]` up to `ends[i + 1]`:
+    `score`, `error` and `label` [k], packed as by `pack_keys`. `is_wanted` uint8 [bin + 1] is a
+    work array, all 0 before and after. Item i gets the entries `ends[i]` up to `ends[i + 1]`:
     `pixels_of_ties`, and errors up to the end of each.
     """
     histogram, no_keys = np.empty((DIGITS, RADIX), np.int64), np.empty(0, np.uint64)
@@ -64,7 +64,7 @@ def count_finely_of_items(
     first, score, error, label, void, squared, skip_shift, rest_bits, bits, is_wanted, slot, share,
     ends, places, pixels, errors,
 ):  # fmt: skip
-    """Count pixels and their errors as `count_ranked_finely` does, of each item apart.
+    """Count pixels and their errors as `count_ranked_finely` does, per item.
 
     A place is `slot` [high bits of a key] << `bits`, plus the `bits` bits above the low
     `rest_bits`. Errors of a place are added in the order of pixels; if at most one of `share`

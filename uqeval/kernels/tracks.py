@@ -27,12 +27,12 @@ def _is_known_flow(u, v):
 def find_unreliable(
     forward, backward, round_trip_slope, round_trip_offset, boundary_slope, boundary_offset, out
 ):
-    """Mark pixels whose flow is not to be followed (rule 5), in bool `out` [y, x].
+    """Mark pixels with unreliable flow (rule 5), in bool `out` [y, x].
 
     `forward` w [y, x, (u, v)] in pixels, on the grid of the first frame, and `backward` ŵ on that
-    of the second, both float32. True (a) where any of the four pixels around p + w is outside;
-    (b) where |w + ŵ|² ≥ slope·(|w|² + |ŵ|²) + offset, ŵ bilinear at p + w; (c) where |∇u|² +
-    |∇v|² > slope·|w|² + offset; and where w or ŵ is unknown at any pixel that these look at.
+    of the second, both float32. True (a) where any of the four pixels around p + w is outside; (b)
+    where |w + ŵ|² ≥ slope·(|w|² + |ŵ|²) + offset, ŵ bilinear at p + w; (c) where |∇u|² + |∇v|² >
+    slope·|w|² + offset; and where w or ŵ is unknown at a pixel that (a), (b) or (c) reads.
     """
     height, width = out.shape
     for y in range(height):

@@ -110,14 +110,14 @@ def patch_table(
 
     `uncertainty` (float32), `label`, `right` (0 or 1) are [y, x]; `padded` [2] is the height and
     width after `top` rows and `left` columns of padding. `void_counts`: void pixels are valid and
-    wrong; `padding_counts`: padding is valid, wrong, and of uncertainty 0.
-    Results are [row, column]: `mean` float32 of a float64 sum, `hits` and `valid` int32, `category`
-    int32, which is -1 without valid pixels, the class that all known pixels share, or else `void`.
-    Worked in: `reals` [padded width] and `counts` [3, padded width] hold the running block;
-    `rows_real` [window, padded width], `rows_count` [3, window, padded width] the last block;
-    `line_*` [2, padded width] one row of windows and its prefix sums, `suffix_*` [padded width] its
-    suffix sums; `sum_*` [columns] one row of patches. If the stride is a multiple of the window,
-    no window crosses a block: `rows_*` have one row, and `suffix_*` are None.
+    wrong; `padding_counts`: padding is valid, wrong, and of uncertainty 0. Results are [row,
+    column]: `mean` float32 of a float64 sum, `hits` and `valid` int32, `category` int32, which is
+    -1 without valid pixels, the class that all known pixels share, or else `void`. Work arrays:
+    `reals` [padded width] and `counts` [3, padded width] hold the running block; `rows_real`
+    [window, padded width], `rows_count` [3, window, padded width] the last block; `line_*` [2,
+    padded width] one row of windows and its prefix sums, `suffix_*` [padded width] its suffix sums;
+    `sum_*` [columns] one row of patches. If the stride is a multiple of the window, no window
+    crosses a block: `rows_*` have one row, and `suffix_*` are None.
     """
     planes = counts.shape[0]  # 3; loops over them are compiled once, not written out three times
     for v in range(padded[0]):

@@ -8,7 +8,7 @@ from uqeval.arrays import Array
 
 
 def softmax(logits: Array) -> Array:
-    """Return probabilities [sample, class, y, x] of logits, float32 (of float64 float64)."""
+    """Return probabilities [sample, class, y, x] of logits, float32 (float64 for float64)."""
     p: Array = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
     p -= p.max(axis=1, keepdims=True)
     np.exp(p, out=p)
@@ -25,6 +25,6 @@ def sigmoid(logits: Array) -> Array:
 
 
 def foreground(p: Array) -> Array:
-    """Return two classes [sample, 2, y, x], background first, of one foreground probability."""
+    """Return probabilities [sample, 2, y, x] of background and foreground from the foreground's."""
     wide: Array = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
     return np.concatenate([1.0 - wide, wide], axis=1, dtype=wide.dtype)

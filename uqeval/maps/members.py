@@ -132,7 +132,7 @@ class Members:
 
     @property
     def pixel_bytes(self) -> int:
-        """Return bytes of accumulators a pixel."""
+        """Return the bytes of accumulators per pixel."""
         if self.single:
             return 0
         return 12 + 24 * (self.count > 1) + 8 * (self.spreads is not None)

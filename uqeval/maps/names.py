@@ -256,11 +256,11 @@ def track_columns(classes: int) -> dict[str, int]:
     """Return the columns of the counts of tracks of one pair of frames, and their number.
 
     Of tracks that ended with this pair, lasted `min_length` frames and touched no void: `tracks`,
-    and `consistent` ones, by first label; their `points`; and how many have which of
-    `TRACK_LENGTHS`. `dropped`: tracks that ended, long enough, but touched void. Of tracks that
-    reached the pair's second frame without touching void: how many are `alive`, and of how many the
-    label `changed` from the first frame to the second. `unreliable` pixels of all `pixels` of the
-    first frame, and `seeds` placed there, are the same for all models.
+    and `consistent` ones, by first label; their `points`; and their histogram over `TRACK_LENGTHS`.
+    `dropped`: tracks that ended, long enough, but touched void. Of tracks that reached the pair's
+    second frame without touching void: how many are `alive`, and of how many the label `changed`
+    from the first frame to the second. `unreliable` pixels of all `pixels` of the first frame, and
+    `seeds` placed there, are the same for all models.
     """
     return {
         "tracks": classes,

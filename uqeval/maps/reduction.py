@@ -88,7 +88,7 @@ class Form:
         return name if name in self.wanted else ""
 
     def map_bytes(self) -> int:
-        """Return bytes a pixel of all maps."""
+        """Return the bytes per pixel of all maps."""
         return map_bytes(self.wanted, self.classes)
 
 
@@ -259,7 +259,7 @@ class Reducer:
 
 
 def map_bytes(names: Iterable[str], classes: int) -> int:
-    """Return bytes a pixel of the named maps."""
+    """Return the bytes per pixel of the named maps."""
     sizes = {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * classes}
     return sum(sizes.get(name, 2 * planes_of_ids(name) or 4) for name in names)
 

@@ -179,7 +179,7 @@ def _concatenate(a: _Tracks, b: _Tracks) -> _Tracks:
 def _advanced(
     tracks: _Tracks, forward: NDArray[np.float32], unreliable: NDArray[np.bool_]
 ) -> tuple[_Tracks, _Tracks]:
-    """Return the tracks that stop, as they are, and those that go on, one frame longer (rule 6).
+    """Return the tracks that stop, unchanged, and those that continue, one frame longer (rule 6).
 
     Flow is read at the nearest pixel; a track stops if the flow is unreliable or leads outside.
     """

@@ -49,7 +49,7 @@ class View(ABC):
 
 @dataclass(frozen=True)
 class Whole(View):
-    """All pixels of the predictions as they are."""
+    """All pixels of the predictions, unchanged."""
 
     def maps(self, maps: Maps) -> Maps:
         return maps
@@ -88,7 +88,7 @@ class InDistribution(View):
         return {"label", *(OF_CLASSES + name for name in names)}
 
     def maps(self, maps: Maps) -> Maps:
-        """Return maps of classes, void outside."""
+        """Return the maps of classes; pixels out of distribution are void."""
         inner = {
             name.removeprefix(OF_CLASSES): values
             for name, values in maps.items() if name.startswith(OF_CLASSES)
@@ -113,7 +113,7 @@ class Subset(View):
         return {*names, *(of_subset(self.number, name) for name in names)}
 
     def maps(self, maps: Maps) -> Maps:
-        """Return maps of all subsets have no prefix."""
+        """Return the maps of this subset, and the maps that all subsets share (no prefix)."""
         prefix = of_subset(self.number, "")
         view_maps = {
             name.removeprefix(prefix): v for name, v in maps.items() if name.startswith(prefix)

@@ -1,6 +1,6 @@
 """Scores of many sets of items at once, as columns of numbers.
 
-Intervals and permutation tests score thousands of sets: of each number one array [set].
+Intervals and permutation tests score thousands of sets: each number is one array [set].
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class LazyFields(Mapping[str, Array]):
 class SetStates:
     """The states of many sets of items: each field [set, …], counts as float64.
 
-    Of a tally that is read `by_column`, large fields have only those `columns` (of the last axis)
-    that are not all zero.
+    If the tally is read `by_column`, large fields have only the `columns` (of the last axis) that
+    are not all zero.
     """
 
     fields: Mapping[str, Array]
@@ -70,7 +70,7 @@ def over(a: Array, b: Array) -> Array:
 
 
 def mean_of_defined(values: Array) -> Array:
-    """Return the means of rows [set, class] over what is no NaN, NaN where all is."""
+    """Return the mean of each row [set, class] over its values except NaN; NaN if all are NaN."""
     is_defined = np.isfinite(values)
     return over(running_sum(np.where(is_defined, values, 0.0)), is_defined.sum(axis=-1))
 
@@ -105,7 +105,7 @@ def scores_of(metrics: Sequence[Metric], columns: Mapping[Place, Array]) -> list
 
 
 def of_rows(columns: Mapping[str, Array], rows: Sequence[Any]) -> SetColumns:
-    """Return columns [set, row] by the places of the rows of classes, each [set]."""
+    """Return each column of [set, row], an array [set], under its place in the rows of classes."""
     return {
         ("per_class", row, name): values[:, i]
         for name, values in columns.items()

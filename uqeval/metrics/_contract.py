@@ -1,4 +1,4 @@
-"""What a metric is, and how the results of a family are shown: declarations that writers read."""
+"""Declarations of metrics, and of the tables and figures of a family, for all writers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Chance:
     """The score of an uninformative input, such as an uncertainty independent of the errors.
 
     `claim`: what a better score shows, as a clause: "the uncertainty finds wrong pixels". `best`
-    returns the best possible score from the record of results, None where `value` is not the score
-    of chance; by default it is the better end of the metric's range. `of`: the input that has this
-    score, where it is not one by chance.
+    returns the best possible score from the record of results, or None if `value` is not the score
+    of chance; by default it is the better end of the metric's range. `of`: the input with this
+    score, if that is not chance.
     """
 
     value: float
@@ -46,11 +46,11 @@ class Chance:
 class Metric:
     """One number of a report, `<family>.<field>`.
 
-    `formula` takes the counts that it is a ratio of, as arrays [set, …], and returns the values of
-    the sets, NaN where it is undefined; a formula over ranks takes one set, and returns None.
-    `undefined` says when that is. `direction`: which way is better, None for a description.
-    `interval` names the kind of its interval; `counted`, of a share, the fields of the same record
-    whose sum is the number of trials, by default the units (items, groups).
+    `formula` takes arrays of counts [set, …] and returns the values [set], NaN where undefined. A
+    formula over ranks takes one set, and returns None where undefined. `undefined`: when the metric
+    is undefined. `direction`: which values are better; None for a description. `interval`: the kind
+    of its interval. `counted`, for a share: the fields of the same record whose sum is the number
+    of trials; by default, the units (items, groups) are the trials.
     """
 
     family: str
@@ -175,10 +175,10 @@ class ScoreTable:
 class RowTable:
     """A table with a row for each record of the list `field`, or for each bin of a record of lists.
 
-    It is of the first variant, or, with `every`, of each. With `variant`, which returns the heading
-    of a variant, it is one table of all variants. `row` returns the heading of a row.
-    `last`: a further row, its heading and the field of its record. `least`: show no table of fewer
-    rows; `most`: show no more rows.
+    By default, a table of the first variant; with `every`, a table per variant. With `variant`,
+    which returns the heading of a variant, one table of all variants. `row` returns the heading of
+    a row. `last`: a further row, its heading and the field of its record. `least`: show no table of
+    fewer rows; `most`: show no more rows.
     """
 
     title: str

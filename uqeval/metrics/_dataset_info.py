@@ -12,7 +12,8 @@ from uqeval.maps.region_text import Labelled
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """What is known of a video: its items are pairs of neighbouring frames.
+    """Facts about a video that are known before reading it; its items are pairs of neighbouring
+    frames.
 
     `models`: what the predictions are called. Of each pair: the name of the frame `before`, its
     sequence in `sequences`, and whether it is the `first` of a run. `rows`: one record a sequence.
@@ -34,14 +35,14 @@ class VideoInfo:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of the data before any of it is read.
+    """Facts about the data that are known before reading them.
 
     `kind`: "classes" (probabilities or ids, with labels), "regression" (a mean and a standard
     deviation, with a target; one class), "video" (pairs of frames) or "ood" (an uncertainty of
     in-distribution and other pixels; the classes are in, and each set out). `sizes`: height and
-    width of each item. `samples`: T of a stack, None for maps. `reference`: whether there is one
-    to compare with. `paths`: predictions and ground truth as they were given; `invalid`: whether
-    the user says which targets are no measurement.
+    width of each item. `samples`: T of a stack, None for maps. `reference`: whether there is one to
+    compare with. `paths`: predictions and ground truth as given; `invalid`: whether the user named
+    target values that mean "not measured".
     """
 
     where: str
@@ -77,7 +78,7 @@ class DatasetInfo:
 
     @property
     def labelled(self) -> Labelled:
-        """Return what regions of pixels depend on."""
+        """Return the properties of the data that regions depend on."""
         has_labels = self.kind == "classes" or (self.video is not None and self.video.against)
         return Labelled(self.kind, self.class_names if has_labels else (), self.where)
 

@@ -1,8 +1,8 @@
 """The steps of a family: fit, count, and compute its scores from the counts.
 
-One evaluation is one variant of a family, or a part of its results. Everything that reads scores
-uses the same object: a run over the data, and slices, intervals, merged parts and comparisons,
-which read saved states and hold fixed what the run fitted.
+One evaluation is one variant of a family, or a part of its results. All scores come from this
+object: those of a run over the data, and those of slices, intervals, merged parts and comparisons,
+which read saved states and keep the fit of the run.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run over all items found: states, the result of `exact`, results, items' records."""
+    """Outcome of a run over all items: states, the result of `exact`, results, items' records."""
 
     counted: Mapping[Tally, TallyResult]
     exact: Any
@@ -102,9 +102,9 @@ class Run:
 class OfFields:
     """A score of sets of items that is computed from fields of the items' records.
 
-    `score(weights, *values)` returns it for `weights` [set, item], how often each item is in each
-    set, and `values` [item] of each of the `fields`, NaN where one is undefined: [set], NaN where
-    the score is undefined.
+    `score(weights, *values)` returns the score [set], NaN where undefined. `weights` [set, item]:
+    how often each item is in each set. `values` [item]: of each of the `fields`, NaN where
+    undefined.
     """
 
     fields: tuple[str, ...]
@@ -203,10 +203,10 @@ class Evaluation(ABC, Generic[Settings]):
         return {name for tally in (*self.tallies(), *self.extra_tallies()) for name in tally.inputs}
 
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
-        """Learn which other evaluations, by key, the same run has. Called before it reads data."""
+        """Receive the other evaluations of the run, by key, before the run reads data."""
 
     def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Learn the items' records of an earlier run, in which this evaluation has a key. Called
+        """Receive the items' records of an earlier run and the key of this evaluation in them,
         before `fit` runs on saved states."""
 
     def fit(self) -> Passes:

@@ -26,10 +26,9 @@ class OnSubsets:
     """How a sweep evaluates a family on subsets of the samples.
 
     `default`: the kinds of data for which it is evaluated if no family is named, given ground
-    truth. `fixed`: options that have
-    these values in a sweep. `of_one_sample`: the fields that one sample defines, which has no σ;
-    none if empty. `own_points`: curves whose points are those of each subset, so that they have no
-    mean.
+    truth. `fixed`: options that have these values in a sweep. `of_one_sample`: the fields that are
+    defined for one sample, which has no σ; empty: none. `own_points`: curves whose points are those
+    of each subset, so that they have no mean.
     """
 
     default: tuple[str, ...] = ()
@@ -130,13 +129,12 @@ def variants(
     options: Mapping[str, Any],
     bare: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return settings of every combination of options that were given several values, by report
-    key.
+    """Return the settings of every combination of the options' values, by report key.
 
     `settings` is a dataclass with a constructor `of`. The first value of each option has the plain
-    key, say `pavpu`; others say what they change: `pavpu[window=7]`, and by its value alone what
-    `bare` names: `pavpu[mutual_information]`. Raises `UsageError` for unknown options and empty
-    lists.
+    key, such as `pavpu`. Other keys name the changed option, `pavpu[window=7]`; options in `bare`
+    appear by their value alone, `pavpu[mutual_information]`. Raises `UsageError` for unknown
+    options and empty lists.
     """
     fields = settings.__dataclass_fields__
     strange = [name for name in options if name not in fields]

@@ -226,8 +226,8 @@ def field_of_items(items: Sequence[Mapping[str, Any]], key: str, name: str) -> N
 class Wanted:
     """A number that a user names: a risk (`is_loss`: high is bad) or a confidence.
 
-    A score that is better higher is the risk 1 - value if it lies in [0, 1], else -value. A leading
-    minus turns the sign.
+    If high values of a score are good, its risk is 1 - value for a score in [0, 1], else -value. A
+    leading minus changes the sign.
     """
 
     text: str
@@ -253,7 +253,7 @@ class Wanted:
 
     @property
     def scale(self) -> Scale:
-        """Return what makes the value a risk, or a confidence."""
+        """Return the linear map from the value to a risk, or to a confidence."""
         is_high_good, has_unit_range = self._is_good
         scale = Scale()
         if is_high_good is not None and is_high_good == self.is_loss:

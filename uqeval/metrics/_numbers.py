@@ -17,8 +17,7 @@ _FEW_ZEROS = 0.01
 
 
 def sigma_map(uncertainty: str) -> str:
-    """Return the map that an uncertainty's name refers to: the predicted σ, or one of the store,
-    which may not be negative."""
+    """Return the map of an uncertainty: the predicted σ, or a map of the store, never negative."""
     return "sigma" if uncertainty in ("std", "sigma") else sigma_of(uncertainty)
 
 
@@ -49,7 +48,8 @@ def check_sigma(uncertainty: str, info: DatasetInfo) -> None:
 
 
 def check_unit(uncertainty: str, info: DatasetInfo) -> None:
-    """Raise `UsageError` for a map that is, by its name, a logarithm and no standard deviation."""
+    """Raise `UsageError` for a map whose name says that it is a logarithm, not a standard
+    deviation."""
     if "log" in uncertainty.lower():
         raise UsageError(
             f"--uncertainty {uncertainty}: is a logarithm by its name. NLL, CRPS, AUCE, "
@@ -61,7 +61,7 @@ def check_unit(uncertainty: str, info: DatasetInfo) -> None:
 
 
 def zero_targets(state: State, info: DatasetInfo) -> list[str]:
-    """Return a warning where many targets are 0 and none is negative, of `TargetCounts`."""
+    """Return a warning if many targets are 0 and none is negative (state of `TargetCounts`)."""
     pixels, zeros, negative = state["counts"].tolist()
     if negative or zeros <= _FEW_ZEROS * pixels or info.invalid:
         return []
@@ -95,8 +95,8 @@ def counts_of(state: State) -> dict[str, int]:
 
 
 def void_items(names: tuple[str, ...], pixels: Sequence[int], region: str = "") -> list[str]:
-    """Return a warning of items without an evaluated pixel, if there are any; none for a region,
-    which many items may lack."""
+    """Return a warning about items without an evaluated pixel, if there are any; none for a region,
+    because many items may lack it."""
     void = [] if region else [name for name, n in zip(names, pixels, strict=True) if n == 0]
     if not void:
         return []

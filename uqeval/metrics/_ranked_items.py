@@ -1,8 +1,9 @@
 """Scores by rank of whole items, of many sets of items at once.
 
 Each item has a `target` (its risk, or whether it is a positive) and a `score`, its uncertainty.
-`weights` [set, item] say how often each item is in each set. Items with equal scores are a tie, and
-so is an item that a set has several times. An item is left out where one of the two is NaN.
+`weights` [set, item] say how often each item is in each set. Items with equal scores are a tie; so
+are the copies of an item that a set has several times. Items whose target or score is NaN are left
+out.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def augrc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
 
 
 def auroc(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
-    """Return the chance that a positive has a higher score than a negative, ties half.
+    """Return the probability that a positive has a higher score than a negative; ties count half.
 
     Fawcett 2006, §7. Undefined without positives or without negatives.
     """
@@ -121,7 +122,7 @@ def average_precision(weights: Array, positive: Numbers, score: Numbers) -> Numb
 
 
 def average_precision_in(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
-    """Return the same of the negatives, found by low scores."""
+    """Return `average_precision` of the negatives, ranked by the negated score."""
     return average_precision(weights, 1 - positive, -score)
 
 
@@ -191,7 +192,7 @@ def _mean_upto(ranked: RankedItems) -> Numbers:
 
 
 def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:
-    """Return the rank of each item in each set, ties averaged, less the mean rank: [set, item]."""
+    """Return the rank of each item in each set, ties averaged, minus the mean rank: [set, item]."""
     distinct, tie_of = np.unique(values, return_inverse=True)
     items = _sums_of_ties(w, tie_of.reshape(-1), distinct.size)
     ranks = items.cumsum(axis=1) - (items - 1) / 2
@@ -218,7 +219,7 @@ def _sums_of_ties(w: Numbers, tie_of: Array, ties: int) -> Numbers:
 
 
 def _concordance(w: Numbers, x: Numbers, y: Numbers) -> Numbers:
-    """Return concordant less discordant pairs of each set: ½ wᵀ·K·w, K = sign·sign [item, item].
+    """Return concordant minus discordant pairs of each set: ½ wᵀ·K·w, K = sign·sign [item, item].
 
     Sets that differ from a common one in a single item, as those of a jackknife, take one product
     with K together.

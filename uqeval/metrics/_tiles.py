@@ -55,8 +55,8 @@ class Cumulated:
 
 @dataclass(frozen=True)
 class AtRanks:
-    """Where ranks lie: the bin, and of each cumulated field its sums before and up to the end of
-    this bin, all [set, rank]."""
+    """The bin of each rank, and for each cumulated field its sums before the bin and up to its end,
+    all [set, rank]."""
 
     bins: Array
     before: Sequence[Array]

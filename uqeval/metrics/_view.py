@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class InView(Evaluation[Any]):
-    """`inner` for another view; what `inner` calls a tally is here that tally of the view."""
+    """The evaluation `inner` on another view: each of its tallies counts the view instead."""
 
     view: Region
 
@@ -123,7 +123,7 @@ def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]
 
 
 def _of_whole_images(states: Mapping[Tally, _T]) -> dict[Tally, _T]:
-    """Return what belongs to tallies of the view, by the tallies of the inner evaluation."""
+    """Return values of tallies of the view, keyed by the tallies of the inner evaluation."""
     from uqeval.maps.regions import Within
     from uqeval.maps.views import WHOLE
 

@@ -63,9 +63,9 @@ def sign_warnings(
 ) -> list[str]:
     """Return the warning of a family's score: at most one.
 
-    With an `interval` (`low`, `high`, `level`): where it lies below the neutral value; a value that
-    is little below is called close to chance. Without one: where the value is close to the neutral
-    one, or below it by more than the tolerance.
+    With an `interval` (`low`, `high`, `level`), warns if all of it is below the neutral value.
+    Without one, warns if the value is close to the neutral value, or below it by more than the
+    tolerance.
     """
     sign = SIGNS.get(family)
     value = results.get(sign.field) if sign else None
@@ -123,7 +123,8 @@ WORTH_TELLING = 1e-3
 def band(tally: PatchCounts | ItemPatchCounts) -> tuple[Any, Any]:
     """Return tallies of the same patches with thresholds half a float16 step lower and higher.
 
-    The patches in the closed interval are the difference of what the two count as uncertain.
+    The difference of their counts of uncertain patches is the number of patches in the closed
+    interval.
     """
     from uqeval.tallies import ItemPatchCounts
     from uqeval.tallies._values import float16_end

@@ -17,7 +17,7 @@ PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)
 
 
 class AccuracyTable(Part[PavpuSettings]):
-    """The table over the deciles of the pixels' uncertainty, which are fitted."""
+    """The table over the fitted deciles of the pixels' uncertainty."""
 
     name = "accuracy_by_uncertainty"
 

@@ -25,7 +25,7 @@ _UNIT = (0.0, 1.0)
 
 
 def ratio(total: Array, count: Array) -> Array:
-    """Return a mean [set]; NaN without anything to average."""
+    """Return total / count [set]; NaN where the count is 0."""
     return over(total, count)
 
 

@@ -30,7 +30,7 @@ _DISTANCE, _DISAGREEMENT, _CALIBRATION = "Energy distance", "Disagreement", "Cal
 @documented
 @dataclass(frozen=True)
 class AnnotatorsSettings(Settings):
-    """Every choice behind the comparison with several annotators."""
+    """All settings of the comparison with several annotators."""
 
     definitions = DEFINITIONS
 
@@ -80,7 +80,7 @@ class AnnotatorsSettings(Settings):
         return Uncertainty(self.uncertainty)
 
     def distance_of(self, classes: int) -> Distance:
-        """Return the distance of maps of so many classes."""
+        """Return the distance of maps with this number of classes."""
         from uqeval.tallies import Distance
 
         names = self.distance_classes

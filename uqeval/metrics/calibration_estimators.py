@@ -1,7 +1,7 @@
 """Published estimates of the calibration error of the top label that have less bias than the ECE.
 
-Kumar et al. 2019 correct the errors of bins of equal mass for their noise; Roelofs et al. 2022
-choose how many bins there are.
+Kumar et al. 2019 correct the errors of bins of equal mass for noise; Roelofs et al. 2022 choose the
+number of bins.
 """
 
 from __future__ import annotations

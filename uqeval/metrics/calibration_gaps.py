@@ -1,6 +1,6 @@
-"""Signed gaps of confidence bins, right pixels less summed confidences, of calibration errors.
+"""Signed gaps of confidence bins: right pixels minus summed confidences.
 
-Intervals test with them whether a calibration error differs from 0.
+Intervals use them to test whether a calibration error differs from 0.
 """
 
 from __future__ import annotations

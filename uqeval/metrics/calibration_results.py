@@ -25,8 +25,11 @@ def columns(
     massed: Mapping[str, SetStates],
     fields: Collection[str] = _FIELDS,
 ) -> SetColumns:
-    """Return the scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of
-    `massed` bins, of equal mass, by name. Only the classes' scores that `fields` name."""
+    """Return the scores by name, from states of `Reliability`, `ClassReliability` and
+    `ProperScores`.
+
+    `massed`: bins of equal mass. Scores of classes are included only if `fields` names them.
+    """
     top, per_class, scores = states
     pixels = top["count"].sum(axis=-1)
     binned, nll, brier = _binned(settings, states), *scores["sums"].T

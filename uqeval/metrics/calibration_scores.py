@@ -31,7 +31,7 @@ class Binned:
     def of(cls, states: SetStates, at_one: str = "own") -> Binned:
         """Return the bins of states whose last bin holds the confidences not below 1.
 
-        `at_one`: they lie in the "last" of the other bins, in one of their "own", or in none
+        `at_one`: these lie in the "last" of the other bins, in a bin of their "own", or in none
         ("drop").
         """
         columns = [states[name] for name in ("count", "correct", "confidence")]
@@ -48,7 +48,7 @@ class Binned:
 
     @property
     def signed(self) -> Array:
-        """Return right pixels less the sum of confidences of each bin."""
+        """Return right pixels minus the sum of confidences, for each bin."""
         difference: Array = self.correct - self.confidence
         return difference
 

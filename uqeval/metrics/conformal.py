@@ -1,7 +1,7 @@
 """The family `conformal`: sets of classes, or intervals, that contain the truth with a guarantee.
 
-A threshold of a nonconformity score is calibrated on named items, so that the expected risk of a
-new item is at most α (conformal risk control). The sets of the other items are evaluated.
+Calibrates a threshold of a nonconformity score on named items, so that the expected risk of a new
+item is at most α (conformal risk control). Evaluates the sets of the other items.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _CALIBRATES = "the item is used for calibration"
 
 
 class Conformal(Evaluation[ConformalSettings]):
-    """Coverage and size of the sets of the items that are not calibrated on.
+    """Coverage and size of the sets of all items except the calibration items.
 
     `fitted`: `cut`, the threshold (of "lac" the least probability, else the largest score; None if
     infinite), the number of calibration items and their mean loss.
@@ -176,7 +176,7 @@ class Conformal(Evaluation[ConformalSettings]):
         ]
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Compute the scores of the items that are not calibrated on."""
+        """Compute the scores of all items except the calibration items."""
         (tally,) = self.tallies()
         items = self.records(results)
         evaluated = [i for i, item in enumerate(items) if not item["calibration"]]

@@ -24,7 +24,7 @@ MISCOVERAGE, FNR = "miscoverage", "fnr:"
 @documented
 @dataclass(frozen=True)
 class ConformalSettings(Settings):
-    """Every choice behind conformal prediction."""
+    """All settings of conformal prediction."""
 
     # fmt: off
     fit_on: str | None = option(
@@ -66,18 +66,18 @@ class ConformalSettings(Settings):
 
     @property
     def level(self) -> Fraction:
-        """Return α as it was written: 0.1 is 1/10."""
+        """Return α as an exact fraction of its decimal text: 0.1 is 1/10."""
         return Fraction(str(self.alpha))
 
     @property
     def least_items(self) -> int:
-        """Return the number of calibration items from which on α can be reached: 1/α - 1."""
+        """Return ⌈1/α⌉ - 1, the smallest number of calibration items that can reach α."""
         return math.ceil(1 / self.level) - 1
 
     def few_items(self, count: int) -> str:
-        """Return a warning if so few calibration items halve the loss that they may have.
+        """Return a warning if the allowed mean loss of the calibration items is below α/2.
 
-        The loss of `count` items may be alpha - (1 - alpha) / count (Angelopoulos et al. 2024).
+        It is α - (1 - α)/`count` (Angelopoulos et al. 2024).
         """
         alpha = self.level
         allowed = alpha - (1 - alpha) / count
@@ -169,7 +169,7 @@ def calibration_items(settings: ConformalSettings, info: DatasetInfo) -> list[in
 
 
 def refuse_few(items: Sequence[Any], settings: ConformalSettings, where: str = "") -> None:
-    """Raise `UsageError` where the level cannot be reached with so few calibration items."""
+    """Raise `UsageError` if so few calibration items cannot reach the level."""
     if len(items) >= settings.least_items:
         return
     reachable = Fraction(1, len(items) + 1)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @documented
 @dataclass(frozen=True)
 class DivergenceSettings(Settings):
-    """Every choice behind a divergence."""
+    """All settings of the divergence."""
 
     # fmt: off
     clip: float = option(

@@ -34,8 +34,8 @@ Bounded = tuple[float, float] | None
 
 
 def auroc(rank_bins: RankBins) -> Bounded:
-    """Return Σ e·(C_b + c/2) / (E·C): the chance that a wrong pixel is less certain than a right
-    one.
+    """Return Σ e·(C_b + c/2) / (E·C): the probability that a wrong pixel is less certain than a
+    right one.
 
     Fawcett 2006, §7. A bin can move it by e·c/2. Undefined without wrong or without right pixels.
     """

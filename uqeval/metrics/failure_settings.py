@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @documented
 @dataclass(frozen=True)
 class FailureSettings(Settings):
-    """Every choice behind failure detection."""
+    """All settings of failure detection."""
 
     # fmt: off
     uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
@@ -40,7 +40,7 @@ class FailureSettings(Settings):
         Rule.parse(self.threshold)
 
     def ranked(self, classes: int) -> Uncertainty:
-        """Return the uncertainty that pixels of so many classes are ranked by."""
+        """Return the uncertainty that ranks the pixels, for this number of classes."""
         from uqeval.tallies import Uncertainty
 
         base = float(classes) if self.log_base == "classes" else float(self.log_base)

@@ -35,7 +35,7 @@ DEFINITIONS: Mapping[str, Mapping[str, Any]] = {
 @documented
 @dataclass(frozen=True)
 class ImageFailureSettings(FailureSettings):
-    """Every choice behind failure detection of whole items."""
+    """All settings of failure detection of whole items."""
 
     # fmt: off
     uncertainty: str = same_option(

@@ -46,7 +46,7 @@ def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dic
 
 
 def _curve_reason(merci: float | None, nmerci: float | None, over: str) -> str | None:
-    """Return why a point of the curve is undefined; None if it is defined."""
+    """Return the reason if a point of the curve is undefined, else None."""
     if nmerci is not None:
         return None
     if over == "kept":

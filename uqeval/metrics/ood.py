@@ -1,8 +1,8 @@
 """The family `ood`: is the uncertainty higher out of distribution?
 
 The sets of pixels are classes: 0 is in-distribution, k the k-th other set, and all pixels are
-predicted to be in-distribution, so that those out of it are the errors. Pixels are ranked as by
-failure detection, over all sets, and over IN and each single OUT set.
+predicted to be in-distribution, so OUT pixels are the errors. Pixels are ranked as in failure
+detection, over all sets, and over IN and each single OUT set.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Out-of-distribution detection: formulas over bins of pixels, those out of it being the errors."""
+"""Out-of-distribution detection: formulas over bins of pixels; OUT pixels are the errors."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _AGGREGATIONS = "mean, sum, max, pNN (p0 … p100) or patch-max"
 @documented
 @dataclass(frozen=True)
 class OodSettings(Settings):
-    """Every choice behind out-of-distribution detection."""
+    """All settings of out-of-distribution detection."""
 
     # fmt: off
     uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
@@ -63,7 +63,7 @@ class OodSettings(Settings):
 
     @property
     def ranked(self) -> Uncertainty:
-        """Return the uncertainty that pixels are ranked by."""
+        """Return the uncertainty that ranks the pixels."""
         from uqeval.tallies import Uncertainty
 
         return Uncertainty(self.uncertainty, float(self.log_base))

@@ -28,9 +28,9 @@ def results_of(
 ) -> dict[str, Any]:
     """Return the results from the counts of patches.
 
-    `fitted` are the thresholds to say. With `step`, the one of that step of the curve: patches were
-    counted at another, and what takes both thresholds (ties, the curve over the accuracy threshold)
-    is not known.
+    `fitted`: the thresholds to report. `step`: use the threshold of this step of the curve,
+    although patches were counted at another one. Ties and the curve over the accuracy threshold are
+    then unknown.
     """
     at = state["counts"] if step is None else counts_at(state["by_threshold"], step)
     rule = Rule.parse(settings.threshold)
@@ -231,9 +231,8 @@ def _accuracy_curve(by_accuracy: Array) -> dict[str, list[Any]]:
 def items_of(
     settings: PavpuSettings, fitted: Fitted | None, class_names: Sequence[str], states: State
 ) -> list[dict[str, Any]]:
-    """Return the scores of each item from states with the items as the first axis; with its
-    threshold where each item has its own.
-    """
+    """Return the scores of each item from states [item, …]; with its threshold if each item has
+    one."""
     rule, counts = Rule.parse(settings.threshold), states["counts"]
     if fitted is not None:
         reasons = [

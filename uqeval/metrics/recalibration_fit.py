@@ -2,7 +2,7 @@
 
 Isotonic regression pools adjacent violators (Zadrozny & Elkan 2002) over exact counts by bin of
 confidence: one pass. Vector scaling (Guo et al. 2017, §4.2) minimises the NLL of softmax(w·z + b)
-by Newton's method: a pass a step, with exact gradients and the second derivatives of some pixels.
+by Newton's method: one pass per step, with exact gradients, and second derivatives of some pixels.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Regression(Evaluation[RegressionSettings]):
 
 
 def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
-    """Return sums, scores, and what lies in intervals, perhaps also below quantiles."""
+    """Return the tallies of sums, scores and intervals, and of quantiles if requested."""
     from uqeval.tallies import ErrorSums, IntervalCounts, PredictiveScores, QuantileCounts
 
     sigma, distribution = settings.sigma, settings.distribution
@@ -175,8 +175,9 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
 
 
 def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Place, Gaps]:
-    """Return the targets that lie inside the interval of each plotted level p, less p·N, which AUCE
-    and its two parts add up (the rules "trapezoid" and "mean").
+    """Return the number of targets inside the interval of each plotted level p, minus p·N.
+
+    AUCE and its two parts are sums of these (by the rules "trapezoid" and "mean").
     """
     levels = settings.quantile_levels or settings.interval_levels
     p = np.array(settings.plotted)

@@ -74,9 +74,7 @@ def records(columns: Mapping[Place, Array], sums: SetStates) -> list[dict[str, A
 
 
 def merged_spread(sums: SetStates) -> Array:
-    """Return Σ (y - ȳ)² of merged items [set]: the same to the last places where ȳ is not far above
-    σ_y.
-    """
+    """Return Σ (y - ȳ)² of merged items [set]; the last digits are lost if ȳ is far above σ_y."""
     n, total = sums["count"][:, 0], sums["sums"][:, 0, 4]
     between_items = sums["means"][:, 0] - np.where(n, over(total * total, n), 0.0)
     spread: Array = sums["within"][:, 0] + np.maximum(between_items, 0.0)
@@ -94,7 +92,7 @@ def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> Array
 def observed_coverage(states: SetStates, levels: Sequence[float], n: Array) -> dict[float, Array]:
     """Return the number of targets [set] inside the interval, or below the quantile, of each level.
 
-    Level 0 counts none, level 1 all `n`.
+    Level 0 counts none, level 1 counts all `n`.
     """
     counts = states["counts"].cumsum(axis=1)
     return {0.0: 0 * n, 1.0: n} | {p: counts[:, i] for i, p in enumerate(levels)}

@@ -90,8 +90,8 @@ def area(
 
 
 def auce(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
-    """Return the area of |p - p̂| over the levels p [set]; p̂ [set, level] is the share of targets
-    that their intervals hold.
+    """Return the area of |p - p̂| over the levels p [set]; p̂ [set, level]: the share of targets
+    inside the intervals.
 
     Gustafsson et al. 2020, §4.2.
     """

@@ -24,7 +24,7 @@ _PLOT, _SIGMA = "Calibration plot", "Scale of σ"
 @documented
 @dataclass(frozen=True)
 class RegressionSettings(SigmaSettings):
-    """Every choice behind the scores of a regression."""
+    """All settings of regression scores."""
 
     definitions = DEFINITIONS
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @documented
 @dataclass(frozen=True)
 class SegmentationSettings(Settings):
-    """No choice is behind the segmentation scores."""
+    """Segmentation scores have no settings."""
 
     definition: str = definition_of(Settings.definitions)
 

@@ -1,4 +1,4 @@
-"""Is σ as large as the errors: in bins of σ (Levi et al. 2022), and up to one factor.
+"""Compare σ with the errors: in bins of σ (Levi et al. 2022), and by one fitted factor.
 
 Parts of the results of `regression`.
 """
@@ -184,7 +184,7 @@ class BinsOfSigma(Part[RegressionSettings]):
         return {("ence",): ence(*of_bins), ("uce",): uce(*of_bins), ("cv",): cv(*of_sigma)}
 
     def gaps(self) -> dict[Place, Gaps]:
-        """Return squared errors less variances of each bin.
+        """Return squared errors minus variances of each bin.
 
         |1 - √(e/v)| of a bin is |e - v|/(v + √(e·v)): for the ENCE this is the weight.
         """

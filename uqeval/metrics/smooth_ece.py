@@ -149,8 +149,8 @@ def _smoothed(spectrum: Array, sigma: Array, nodes: int) -> Array:
 def _error(spectrum: Array, sigma: Array, nodes: int) -> Array:
     """Return smECE_σ of each set: the integral of |f| by the trapezoidal rule.
 
-    Where f crosses 0 there are two triangles. What the rule lacks there, h²/6·|f'|, is added (Euler
-    and Maclaurin); elsewhere it lacks nothing, as f has slope 0 at both ends.
+    Where f crosses 0 there are two triangles. The rule is too low there by h²/6·|f'|, which is
+    added (Euler and Maclaurin). Elsewhere it is exact, because f has slope 0 at both ends.
     """
     f = _smoothed(spectrum, sigma, nodes)
     size = np.abs(f)

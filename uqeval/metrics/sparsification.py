@@ -226,9 +226,7 @@ class Exact:
 def _coarse(
     settings: SparsificationSettings, classes: int
 ) -> dict[Uncertainty | Error, RankedErrors]:
-    """Return what sums errors by the high bits of the uncertainty, and by those of the error
-    itself.
-    """
+    """Return the tallies that sum errors by the high bits of the uncertainty, and of the error."""
     from uqeval.tallies import Error, RankedErrors, Uncertainty
 
     score, error = Uncertainty(settings.uncertainty), Error(settings.error)
@@ -293,7 +291,7 @@ def _widest(rank_bins: RankBins) -> list[int]:
 
 
 def _results(settings: SparsificationSettings, curves: sc.Curves) -> dict[str, Any]:
-    """Return what the curves of one set say."""
+    """Return the results from the curves of one set."""
     (scores,), (reason,) = sc.scores(curves), curves.reasons
     results = {"uncertainty": settings.uncertainty, "error": settings.error, **scores}
     if settings.grid == "every-rank":

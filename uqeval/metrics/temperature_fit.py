@@ -3,8 +3,8 @@
 The NLL of p̄^β / Σ p̄^β is convex in β = 1/T, with derivative g(β) = Σ (E_β[ln p̄] - ln p̄_y) and
 g'(β) = Σ Var_β[ln p̄]. One pass evaluates both for some pixels of each item, at β from 1/32 to 32;
 the next for all pixels, at five β around where the polynomial through the first crosses zero; T is
-read from the polynomial through those. Where they do not enclose the zero, all pixels are evaluated
-at β from 1/32 to 32, and then around: so some pixels decide how long it takes, never what is found.
+read from the polynomial through those. If they do not enclose the zero, all pixels are evaluated at
+β from 1/32 to 32, and then around it. So the first pass affects only the time, not the result.
 
 The NLL that is reported is clipped, and not convex. Where pixels are clipped at that T, and for
 samples that are scaled each by itself and then averaged, a pass gives its values at nine β around
@@ -79,9 +79,9 @@ def fit(
 ) -> Fitting:
     """Return the β at which the clipped NLL of some items (None: all) is least.
 
-    The unclipped NLL is convex: its β is within 1e-9 relative. Where no pixel is clipped at it, and
-    some pixels of each item say that the clipped NLL is not less elsewhere, it is that of both, and
-    the fit holds what `at(β)`, a `Tempered`, has counted.
+    The unclipped NLL is convex: its β is within 1e-9 relative. It is also the β of the clipped NLL
+    if no pixel is clipped there, and if the clipped NLL of some pixels of each item is not lower
+    elsewhere. The fit then has the counts of `at(β)`, a `Tempered`.
     """
     from uqeval.tallies import Likelihoods
 

@@ -21,9 +21,8 @@ PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
 
 
 def three(state: State, field: str, occluded: bool | None = None) -> Array:
-    """Return pixels of each class here, there and in both [3, class]; `occluded`: with those pixels
-    or without.
-    """
+    """Return pixels of each class in either map and in both [3, class]; without occluded pixels if
+    `occluded` is False."""
     counts: Array = state[field]
     if field == "counts":
         counts = counts[0] if occluded is False else counts.sum(axis=0)
@@ -31,9 +30,8 @@ def three(state: State, field: str, occluded: bool | None = None) -> Array:
 
 
 def tc(settings: TemporalSettings, counts: Array) -> Array:
-    """Return TC_t [set] of pixels by class [3, set, class] (Varghese et al. 2020, eq. 3); NaN where
-    no class enters it.
-    """
+    """Return TC_t [set] from pixels by class [3, set, class] (Varghese et al. 2020, eq. 3); NaN
+    without a class."""
     current, warped, intersection = counts
     return ts.mean_iou(current, warped, intersection, settings.absent, settings.least_pixels)
 

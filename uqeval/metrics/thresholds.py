@@ -79,7 +79,8 @@ class Fitted:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Fitted:
-        """Return what `dataclasses.asdict` made of one, and JSON of that."""
+        """Return the thresholds of a record from `dataclasses.asdict`, also if it was saved as
+        JSON."""
         ends = tuple((low, high) for low, high in record["ends"])
         return cls(tuple(record["threshold"]), ends)
 

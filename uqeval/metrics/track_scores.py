@@ -35,7 +35,7 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
     """Return the record of a state of whole runs of frames.
 
     Lengths are in frames; a class is a track's first label; `unreliable` is the share of pixels
-    whose flow is not to be followed.
+    with unreliable flow.
     """
     (metric,) = METRICS
     values = columns(SetStates.of_one(state))

@@ -1,1 +1,1 @@
-"""Plain records: the report, addresses of its values, and intervals. Light, and compute nothing."""
+"""Plain records: the report, addresses of its values, and intervals. They compute nothing."""

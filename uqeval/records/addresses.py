@@ -134,8 +134,8 @@ def values_of(
 ) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...], int | float | None]]:
     """Yield each single value below a result: the fields of its address, its path, and itself.
 
-    Rows of classes are called by their name, or by their id where several have it, which is what a
-    path holds. Texts, truths and other lists are left out.
+    An address names the row of a class by its name, or by its id if several classes share the name;
+    a path has the id. Texts, booleans and other lists are left out.
     """
     for name, value in record.items():
         if name.endswith("_reason") or isinstance(value, bool | str):

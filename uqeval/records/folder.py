@@ -47,7 +47,7 @@ class Named:
 def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError:
     """Return the error for states that are not those of the report next to them.
 
-    A run that was killed while it replaced both has kept the older states: they are named.
+    If a killed run has left the older states, the message names them.
     """
     older = older_file(states)
     if digest is not None and older.is_file() and noted_digest(older) == digest:
@@ -64,8 +64,8 @@ def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError
 def load_reports(path: str | Path) -> list[Named]:
     """Return the report at `path`, or every report of the folder, by name; raises `StoreError`.
 
-    A folder may hold other JSON files, such as verdicts; a file that is no JSON at all is an error:
-    it may be half a report.
+    A folder may hold other JSON files, such as verdicts. A file that is not JSON is an error,
+    because it may be half a report.
     """
     place = Path(path)
     if not place.is_dir():
@@ -81,7 +81,7 @@ def load_reports(path: str | Path) -> list[Named]:
 def digests_of(
     reports: Sequence[Named], baseline: Sequence[Named], rules: str | Path
 ) -> dict[str, Any]:
-    """Return the SHA-256 of the files that verdicts are of: reports and baseline by name, rules."""
+    """Return the SHA-256 of the files behind verdicts: reports and baseline by name, rules."""
     return {
         "reports": {own.name: _sha256(own.path) for own in reports},
         "baseline": {own.name: _sha256(own.path) for own in baseline},

@@ -1,4 +1,4 @@
-"""The report: the record of all values, which is all that writers and the gate see.
+"""The report: the record of all values, the only input of writers and the gate.
 
 History of the format: 1 is the first.
 """
@@ -29,10 +29,10 @@ ItemClasses: TypeAlias = "Sequence[Sequence[tuple[int, int, int]]]"
 
 @dataclass(kw_only=True)
 class Report:
-    """What one evaluation found; `docs/reports.md` describes every key.
+    """The record of one evaluation; `docs/reports.md` describes every key.
 
-    Undefined values are None, with a reason (`<key>_reason`), never 0 and never NaN.
-    Fractions lie in [0, 1] and nothing is rounded.
+    Undefined values are None, with a reason (`<key>_reason`), never 0 and never NaN. Fractions lie
+    in [0, 1] and nothing is rounded.
     """
 
     # For `checks`: a pydantic model would take a tenth of the time to start a command to build.
@@ -86,13 +86,15 @@ class Report:
         return {"schema": SCHEMA} | {own.name: getattr(self, own.name) for own in fields(self)}
 
     def to_json(self) -> str:
-        """Return the report as strict JSON, two spaces deep, one line an item; raises `ValueError`
-        for NaN or infinity.
+        """Return the report as strict JSON, indented by two spaces, with one line per item.
+
+        Raises `ValueError` for NaN or infinity.
         """
         return "".join(self.json_pieces())
 
     def json_pieces(self) -> Iterator[str]:
-        """Yield the text of `to_json` piece by piece: that of many items is not held at once."""
+        """Yield the text of `to_json` in pieces, so the text of many items is never in memory at
+        once."""
         record = self.record() | {"items": []}
         text = json.dumps(record, indent=2, allow_nan=False)
         if self.items:
@@ -107,7 +109,7 @@ class Report:
     @classmethod
     @checks_types("path")
     def load(cls, path: str | Path) -> Report:
-        """Read a report file. Raises `StoreError` if it is none, or of another schema."""
+        """Read a report file. Raises `StoreError` for another file or schema."""
         from uqeval.records.checks import checked
 
         try:
@@ -133,8 +135,8 @@ class Report:
         """Return one flat row per item, for `pandas.DataFrame(report.to_frame())`.
 
         The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
-        row a metric, number of samples `m` and draw; curves have one a point, `index`. It is left
-        out if there are other results.
+        row per metric, number of samples `m` and draw; its curves have one row per point (`index`).
+        A sweep next to other results is left out.
 
         Raises `StoreError` for a report whose content is not as uqeval writes it.
         """
@@ -161,10 +163,10 @@ class Report:
     def scalars(self, prefix: str = "", per_class: bool = False) -> dict[str, float]:
         """Return the defined scores by name, ready for `mlflow.log_metrics` and `wandb.log`.
 
-        Names hold letters, digits and underscores only: `calibration_ece`,
-        `pavpu_window_7_surplus` for `pavpu[window=7]`. `prefix`: what they begin with, such as
-        "val/"; `per_class`: those of classes too. Raises `UsageError` for an invalid prefix,
-        `StoreError` as `to_frame` does.
+        Names have letters, digits and underscores only: `calibration_ece`, `pavpu_window_7_surplus`
+        for `pavpu[window=7]`. `prefix`: the start of each name, such as "val/". `per_class`:
+        include scores of classes. Raises `UsageError` for an invalid prefix, `StoreError` as
+        `to_frame` does.
         """
         from uqeval.records.scalars import for_trackers
 

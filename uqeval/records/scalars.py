@@ -21,9 +21,8 @@ _MEANS_OF = {"iou": "miou", "accuracy": "mean_accuracy"}
 def described(
     metrics: Mapping[str, Mapping[str, Any]], metric: str, fields: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the record of a number in a report's `metrics`: unit, direction, …; empty if
-    of none.
-    """
+    """Return the record of a number in a report's `metrics`: unit, direction, …; empty if it has
+    none."""
     prefixes: tuple[str, ...] = ("",)
     if fields[0] in ROWS:
         prefixes, fields = ("per_class.*.", "per_class.", ""), fields[2:]
@@ -41,8 +40,8 @@ def for_trackers(
     prefix: str,
     per_class: bool,
 ) -> dict[str, float]:
-    """Return the numbers that are of a metric, under names of ASCII letters, digits and
-    underscores, which every experiment tracker takes, after `prefix`.
+    """Return the values of metrics under names that every experiment tracker accepts: `prefix`,
+    then ASCII letters, digits and underscores.
 
     Raises `UsageError` for a prefix that MLflow would refuse.
     """
@@ -61,9 +60,8 @@ def for_trackers(
 def by_address(
     results: Mapping[str, Mapping[str, Any]], metrics: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, float]:
-    """Return the numbers that are of a metric by their addresses, `pavpu[window=7].surplus`;
-    those of classes are left out.
-    """
+    """Return the values of metrics by their addresses, `pavpu[window=7].surplus`, without those of
+    classes."""
     return {
         ".".join((key, *fields)): value
         for key, fields, value in _of_metrics(results, metrics, per_class=False)
@@ -89,7 +87,7 @@ def _plain(name: str) -> str:
 
 
 def _unused(name: str, used: Mapping[str, float]) -> str:
-    """Return the name, cut to what MLflow takes, with a number where two become the same."""
+    """Return the name, shortened to MLflow's limit, with a number if two names become equal."""
     found, n = name[:_MOST], 1
     while found in used:
         n += 1

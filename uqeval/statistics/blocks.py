@@ -40,8 +40,8 @@ def in_blocks(
 def one_blas_thread() -> Iterator[None]:
     """Restrict matrix products of the process to the calling thread inside the context.
 
-    Threads of ours score blocks of sets. If each started threads of the library, all would wait for
-    each other. The last thread to leave the context restores the number.
+    uqeval scores blocks of sets in its own threads. If each started threads of the library, all
+    would wait for each other. The last thread to leave the context restores the number.
     """
     global _users
     with _lock:

@@ -2,7 +2,7 @@
 
 Shares have Korn–Graubard intervals; other bounded scores the jackknife with Student's t; unbounded
 ones, those cut at a rank and calibration errors expanded percentiles of draws; videos batch means.
-`docs/metrics.md` has the formulas, and how often each holds the truth.
+`docs/intervals.md` has the formulas and their measured coverage.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     """Return the record of the interval of a score with a value.
 
     `level`, `low`, `high`, `method`, `standard_error`, `units` {`name`, `drawn`, `defined`},
-    `approximate`, and of a video `lag1` and `effective`. Where there is none, `low` and `high` are
+    `approximate`, and of a video `lag1` and `effective`. Without an interval, `low` and `high` are
     None, with a `reason`.
     """
     case = _Case.of(samples, text, level)

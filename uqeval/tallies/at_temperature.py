@@ -117,7 +117,8 @@ class Tempered(_AtBeta):
 
 @dataclass(frozen=True)
 class TemperedSamples(_AtBeta):
-    """As `Tempered`, of the maps of mean_t p_t^β / Σ_c p_tc^β: the same state."""
+    """`Tempered` of samples that are tempered before the mean, mean_t p_t^β / Σ_c p_tc^β: the same
+    state."""
 
     id: ClassVar[str] = "tempered_samples"
     inputs = ("label", "prediction", "confidence", "label_probability")

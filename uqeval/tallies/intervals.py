@@ -112,8 +112,8 @@ class QuantileCounts(Tally):
 
 @cache
 def _sorted_factors(factors: tuple[float, ...]) -> tuple[int, Array, Array, int]:
-    """By the high bits of a ratio ε/σ as float32, from the lowest that matter on: how many factors
-    are surely below it, and whether any is not surely above it; and how many those are at most."""
+    """Return a table over the high bits of a ratio ε/σ (float32): the number of factors surely
+    below it, and whether more may be; and the largest number of these."""
     from uqeval.kernels.intervals import RATIO_BITS
 
     bits = np.arange((0x7F800000 >> RATIO_BITS) + 1, dtype=np.int32) << RATIO_BITS

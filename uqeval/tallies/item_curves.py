@@ -16,7 +16,7 @@ from uqeval.tallies.ranked_errors import RankedErrors
 
 @dataclass(frozen=True)
 class Cuts:
-    """How many of n pixels are kept after each of `steps` removals, and what of ties.
+    """The number of n pixels that are kept after each of `steps` removals, and the rule for ties.
 
     `keep`: n - ⌊kn/steps⌋ ("floor"); ⌊(1 - k/steps)·n⌋ in floating point ("truncate", as Python's
     int); or those up to the (1 - k/steps) quantile, n - ⌈k(n - 1)/steps⌉ ("quantile"). `ties` are
@@ -145,7 +145,8 @@ class ItemCurves(Tally):
 
     @property
     def _rankings(self) -> list[tuple[Uncertainty | Error, RankedErrors]]:
-        """Return what ranks the pixels, and what counts them by high bits of their rank."""
+        """Return the ranking of the pixels, and the tally that counts them by the high bits of
+        their rank."""
         ways: tuple[Uncertainty | Error, ...] = (self.score, self.error.ranking)
         return [(ranking, RankedErrors(ranking, self.error, self.classes)) for ranking in ways]
 

@@ -95,12 +95,12 @@ class Patches:
 class PatchCounts(Tally):
     """Patches by category [class + mixed], accuracy and uncertainty.
 
-    `threshold` and `curve` hold one entry, or one a category (each class, then mixed); a curve's
-    thresholds are t = 0, 0.01 … 1 of the range. They are compared as float32. Where a threshold is
-    None, which patches are uncertain means nothing.
-    State: `counts` [category, accurate, uncertain]; `by_threshold` [category, accurate, thresholds
-    of the curve below]; `by_accuracy` [accuracy thresholds 0, 0.01 … 1 below, uncertain]; `ties`
-    [on the accuracy threshold, on the uncertainty threshold].
+    `threshold` and `curve` have one entry, or one per category (each class, then mixed); the
+    thresholds of a curve are t = 0, 0.01 … 1 of the range. They are compared as float32. If a
+    threshold is None, the counts of uncertain patches have no meaning. State: `counts` [category,
+    accurate, uncertain]; `by_threshold` [category, accurate, thresholds of the curve below];
+    `by_accuracy` [accuracy thresholds 0, 0.01 … 1 below, uncertain]; `ties` [on the accuracy
+    threshold, on the uncertainty threshold].
     """
 
     id: ClassVar[str] = "patch_counts"

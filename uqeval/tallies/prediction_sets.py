@@ -1,4 +1,4 @@
-"""Conformal prediction: nonconformity scores by rank, and how often sets hold the label."""
+"""Conformal prediction: nonconformity scores by rank, and how often sets contain the label."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class PredictionSets(Tally):
 
 @dataclass(frozen=True)
 class PredictionIntervals(Tally):
-    """Intervals μ ± cut·σ: evaluated pixels, those whose target they hold, and Σσ.
+    """Intervals μ ± cut·σ: evaluated pixels, those with the target inside, and Σσ.
 
     `ratio`: the map of λ = ε/σ; `cut`: None for infinite intervals.
     """

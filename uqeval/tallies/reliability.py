@@ -17,7 +17,7 @@ from uqeval.tallies._values import void_of
 
 @dataclass(frozen=True)
 class Bins:
-    """`count` bins of equal width over [0, 1], and one bin more for confidences not below 1.
+    """`count` bins of equal width over [0, 1], and one more bin for confidences at or above 1.
 
     `edge`: the bin of a confidence on an edge. "lower": the bin below, so bins are (lo, hi].
     "upper": the bin above, [lo, hi). "upper-float32": the bin above, with edges rounded to float32,
@@ -191,7 +191,7 @@ class ItemAdaptive(Tally):
 
 
 def flaw_of_bins(state: State) -> str | None:
-    """Return what cannot be in counts by bin, or None."""
+    """Return why counts by bin are impossible; None if they are valid."""
     count, total = state["count"], state["confidence"]
     if (state["correct"] > count).any():
         return "more right pixels than pixels in a bin"
@@ -210,7 +210,7 @@ def add_bins(
 ) -> None:
     """Add values float32, right where `hit` (bool), to states of bins [item, …], in place.
 
-    The values are those of one item after another, which begin at `first`.
+    The values of all items are concatenated; item i begins at `first[i]`.
     """
     from uqeval.kernels.items import count_bins_of_items
 

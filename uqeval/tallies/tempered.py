@@ -68,8 +68,8 @@ class TemperatureSlopes(Tally):
 class SampleLikelihoods(Tally):
     """Summed NLL of mean_t p_t^β / Σ_c p_tc^β over the non-void pixels, at several β.
 
-    Of each pixel it is at most -ln `clip`, as in the NLL that is reported.
-    `nll` [β]; `pixels` [2]: those that enter, and those with p_ty = 0 in all samples, which do not.
+    Of each pixel it is at most -ln `clip`, as in the NLL that is reported. `nll` [β]; `pixels` [2]:
+    those that are added, and those with p_ty = 0 in all samples, which are not.
     """
 
     id: ClassVar[str] = "sample_likelihoods"
@@ -109,8 +109,8 @@ class SampleLikelihoods(Tally):
 class Likelihoods(Tally):
     """Summed NLL of p̄^β / Σ p̄^β over the non-void pixels, at several β: at most -ln `clip` each.
 
-    The β as of `TemperatureSlopes`, and so `sample`. `nll` [β]; `pixels` [2]: those that enter, and
-    those with p̄_y = 0, which do not.
+    The β as of `TemperatureSlopes`, and so `sample`. `nll` [β]; `pixels` [2]: those that are added,
+    and those with p̄_y = 0, which are not.
     """
 
     id: ClassVar[str] = "likelihoods"
@@ -168,8 +168,8 @@ def _are_sampled(first: Array, sample: int | None) -> bool:
 def _sampled(
     probs: Array, label: Array, first: Array, sample: int | None
 ) -> tuple[Array, Array, Array]:
-    """Return about `sample` pixels of an item, an odd number apart: of an even one whole columns
-    are lost. Items that are not larger keep all of theirs."""
+    """Return about `sample` pixels of an item, an odd number apart: an even distance would omit
+    whole columns. Smaller items keep all pixels."""
     if not _are_sampled(first, sample):
         return probs, label, first
     assert sample is not None and first.size == 2

@@ -1,4 +1,4 @@
-"""Errors that an uncertainty does not flag."""
+"""Wrong pixels that the uncertainty does not flag."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from uqeval.tallies._values import Uncertainty, void_of
 class Undetected(Tally):
     """Non-void pixels, wrong ones, and wrong ones whose uncertainty is not above the threshold.
 
-    The threshold is compared as float32; of None the last count means nothing. State: `counts`
-    [class of label, 3].
+    The threshold is compared as float32; if it is None, the last count has no meaning. State:
+    `counts` [class of label, 3].
     """
 
     id: ClassVar[str] = "undetected"

@@ -58,12 +58,12 @@ class TemporalObserver:
         for frame, prediction in camera:
             if observer.update(frame, prediction).alarm: ...
 
-    `flow`, `flow_scale`, `occlusion`: as in `TemporalSettings`, except `flow="file"`; `dis:fast`
-    is a fast method that is still accurate. `classes`: the number of classes; by default ids are 0
-    to 254. `ignore_index`: the void id. `alarm`: the TC below which a frame raises an alarm. Keeps
-    the previous frame and 50 numbers. Uses all CPUs; do not call it from two threads at once.
+    `flow`, `flow_scale`, `occlusion`: as in `TemporalSettings`, except `flow="file"`; `dis:fast` is
+    a fast method that is still accurate. `classes`: the number of classes; by default ids are 0 to
+    254. `ignore_index`: the void id. `alarm`: the TC below which a frame raises an alarm. Keeps the
+    previous frame and 50 numbers. Uses all CPUs; do not call it from two threads at once.
 
-    Raises `UsageError` for settings that cannot be.
+    Raises `UsageError` for invalid settings.
     """
 
     @checks_types("flow", "flow_scale", "classes", "ignore_index", "alarm", "occlusion")

@@ -1,7 +1,4 @@
-"""The use case `demo`: small stores with the structure of real ones, and a run over all of them.
-
-Nothing of it is a measurement.
-"""
+"""The use case `demo`: make small synthetic stores like real ones, and run over them."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _stated(name: str, report: Report) -> list[str]:
 
 
 def is_merged(report: Report) -> bool:
-    """Return whether a report was joined from saved states: nothing was read for it."""
+    """Return whether a report was joined from saved states, without reading predictions."""
     return report.timing.get("passes") == 0
 
 

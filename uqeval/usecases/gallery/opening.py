@@ -37,9 +37,10 @@ def open_gallery(
 ) -> Pictures:
     """Return the gallery of a report's items, from stores that the caller names.
 
-    Paths inside a report are read out of a file and are never followed. `model`: the only one that
-    is shown, of a video's report. `maps`: the pictures to show, by name. Raises `UsageError` where
-    the stores are of other items or models than the report, or of a kind that has no pictures.
+    Never opens the paths inside a report, because reports may be forged. `model`: for the report of
+    a video, the only model to show. `maps`: the pictures to show, by name. Raises `UsageError`
+    where the stores are of other items or models than the report, or of a kind that has no
+    pictures.
     """
     from uqeval.inputs import open_inputs
 

@@ -61,12 +61,13 @@ def sweep(
 ) -> Report:
     """Evaluate families on subsets of the samples; the report's `results` have one key, `sweep`.
 
-    `labels`: labels, or a target of predicted numbers. `metrics`: families, with their options or
-    without, one value an option; by default segmentation and pavpu, or regression, sparsification
+    `labels`: labels, or a target of predicted numbers. `metrics`: families, with or without
+    options, one value per option; by default segmentation and pavpu, or regression, sparsification
     and nmerci. `error`: of sparsification; `clip`: of divergence; `settings`: options of these
     families, by family. `reference`: a store for the divergence, which is the only family without
     labels and `metrics`. `samples`: the Ms (default 1, 2, 4, … T); `repeats`: subsets for each M,
-    one number or one an M. `states`: file for the tallies of a shard (`part`), which `merge` joins.
+    one number, or one per M. `states`: file for the tallies of a shard (`part`), which `merge`
+    joins.
 
     Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
