@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, wraps
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from uqeval.errors import UsageError, quoted
 
@@ -105,15 +105,16 @@ def checks_types(*names: str) -> Callable[[F], F]:
         signature = inspect.signature(function)
 
         @cache
-        def annotation_of(name: str) -> Any:
+        def hints() -> dict[str, Any]:
             # Only these: other annotations may be imported for type checkers alone.
-            return eval(signature.parameters[name].annotation, function.__globals__)
+            texts = {name: function.__annotations__[name] for name in names}
+            return get_type_hints(SimpleNamespace(__annotations__=texts), function.__globals__)
 
         @wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
             bound = signature.bind_partial(*args, **keywords)
             for name in bound.arguments.keys() & set(names):
-                value, annotation = python_value(bound.arguments[name]), annotation_of(name)
+                value, annotation = python_value(bound.arguments[name]), hints()[name]
                 if not fits(annotation, value):
                     raise UsageError(f"{name}={quoted(value)}; expected {in_words(annotation)}.")
                 bound.arguments[name] = value

@@ -35,7 +35,7 @@ def main(folder):
     folder.mkdir(parents=True, exist_ok=True)
     probs, labels = independent(np.random.default_rng(0))
     report = uqeval.evaluate(probs, labels, {"pavpu": {"window": 1, "threshold": "median"}})
-    (folder / "independent.json").write_text(report.to_json())
+    report.save(folder / "independent.json")
     write_figures({"independent": report}, folder, "svg")
     pavpu = report.results["pavpu"]
     negative = np.mean([s is not None and s < 0 for s in pavpu["curve"]["surplus"]])

@@ -24,7 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report = uqeval.evaluate(
         folder / "preds.npy", folder / "labels.npy", names=folder / "names.json"
     )
-    (folder / "report.json").write_text(report.to_json())
+    report.save(folder / "report.json")
     (folder / "images").mkdir()
     for name in NAMES:
         Image.new("RGB", (64, 48), "teal").save(folder / "images" / f"{name}.png")
@@ -136,7 +136,7 @@ def kept(made: Path) -> Path:
         made / "preds.npy", made / "labels.npy", names=made / "names.json",
         states=folder / "report.states.zip",
     )  # fmt: skip
-    (folder / "report.json").write_text(report.to_json())
+    report.save(folder / "report.json")
     (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 2, why: to see it fail}\n")
     done = run_uqeval(
         "gate", folder / "report.json", folder / "gate.yaml", "-o", folder / "v.json", "-q"

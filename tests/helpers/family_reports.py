@@ -35,7 +35,7 @@ def with_states(folder: Path) -> Path:
         names=[str(i) for i in range(12)], ci=0.9, draws=100,
         slices=table, slice_by=["light"], states=folder / "report.states.zip",
     )  # fmt: skip
-    (folder / "report.json").write_text(report.to_json(), "utf-8")
+    report.save(folder / "report.json")
     return folder / "report.json"
 
 

@@ -316,7 +316,7 @@ def build(folder: Path) -> None:
         report = uqeval.evaluate(
             store, None, metrics, states=folder / f"{name}.states.zip", workers=1, **options
         )
-        (folder / f"{name}.json").write_text(report.to_json())
+        report.save(folder / f"{name}.json")
     rules = load_rules(folder / "gate_t.yaml")
     judgement = judge(load_reports(folder / "t.json"), rules, [], _Tallies(rules))
     (folder / "v.json").write_text(to_json(judgement, {"report": "t.json"}))

@@ -205,7 +205,7 @@ def _merged() -> dict[str, Any]:
         if not Path(own).exists():
             save(Path(own), known, probs=probabilities()[rows], labels=labels()[rows])
         report = uqeval.evaluate(own, None, metrics, states=states)
-        Path(part).write_text(report.to_json())
+        report.save(part)
     return _plain(uqeval.merge(parts, ci=0.9, draws=100, slices="slices.csv", slice_by=["city"]))
 
 
@@ -231,7 +231,7 @@ pavpu.per_class.person.pavpu: {min: 0.2}
 def _judged_and_compared() -> dict[str, Any]:
     for name in "pq":
         report = uqeval.evaluate(f"{name}.zarr", None, "all", states=f"{name}.states.zip")
-        Path(f"{name}.json").write_text(report.to_json())
+        report.save(f"{name}.json")
     Path("gate.yaml").write_text(RULES)
     gate = ["gate", "p.json", "gate.yaml", "--baseline", "q.json", "-o", "verdicts.json"]
     compare = ["compare", "p.json", "q.json", "--draws", "100", "-o", "compared.json"]

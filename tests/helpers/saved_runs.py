@@ -37,7 +37,7 @@ def run(
         *stack(items, data), metrics, names=names, states=folder / "report.states.zip", **options
     )
     path = folder / "report.json"
-    path.write_text(report.to_json(), "utf-8")
+    report.save(path)
     return report, path
 
 

@@ -41,12 +41,12 @@ def save(
     options = {"states": path.with_suffix(".states.zip"), "names": NAMES[items]} | options
     own = (labels() if truth is None else truth)[items]
     report = uqeval.evaluate(probs(seed, skill)[items], own, metrics, **options)
-    path.write_text(report.to_json())
+    report.save(path)
     return path
 
 
 def change(path: Path, **fields: Any) -> Path:
     """Write a report with other fields beside it, of the same states."""
     report = dataclasses.replace(Report.load(path), **fields)
-    path.write_text(report.to_json())
+    report.save(path)
     return path

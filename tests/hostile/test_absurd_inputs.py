@@ -171,7 +171,7 @@ def forged_report(store: Path, name: str, entry: str, change: Any) -> Path:
     whole, path = folder / "whole.states.zip", folder / f"{name}.json"
     if not whole.exists():
         report = uqeval.evaluate(store, None, ["pavpu", "segmentation"], states=whole, workers=1)
-        (folder / "whole.json").write_text(report.to_json())
+        report.save(folder / "whole.json")
     entries = forged.entries_of(whole)
     if (block := block_of(entry)) is not None:
         states = PackedItems(entries[entry], block[2]).states(10**6)

@@ -25,7 +25,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "names.txt").write_text("a\nb\nc\n")
     (folder / "gate.yaml").write_text("segmentation.miou: {min: 0}\n")
     report = evaluate(folder / "c.zarr", metrics="segmentation", states=folder / "r.states.zip")
-    (folder / "r.json").write_text(report.to_json())
+    report.save(folder / "r.json")
     return folder
 
 

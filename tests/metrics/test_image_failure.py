@@ -208,7 +208,7 @@ def test_a_number_of_a_region(tmp_path: Path) -> None:
     states, path = tmp_path / "r.states.zip", tmp_path / "r.json"
     families = ["segmentation", "pavpu"]
     report = uqeval.evaluate(*data(), families, workers=1, region=place, states=states)
-    path.write_text(report.to_json())
+    report.save(path)
     address = f'segmentation@"{place}".miou'
     merged = merge(path, metrics={"image_failure": {"risk": address, "confidence": "pavpu.pavpu"}})
     for item, own in zip(merged.items[:-1], report.items, strict=False):
@@ -238,7 +238,7 @@ def test_numbers_and_the_states_of_a_report(tmp_path: Path) -> None:
     report = uqeval.evaluate(
         arrays, target, ["regression"], states=tmp_path / "r.states.zip", workers=1
     )
-    path.write_text(report.to_json())
+    report.save(path)
     direct = uqeval.evaluate(arrays, target, ["image_failure"], workers=1)
     assert direct.settings["image_failure"]["risk"] == "regression.rmse"
     assert [-c for c in of_items(direct, "confidence")] == pytest.approx(std[:, 0, 0].tolist())

@@ -213,6 +213,6 @@ def test_bravo_is_made_of_the_formulas_of_its_toolkit() -> None:
 def test_what_cannot_be_verified_is_refused(tmp_path: Path) -> None:
     first, *others = save(tmp_path)
     report = uqeval.evaluate(first, None, ["ood"], out=others)
-    (tmp_path / "r.json").write_text(report.to_json())
+    report.save(tmp_path / "r.json")
     with pytest.raises(UqevalError, match="uqeval verify does not recompute"):
         verify(tmp_path / "r.json")

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from small_report import report
 
-from uqeval.errors import StoreError
+from uqeval.errors import OutputError, StoreError
 from uqeval.records.report import SCHEMA, Report
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:
     first = report(warnings=["π ≈ 3"], partial=True)
     file = tmp_path / "r.json"
-    file.write_text(first.to_json(), "utf-8")
+    first.save(file)
+    assert file.read_text("utf-8") == first.to_json()
     assert Report.load(file) == first
     assert json.loads(file.read_text())["schema"] == SCHEMA == "uqeval.report/1"
     assert first.to_json().isascii() and first.to_json().endswith("}\n")
@@ -49,6 +50,17 @@ def test_what_is_no_report(tmp_path: Path, text: str | bytes, says: str) -> None
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(StoreError, match=says):
         Report.load(file)
+
+
+def test_a_report_that_cannot_be_written_leaves_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    report().save(file)
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        report(numerics={"x": float("nan")}).save(file)
+    assert file.read_bytes() == before and [*tmp_path.iterdir()] == [file]
+    with pytest.raises(OutputError, match="cannot be written"):
+        report().save(tmp_path / "missing" / "r.json")
 
 
 def test_keys_that_nobody_knows(tmp_path: Path) -> None:

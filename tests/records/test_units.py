@@ -29,7 +29,7 @@ def test_units_of_a_class_are_the_items_that_contain_it(tmp_path: Path) -> None:
         {"probs": probs, "labels": truth, "class_names": CLASS_NAMES}, None, ["segmentation"],
         states=states,
     )  # fmt: skip
-    path.write_text(report.to_json(), "utf-8")
+    report.save(path)
     name = report.results["segmentation"]["per_class"][C - 1]["name"]
     address = f'segmentation.per_class."{name}".iou'
     (found,) = judged(path, address, resampler()).verdicts

@@ -28,7 +28,7 @@ def evaluated(folder: Path, name: str, errors: float) -> Report:
         probs.astype(np.float32), labels, {"failure": {}}, ci=0.95,
         states=folder / f"{name}.states.zip",
     )  # fmt: skip
-    (folder / f"{name}.json").write_text(report.to_json(), "utf-8")
+    report.save(folder / f"{name}.json")
     return report
 
 

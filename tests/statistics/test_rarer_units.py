@@ -30,7 +30,7 @@ def pixels(folder: Path, seed: int, skill: float) -> tuple[Report, np.ndarray]:
         probs, labels.astype(np.uint8), {"failure": {}, "pavpu": {"window": 1}},
         states=folder / "report.states.zip", ci=0.95,
     )  # fmt: skip
-    (folder / "report.json").write_text(report.to_json(), "utf-8")
+    report.save(folder / "report.json")
     return report, probs[:, 0, :, 0, 0].argmax(1) == labels[:, 0, 0]
 
 

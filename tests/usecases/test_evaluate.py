@@ -460,7 +460,7 @@ def test_a_report_says_what_it_is_of(scene: Any, tmp_path: Path) -> None:
     other = uqeval.evaluate(store(tmp_path / "q", p, (1, T, C, H, W)), truth)
     fingerprints = [r.inputs["predictions"][0]["fingerprint"] for r in (report, other)]
     assert fingerprints[0] != fingerprints[1]
-    (tmp_path / "report.json").write_text(report.to_json())
+    report.save(tmp_path / "report.json")
     assert uqeval.Report.load(tmp_path / "report.json") == report
 
 

@@ -376,7 +376,7 @@ def with_report(folder: Path, label: int) -> Path:
     save(folder / "s", arrays, {"names": NAMES[:2]})
     report = uqeval.evaluate(folder / "s", states=folder / "r.states.zip", metrics="segmentation")
     path = folder / "r.json"
-    path.write_text(report.to_json(), "utf-8")
+    report.save(path)
     return path
 
 
@@ -483,7 +483,7 @@ def test_a_folder_and_its_reports(stores: Path, tmp_path: Path) -> None:
         report = uqeval.evaluate(
             stores / "classes", None, "segmentation", states=states, part=f"{k}/2"
         )
-        (folder / f"{k}.json").write_text(report.to_json())
+        report.save(folder / f"{k}.json")
     by_folder = told(merge(folder))
     assert told(merge([folder / "2.json", folder / "1.json"])) == by_folder
     (folder / "1.states.zip").unlink()

@@ -103,7 +103,7 @@ def _write_report(output: str, report: Report) -> None:
     """
     states = None if report.states is None else Path(report.states)
     try:
-        write(output, report.json_pieces())
+        report.save(output)
     except BaseException:  # an interrupt, too
         if states is not None:
             with suppress(OSError):

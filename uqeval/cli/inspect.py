@@ -11,6 +11,7 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import console, progress_for, tell, warn
+from uqeval.disk.files import json_text
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UqevalError, UsageError, cut, number_of
 from uqeval.settings import Settings, shared_option
@@ -51,7 +52,6 @@ def inspect(
     Example: uqeval inspect preds.zarr labels/
     """
     import dataclasses
-    import json
 
     options = shared.values_of(*o.READING, "invalid", *o.RUNNING)
     if paths:
@@ -71,7 +71,7 @@ def inspect(
         records: Any = {
             name: dataclasses.asdict(inspection) for name, inspection in inspections.items()
         }
-        typer.echo(json.dumps(records[""] if paths else records, indent=2, allow_nan=False))
+        typer.echo(json_text(records[""] if paths else records), nl=False)
     for name, inspection in inspections.items():
         of = f"{name}: " if name else ""
         if settings.format == "table" and not shared.quiet:

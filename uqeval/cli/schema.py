@@ -19,16 +19,15 @@ def schema(
 
     Example: uqeval schema > uqeval.schema.json
     """
-    import json
-
     from uqeval.config import json_schema
+    from uqeval.disk.files import json_text
 
     if files:
         valid = [_is_valid(path) for path in files]
         if not all(valid):
             raise typer.Exit(2)
         return
-    sys.stdout.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(json_schema(), ensure_ascii=False))
 
 
 def _is_valid(path: str) -> bool:

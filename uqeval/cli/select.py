@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from uqeval.cli.declared import with_options
 from uqeval.cli.streams import console, printing
+from uqeval.disk.files import json_text
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, shared_option
 
@@ -113,7 +113,7 @@ def _json(selection: Selection) -> str:
         ],
         "left_out": selection.left_out,
     }
-    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+    return json_text(record)
 
 
 def _markdown(selection: Selection) -> str:

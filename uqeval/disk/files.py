@@ -1,8 +1,9 @@
-"""Open input files: regular files only, without blocking, with a limit of bytes; read JSON."""
+"""Open input files: regular files only, without blocking, with a limit of bytes; JSON of files."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import os
@@ -199,6 +200,18 @@ def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = 
         return json.loads(text, parse_constant=parse_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def json_text(record: object, indent: int = 2, ensure_ascii: bool = True) -> str:
+    """Return a value as the JSON of a file. Raises `ValueError` for NaN and infinity."""
+    text = json.dumps(record, indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
+    return text + "\n"
+
+
+def json_digest(value: object) -> str:
+    """Return the SHA-256 of a value as JSON with sorted keys and no spaces."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from uqeval.disk.files import read_json
+from uqeval.disk.files import json_digest, read_json
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.verdict import Judgement, NotEvaluated, Verdict
@@ -164,5 +162,4 @@ def checksum_of(record: Mapping[str, Any]) -> str:
     the evidence prevents that.
     """
     content = {key: value for key, value in record.items() if key != KEY}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return json_digest(content)

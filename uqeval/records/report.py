@@ -106,6 +106,15 @@ class Report:
             yield "\n  ]"
         yield text + "\n"
 
+    @checks_types("path")
+    def save(self, path: str | Path) -> None:
+        """Write the report to a file, as `-o` does: completely or not at all. Raises
+        `OutputError`, and `ValueError` as `to_json` does.
+        """
+        from uqeval.disk.outputs import write
+
+        write(path, self.json_pieces())
+
     @classmethod
     @checks_types("path")
     def load(cls, path: str | Path) -> Report:

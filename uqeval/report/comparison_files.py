@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from uqeval.disk.files import json_text
 from uqeval.report.csv import csv_of, table_of
 from uqeval.report.tables.layouts import pivot
 
@@ -53,7 +53,7 @@ def to_json(comparison: Comparison) -> str:
         ],
         "warnings": list(comparison.warnings),
     }
-    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+    return json_text(record)
 
 
 def to_csv(comparison: Comparison, layout: str = "scores") -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.disk.files import json_text
 from uqeval.disk.objects import as_given
 from uqeval.gate.saved_verdicts import KEY, SCHEMA, checksum_of
 from uqeval.report.verdicts import STATUSES
@@ -29,7 +30,7 @@ def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
         "warnings": list(judgement.warnings),
     }
     record = json.loads(as_given(json.dumps(record, allow_nan=False)))
-    return json.dumps(record | {KEY: checksum_of(record)}, indent=2, allow_nan=False) + "\n"
+    return json_text(record | {KEY: checksum_of(record)})
 
 
 def _unjudged(lost: NotEvaluated) -> dict[str, Any]:

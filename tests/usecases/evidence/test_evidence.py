@@ -42,7 +42,7 @@ def evaluated(name: str, metrics: list[str]) -> None:
     report = uqeval.evaluate(
         "depth.npz", metrics=metrics, states=f"{name}.states.zip", workers=1
     )  # fmt: skip
-    Path(f"{name}.json").write_text(report.to_json())
+    report.save(f"{name}.json")
 
 
 def judged(report: str, verdicts: str) -> None:

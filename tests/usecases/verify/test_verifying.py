@@ -39,7 +39,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 None if given else f"{kind}.npz", metrics=metrics, workers=1,
                 states=f"{kind}.states.zip", **given,
             )  # fmt: skip
-            Path(f"{kind}.json").write_text(report.to_json())
+            report.save(f"{kind}.json")
     assert Path.cwd() == before
     return folder
 
@@ -106,7 +106,7 @@ def test_a_video_with_names_from_a_file_or_numbers(folder: Path) -> None:
             metrics={"tc": {"flow": "file"}}, workers=1, video="nameless.npz", names=given
         )
         assert report.inputs.get("frame_names") == given
-        Path("named.json").write_text(report.to_json())
+        report.save("named.json")
         assert verify("named.json", everything=True).passed
     record = json.loads(report.to_json())
     record["inputs"]["frame_names"] = [1]
@@ -201,7 +201,7 @@ def test_what_is_not_covered_is_named(folder: Path) -> None:
     report = uqeval.evaluate(
         "classes.npz", metrics={"pavpu": {"border": "partial"}, "calibration": {}}, workers=1
     )
-    Path("other.json").write_text(report.to_json())
+    report.save("other.json")
     found = verify("other.json", everything=True)
     assert found.passed
     assert "calibration" in found.fields and "pavpu" not in found.fields
@@ -218,7 +218,7 @@ def with_regions() -> str:
         "classes.npz", metrics=metrics, region=REGIONS, ci=0.9, workers=1, states="r.states.zip"
     )
     assert len(report.intervals) > 100
-    Path("regions.json").write_text(report.to_json())
+    report.save("regions.json")
     return "regions.json"
 
 
@@ -267,7 +267,7 @@ def test_boxes_of_numbers_are_recomputed_and_depths_named(folder: Path) -> None:
         "numbers.npz", metrics=METRICS["numbers"], region=["box:0:0.5,0.1:1", "depth:0-20"],
         workers=1,
     )  # fmt: skip
-    Path("boxes.json").write_text(report.to_json())
+    report.save("boxes.json")
     found = verify("boxes.json", everything=True)
     assert found.passed, found.problems()
     assert {"rmse", "auce"} < set(found.fields["regression@box:0:0.5,0.1:1"])
@@ -292,7 +292,7 @@ def test_variants_with_other_bins(folder: Path) -> None:
     report = uqeval.evaluate("classes.npz", metrics=variants, workers=1)
     first, second = (report.results[key] for key in ("calibration", "calibration[values]"))
     assert first["classwise_ece"] != second["classwise_ece"]
-    Path("variants.json").write_text(report.to_json())
+    report.save("variants.json")
     found = verify("variants.json", everything=True)
     assert found.passed, found.problems()
     assert "classwise_ece" in found.fields["calibration"]
@@ -315,7 +315,7 @@ def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any)
         ("members", METRICS["numbers"]),
     ):  # fmt: skip
         report = uqeval.evaluate(f"{store}.npz", metrics=metrics, workers=1)
-        Path(f"{store}.json").write_text(report.to_json())
+        report.save(f"{store}.json")
         found = verify(f"{store}.json", everything=True)
         assert found.passed, found.problems()
         assert found.compared["set"] > 10
@@ -326,7 +326,7 @@ def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
     for name in ("a", "b"):
         np.savez(f"{name}.npz", **synthetic_data.numbers(name))
     report = uqeval.evaluate("a.npz", metrics=["divergence"], reference="b.npz", workers=1)
-    Path("report.json").write_text(report.to_json())
+    report.save("report.json")
     found = verify("report.json", everything=True)
     assert found.passed, found.problems()
     assert found.fields == {"divergence": ["infinite", "kl", "pixels"]}
@@ -342,7 +342,7 @@ def test_divergence_leaves_out_invalid_targets(tmp_path: Path, monkeypatch: Any)
     report = uqeval.evaluate(
         "a.npz", metrics=["divergence"], reference="b.npz", invalid=[-999], workers=1
     )
-    Path("report.json").write_text(report.to_json())
+    report.save("report.json")
     found = verify("report.json", everything=True)
     assert found.passed, found.problems()
 
@@ -373,7 +373,7 @@ def cut_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 f"{kind}.npz", metrics=metrics, workers=1, names=names, ci=0.9, seed=3, draws=300,
                 slices="items.csv", slice_by=["weather"], group_by="drive",
             )  # fmt: skip
-            Path(f"{kind}.json").write_text(report.to_json())
+            report.save(f"{kind}.json")
     return folder
 
 

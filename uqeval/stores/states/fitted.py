@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.files import read_json
+from uqeval.disk.files import json_text, read_json
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.states.blocks import PackedItems
 
@@ -72,7 +72,7 @@ class FittedFile:
             "shards": list(self.shards), "run": self.run,
             "totals": {name: total.record() for name, total in self.totals.items()},
         }  # fmt: skip
-        return json.dumps(record | {"digest": _digest(record)}, indent=1, allow_nan=False) + "\n"
+        return json_text(record | {"digest": _digest(record)}, indent=1)
 
     @classmethod
     def load(cls, path: str | Path) -> FittedFile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,9 +72,3 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
         evidence.statements.append(f"{name}: not verified: {error}")
         return
     evidence.verifications[name] = json.loads(verification.to_json())
-
-
-def canonical_sha256(value: object) -> str:
-    """Return the SHA-256 of a value as JSON with sorted keys and no spaces."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()

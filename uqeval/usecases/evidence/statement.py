@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from uqeval.disk.files import json_digest, json_text
 from uqeval.usecases.evidence.collecting import Evidence
-from uqeval.usecases.evidence.results import canonical_sha256
 
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -112,7 +111,7 @@ def statement(evidence: Evidence, files: Mapping[str, bytes]) -> bytes:
     """Return the statement as JSON; `files`: the other files of the evidence by name."""
     tests = sorted_tests(evidence)
     configuration = [
-        _file(f"settings of {name}", canonical_sha256(report.settings))
+        _file(f"settings of {name}", json_digest(report.settings))
         for name, report in evidence.reports.items()
     ]
     if evidence.rules_sha256 is not None:
@@ -130,4 +129,4 @@ def statement(evidence: Evidence, files: Mapping[str, bytes]) -> bytes:
             **({"waivers": waived} if (waived := waivers_of(evidence)) else {}),
         },
     }
-    return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
+    return json_text(record).encode()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from uqeval.disk.files import resolved
+from uqeval.disk.files import json_text, resolved
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.outputs import refuse_file_name
 from uqeval.disk.publishing import hidden_path, publish_folder, restore_folder, sync_tree
@@ -69,21 +68,18 @@ def _files(evidence: Evidence) -> tuple[dict[str, bytes], dict[str, str]]:
             raise UsageError(f"a report has the name of another file, {name}; rename the report.")
         files[name], meanings[name] = data, description
 
-    add("selftest.json", _json(evidence.selftest), "the self-test of uqeval")
+    add("selftest.json", json_text(evidence.selftest).encode(), "the self-test of uqeval")
     add("environment.cdx.json", environment(), "the environment, CycloneDX 1.6")
     for file, description in ((evidence.verdicts_file, "the verdicts of uqeval gate"),
                       (evidence.rules_file, "the rules of the verdicts")):  # fmt: skip
         if file is not None and file.data is not None:
             add(file.name, file.data, description)
     for name, record in evidence.verifications.items():
-        add(f"verification-{name}.json", _json(record), f"the independent recomputation of {name}")
+        file_name, data = f"verification-{name}.json", json_text(record).encode()
+        add(file_name, data, f"the independent recomputation of {name}")
     for name, file in evidence.report_files.items():
         add(file.name, file.data or b"", f"the report of {name}")
     return files, meanings
-
-
-def _json(record: Mapping[str, object]) -> bytes:
-    return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _write_files(files: Mapping[str, bytes], target: Path, title: str) -> None:

@@ -128,7 +128,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
 
     if run_settings.is_shard:  # all items have a table and a page, after `merge`
         path = folder / f"{task.name}.json"
-        write(path, report.json_pieces())
+        report.save(path)
         return [*([Path(report.states)] if report.states is not None else []), path]
     exhibits = _exhibits(task, report, run_settings)
     gallery = None
@@ -158,7 +158,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
             with writing(states):
                 states.unlink(missing_ok=True)
         raise
-    write(json, report.json_pieces())
+    report.save(json)
     write(csv, to_csv(report))
     write_page(page, html, pictures)
     return [*written_paths, json, csv, page]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.disk.files import json_text
 from uqeval.errors import is_number
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
@@ -73,4 +74,4 @@ def numbers_in(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[st
 def write(folder: Path, file: Path = FILE) -> None:
     """Write the numbers of today's reports; for developers, after a definition was changed."""
     results = dict(reports(folder))
-    file.write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", "utf-8")
+    file.write_text(json_text(results, indent=1), "utf-8")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from uqeval.arrays import np
+from uqeval.disk.files import json_text
 from uqeval.usecases.verify.comparing import distance
 
 SCHEMA = "uqeval.selftest/1"
@@ -66,7 +66,7 @@ class Selftest:
             },
             "checks": [asdict(check) for check in self.checks],
         }  # fmt: skip
-        return json.dumps(record, indent=2, allow_nan=False) + "\n"
+        return json_text(record)
 
 
 class Checks:

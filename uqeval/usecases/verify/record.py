@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from uqeval.disk.files import json_text
 from uqeval.usecases.verify.comparing import Difference
 
 SCHEMA = "uqeval.verification/1"
@@ -105,4 +105,4 @@ class Verification:
             "finished": self.finished,
             "seconds": self.seconds,
         }
-        return json.dumps(record, indent=2, allow_nan=False) + "\n"
+        return json_text(record)
