@@ -216,3 +216,13 @@ def test_what_cannot_be_verified_is_refused(tmp_path: Path) -> None:
     report.save(tmp_path / "r.json")
     with pytest.raises(UqevalError, match="uqeval verify does not recompute"):
         verify(tmp_path / "r.json")
+
+
+def test_sets_in_memory_give_the_scores_of_stores(tmp_path: Path) -> None:
+    first, *others = save(tmp_path)
+    of_files = uqeval.evaluate(first, None, ["ood"], out=others)
+    arrays = [{name: np.load(path)[name] for name in ("probs", "names")} for path in others]
+    inside = {name: np.load(first)[name] for name in ("probs", "names")}
+    report = uqeval.evaluate(inside, None, ["ood"], out=arrays)
+    assert report.results["ood"]["auroc"] == of_files.results["ood"]["auroc"]
+    assert "an array in memory" in report.to_json()

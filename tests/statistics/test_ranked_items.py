@@ -30,3 +30,10 @@ def test_another_thread_may_add_a_tile() -> None:
     tiles["another"] = Tile(tiles)
     np.testing.assert_array_equal(ranked.tile("counts", 0, False), [[1, 0, 0], [0, 2, 3]])
     assert len(tiles) == 3
+
+
+def test_items_without_pixels_have_totals_of_no_tile() -> None:
+    empty = np.zeros(0, "i4")
+    ranked = RankedItems(2, np.arange(0), empty, empty, {"counts": np.zeros((3, 0), "i8")})
+    states = ranked.sets(lambda make, key: np.zeros((4, 0)), 4, {})
+    assert states.tiles.totals("counts").shape == (4, 3, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -331,6 +331,8 @@ def _recorded(value: Any) -> Any:
     """Return the value of an option as JSON can hold it."""
     if isinstance(value, list | tuple):
         return [_recorded(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {name: _recorded(entry) for name, entry in value.items()}
     if hasattr(value, "__array__"):
         return "an array in memory"
     return str(value) if isinstance(value, Path) or hasattr(value, "path") else value

@@ -221,7 +221,7 @@ class _Folded:
     def totals(self, name: str, factor: Array | None = None) -> Array:
         make = partial(self.items.totals, name, factor)
         sums = self.fold(make, (name, "totals", factor is None))
-        return sums.reshape(self.sets, -1, len(self.spans))
+        return sums.reshape(self.sets, len(self.items.fields[name]), len(self.spans))
 
     def upto(self, name: str, tile: int, row: int) -> Array:
         sums = self.items.folded(name, tile, self.fold, True)
