@@ -12,8 +12,8 @@ from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
 from uqeval.kernels.calibration import add_fine_gaps, count_bins, count_intervals, sum_scores
 from uqeval.kernels.counting import BLOCK, high_bits, rank_key
 from uqeval.kernels.sorting import DIGITS, RADIX, radix_sort, sum_ties
-from uqeval.kernels.tempering import BLOCK as SLOPES_BLOCK
-from uqeval.kernels.tempering import add_slopes
+from uqeval.kernels.tempering import BLOCK as TEMPER_BLOCK
+from uqeval.kernels.tempering import add_likelihoods, add_slopes
 
 #: Largest block that NumPy sums in a loop with eight accumulators.
 _PAIRWISE_BLOCK = 128
@@ -305,8 +305,8 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
 def add_slopes_of_items(first, probs, label, void, lowest, step, slope, curvature, pixels):
     """Add as `add_slopes` does, into `slope` and `curvature` [item, β] and `pixels` [item, 2]."""
     count = slope.shape[1]
-    logs, work = np.empty((probs.shape[0], SLOPES_BLOCK)), np.empty((3, SLOPES_BLOCK))
-    step_sums, lanes = np.empty((3, count, SLOPES_BLOCK)), np.empty((2, count, SLOPES_BLOCK))
+    logs, work = np.empty((probs.shape[0], TEMPER_BLOCK)), np.empty((3, TEMPER_BLOCK))
+    step_sums, lanes = np.empty((3, count, TEMPER_BLOCK)), np.empty((2, count, TEMPER_BLOCK))
     for i in range(first.shape[0] - 1):
         lanes[:] = 0.0
         add_slopes(
@@ -316,3 +316,13 @@ def add_slopes_of_items(first, probs, label, void, lowest, step, slope, curvatur
         for j in range(count):
             slope[i, j] += pairwise_sum(lanes[0, j])
             curvature[i, j] += pairwise_sum(lanes[1, j])
+
+
+@kernel
+def add_likelihoods_of_items(first, probs, label, void, betas, clip, nll, pixels):
+    """Add as `add_likelihoods` does, into `nll` [item, β] and `pixels` [item, 2]."""
+    logs, work = np.empty((probs.shape[0], TEMPER_BLOCK)), np.empty((3, TEMPER_BLOCK))
+    for i in range(first.shape[0] - 1):
+        add_likelihoods(
+            probs, label, first[i], first[i + 1], void, betas, clip, logs, work, nll[i], pixels[i]
+        )

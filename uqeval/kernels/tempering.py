@@ -129,6 +129,30 @@ def add_slopes(
                 curvature[i] += factor[i] * (second[i] / divisor - mean * mean)
 
 
+@kernel_part
+def add_likelihoods(probs, label, begin, end, void, betas, clip, logs, work, nll, pixels):
+    """Add -ln max(p̄_y^β / Σ p̄^β, `clip`) at each of `betas` to `nll` [β], over the non-void pixels
+    from `begin` up to `end` with p̄_y > 0.
+
+    `probs`, `logs`, `work` and `pixels` as of `add_slopes`.
+    """
+    z, enters, label_term = work[0], work[1], work[2]
+    for start in range(begin, end, BLOCK):
+        n = min(BLOCK, end - start)
+        _logs(probs, start, n, logs, z)
+        _label(logs, label, void, start, n, enters, label_term)
+        for i in range(n):
+            if label[start + i] != void:
+                pixels[0 if enters[i] > 0 else 1] += 1
+        for j in range(betas.shape[0]):
+            _sum_powers(logs, n, betas[j], z)
+            for i in range(n):
+                divisor = z[i] if z[i] > 0 else 1.0
+                z[i] = log_64(max(exp_64(betas[j] * label_term[i]) / divisor, clip))
+            for i in range(n):
+                nll[j] -= z[i] if enters[i] > 0 else 0.0
+
+
 @kernel
 def temper(probs, label, void, beta, logs, work, confidence, probability):
     """Write max p̄^β / Σ p̄^β into `confidence`, p̄_y^β / Σ p̄^β into `probability`, both [i].

@@ -15,7 +15,7 @@ from uqeval.maps.names import Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Field
-from uqeval.tallies._tempering import flat, tempered
+from uqeval.tallies._tempering import flat
 from uqeval.tallies._values import void_of
 
 
@@ -136,28 +136,13 @@ class Likelihoods(Tally):
         return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import sum_scores_of_items
+        from uqeval.kernels.items import add_likelihoods_of_items
 
-        items, void = first.size - 1, void_of(self.classes)
         probs, label, first = _sampled(flat(maps), maps["label"].reshape(-1), first, self.sample)
-        item = np.repeat(np.arange(items), np.diff(first))
-        enters, is_out = self._which_enter(probs, label)
-        for column, pixels in enumerate((enters, is_out)):
-            state["pixels"][:, column] += np.bincount(item[pixels], minlength=items)
-        entering_label = np.where(enters, label, void).astype(label.dtype)
-        for j, beta in enumerate(self.betas()):
-            confidence, probability = tempered(probs, label, void, beta)
-            counts, sums = np.zeros((items, 3), np.int64), np.zeros((items, 2))
-            sum_scores_of_items(
-                first, probability, confidence, entering_label, void, self.clip, counts, sums
-            )
-            state["nll"][:, j] += sums[:, 0]
-
-    def _which_enter(self, probs: Array, label: Array) -> tuple[Array, Array]:
-        """Return which pixels have a label with p̄_y > 0, and which one with p̄_y = 0."""
-        is_labelled = label != void_of(self.classes)
-        of_label = probs[np.where(is_labelled, label, 0), np.arange(label.size)]
-        return is_labelled & (of_label > 0), is_labelled & ~(of_label > 0)
+        betas = np.array(self.betas())
+        add_likelihoods_of_items(
+            first, probs, label, void_of(self.classes), betas, self.clip, *state.values()
+        )
 
 
 def _are_sampled(first: Array, sample: int | None) -> bool:
