@@ -9,24 +9,22 @@ from uqeval.metrics import FAMILIES, Metric
 PAGE = Path(__file__).with_name("scores.md")
 HEAD = """# All scores
 
-Each score has an address, which rules of the gate and `compare --metric` take. `better` is the
-better direction; a score without one only describes. The page of a report shows the same sentences.
-`python docs/make_scores.py` writes this page from the list of metrics.
+Rules of the gate and `compare --metric` take the address in the first column. `better`: the better
+direction; a score without a direction is a description. The page of a report shows the same
+sentences. `python docs/make_scores.py` writes this page from the list of metrics.
 """
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     parts = [HEAD]
     for name, family in FAMILIES.items():
-        table = ["| score | says | better | range | if it is bad | undefined when | source |",
+        table = ["| score | meaning | better | range | if it is bad | undefined when | source |",
                  "|---|---|---|---|---|---|---|"]  # fmt: skip
-        own = [one for one in family.metrics if not one.field.startswith("per_class.")]
-        table += [_row(metric) for metric in own]
-        more = "" if len(own) == len(family.metrics) else "\nEach of them by class, too: "
-        rest = [m.id for m in family.metrics if m not in own]
-        more += ", ".join(f"`{one}`" for one in rest[:1]) + (" and so on.\n" if rest else "")
-        parts.append(f"## {name}\n\n" + "\n".join(table) + "\n" + more)
+        by_class = [m for m in family.metrics if m.field.startswith("per_class.")]
+        table += [_row(metric) for metric in family.metrics if metric not in by_class]
+        note = f"\nAlso by class: `{by_class[0].id}` and so on.\n" if by_class else ""
+        parts.append(f"## {name}\n\n" + "\n".join(table) + "\n" + note)
     return "\n".join(parts)
 
 

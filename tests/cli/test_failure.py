@@ -132,7 +132,7 @@ def test_no_errors_are_null_with_reasons(tmp_path: Path) -> None:
 def test_refusals(complete: Path, stores: Path) -> None:
     refused(run_uqeval("failure", complete, "--threshold", "middle"), "middle", "median")
     refused(run_uqeval("failure", stores / "preds.zarr"), "labels")
-    with pytest.raises(uqeval.UqevalError, match="brier is no uncertainty"):
+    with pytest.raises(uqeval.UqevalError, match="brier is not an uncertainty"):
         uqeval.evaluate(complete, metrics={"failure": {"uncertainty": "brier"}})
 
 

@@ -239,7 +239,12 @@ def test_regions_and_slices_come_from_states(tmp_path: Path) -> None:
         (np.full((2, 3, 4, 5), 7, "u1"), {}, DataError, "annotator 0: 20 of 20 pixels have labels"),
         (np.full((2, 3, 4, 5), VOID, "u1"), {}, DataError, "is labelled by all annotators"),
         (np.zeros((3, 3, 4, 5), "u1"), {}, StoreError, "holds 3 labels"),
-        (np.zeros((2, 3, 4, 5), "u1"), {"uncertainty": "labels"}, UsageError, "is no uncertainty"),
+        (
+            np.zeros((2, 3, 4, 5), "u1"),
+            {"uncertainty": "labels"},
+            UsageError,
+            "is not an uncertainty",
+        ),
         (np.zeros((2, 3, 4, 5), "u1"), {"distance": "hausdorff"}, UsageError, "iou"),
     ],
 )

@@ -423,7 +423,7 @@ def test_variants_have_keys_that_say_what_they_change(scene: Scene) -> None:
         ({"threshold": float("inf")}, "--threshold inf"),
         ({"window": []}, "--window is an empty list"),
         ({"windw": 3}, "unknown pavpu options windw; expected some of uncertainty, window"),
-        ({"uncertainty": "label"}, "label is no uncertainty"),
+        ({"uncertainty": "label"}, "label is not an uncertainty"),
     ],
 )
 def test_settings_that_cannot_be(scene: Scene, settings: dict[str, Any], words: str) -> None:

@@ -152,7 +152,7 @@ def _show(inspection: Inspection, of: str) -> None:
         stdout.print(f"  {key.replace('_', ' '):<18} {escape(text)}", soft_wrap=True)
     if inspection.cost:
         stdout.print(
-            f"  {'memory':<18} {filesize.decimal(inspection.cost['bytes_a_worker'])} a worker, "
+            f"  {'memory':<18} {filesize.decimal(inspection.cost['bytes_a_worker'])} per worker, "
             f"{number_of(inspection.cost['workers_within_memory'], 'worker')} within --memory"
         )
         stdout.print(

@@ -264,7 +264,7 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
         raise UsageError(
             f"{where} holds predicted ids and no uncertainty, and does not say how many classes "
             "there are. Ids give the segmentation scores: "
-            f"uqeval run {quote(where)} LABELS --classes N. All else needs class probabilities."
+            f"uqeval run {quote(where)} LABELS --classes N. Other scores need class probabilities."
         )
     if classes > MOST_CLASSES:
         raise StoreError(

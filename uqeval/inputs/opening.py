@@ -209,7 +209,7 @@ def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
         available = ", ".join(sorted(_arrays(inputs)))
         raise UsageError(
             f"{'; '.join(messages)}; {inputs.source.where} does not have that (it holds "
-            f"{available}). It would have no effect: leave it out, or give what it needs."
+            f"{available}). The option would have no effect: leave it out, or give what it needs."
         )
 
 
@@ -241,7 +241,8 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
     ]
     if messages:
         raise UsageError(
-            f"{'; '.join(messages)}. It would have no effect: leave it out, or give what it needs."
+            f"{'; '.join(messages)}. The option would have no effect: leave it out, or give what "
+            "it needs."
         )
 
 

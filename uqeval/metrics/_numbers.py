@@ -42,8 +42,8 @@ def check_sigma(uncertainty: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map of errors."""
     if uncertainty.split(":")[0] in ("label", "mean", "target", "error", "lambda", "valid"):
         raise UsageError(
-            f"--uncertainty {uncertainty} is no uncertainty of {info.where}; expected sigma, or "
-            "the name of a map in the store."
+            f"--uncertainty {uncertainty} is not an uncertainty of {info.where}; expected sigma, "
+            "or the name of a map in the store."
         )
 
 
@@ -52,7 +52,7 @@ def check_unit(uncertainty: str, info: DatasetInfo) -> None:
     deviation."""
     if "log" in uncertainty.lower():
         raise UsageError(
-            f"--uncertainty {uncertainty}: is a logarithm by its name. NLL, CRPS, AUCE, "
+            f"--uncertainty {uncertainty}: its name says that it is a logarithm. NLL, CRPS, AUCE, "
             "sharpness, coverage and interval scores need a standard deviation in units of the "
             "target. Store a natural logarithm next to `mean` as log_variance, log_std or log_b, "
             "and leave --uncertainty out: uqeval converts it. For scores that need only its "

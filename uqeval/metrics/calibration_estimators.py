@@ -90,12 +90,12 @@ METRICS = (
            advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l1,
            label="sweep l1",
-           meaning="Mean gap, in the most bins whose accuracy rises from bin to bin.",
+           meaning="Mean gap, in the largest number of bins in which accuracy does not fall.",
            advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l2,
            label="sweep l2",
-           meaning="Root of the mean squared gap, in the most bins whose accuracy rises from bin "
-                   "to bin.",
+           meaning="Root of the mean squared gap, in the largest number of bins in which "
+                   "accuracy does not fall.",
            advice=TEMPERATURE, interval="biased"),
 )  # fmt: skip
 

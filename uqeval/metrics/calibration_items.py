@@ -42,7 +42,7 @@ _MEANINGS = {
     "mean": ("mean ECE of images", "ECE of single images, averaged over the images."),
     "median": ("median ECE of images", "Half of the images have a lower ECE."),
     "p90": ("p90 of images' ECE", "Nine in ten images have a lower ECE."),
-    "worst": ("worst ECE of an image", "ECE of the image with the highest one."),
+    "worst": ("worst ECE of an image", "Highest ECE of a single image."),
     "ace": ("mean ACE of images", "ACE of single images, averaged over the images."),
 }
 METRICS = tuple(

@@ -38,13 +38,13 @@ class ConformalSettings(Settings):
         "likelier classes (aps), or that plus a random share of its own (aps-randomised); of "
         "numbers |error| / σ (scaled). Repeat for variants.",
         choices=tuple(name for names in METHODS.values() for name in names),
-        shown="lac; of numbers scaled", common=True)
+        shown="lac; scaled for numbers", common=True)
     risk: str = option(
         MISCOVERAGE, "Risk of an image: the share of its pixels whose set does not contain the "
         "label (miscoverage), or the same among its pixels of one class (fnr:CLASS). Repeat for "
         "variants.", metavar="RISK", common=True)
     uncertainty: str = option(
-        "", "Of numbers: σ, or another map of the store. Repeat for variants.", metavar="NAME",
+        "", "For numbers: σ, or another map of the store. Repeat for variants.", metavar="NAME",
         shown="sigma")
     definition: str = definition_of(Settings.definitions)
     # fmt: on

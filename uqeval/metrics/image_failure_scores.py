@@ -42,7 +42,8 @@ METRICS = (
     Metric("image_failure", "augrc", "risk", "lower", (None, None), "Traub et al. 2024, eq. 5",
            _NONE, _of_one_set(ranked_items.augrc),
            label="AUGRC",
-           meaning="Risk of the accepted items per item of the set, averaged over all coverages.",
+           meaning="Sum of the accepted items' risks over the number of all items, averaged over "
+                   "all coverages.",
            advice=_ADVICE, interval="linear", units_with=("mean_risk",)),
     Metric("image_failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _LIMIT,
            _of_one_set(ranked_items.auroc),
@@ -66,7 +67,7 @@ METRICS = (
     Metric("image_failure", "mean_risk", "risk", "lower", (None, None), "docs/metrics.md, Images",
            _NONE, lambda risks: sum(risks) / len(risks) if risks else None,
            label="mean risk",
-           meaning="Risk of the items, averaged: what remains if none is rejected.",
+           meaning="Mean risk of all items: the risk if none is rejected.",
            advice="Look at the items with the highest risk first.", interval="linear"),
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}

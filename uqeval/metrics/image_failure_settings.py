@@ -39,17 +39,17 @@ class ImageFailureSettings(FailureSettings):
 
     # fmt: off
     uncertainty: str = same_option(
-        FailureSettings, "uncertainty", "", shown="entropy; of numbers σ")
+        FailureSettings, "uncertainty", "", shown="entropy; σ for numbers")
     risk: str = option(
         "", "With --images: risk of an item: miou, dice or accuracy (1 minus it), a field of the "
         "report's items (regression.rmse, temporal.tc), or column:NAME of --item-table. A field "
         "where higher is better is negated, or subtracted from 1 if its range is 0 to 1. Repeat "
         "for variants.",
-        metavar="NAME", common=True, shown="miou; of numbers regression.rmse")
+        metavar="NAME", common=True, shown="miou; regression.rmse for numbers")
     confidence: str = option(
-        "", f"With --images: confidence of an item: its aggregated uncertainty ({SPELLINGS}), "
-        "which counts negative; or a field or column as for --risk. Repeat for variants.",
-        metavar="NAME", common=True, shown="mean; of a video temporal.tc")
+        "", "With --images: confidence of an item: minus its aggregated uncertainty "
+        f"({SPELLINGS}), or a field or column as for --risk. Repeat for variants.",
+        metavar="NAME", common=True, shown="mean; temporal.tc for a video")
     patch: int = option(
         4, "With --images: side of the patches of patch-max, in pixels.", metavar="N", least=1)
     risk_limit: str | float = option(

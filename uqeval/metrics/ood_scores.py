@@ -109,7 +109,8 @@ _PAIRS = (
             ("FPR95", "Share of IN pixels that are flagged when 95 % of OUT pixels are flagged.",
              "Liang et al. 2018, §4"), "draws", 2),
     _metric("detection_error", "lower", _HALF, detection_error,
-            ("detection error", "Least mean of missed OUT pixels and flagged IN pixels, as shares.",
+            ("detection error", "Smallest mean of two shares, over thresholds: missed OUT pixels "
+             "and flagged IN pixels.",
              "Liang et al. 2018, §4"), "draws"),
 )  # fmt: skip
 METRICS = tuple(metric for pair in _PAIRS for metric in pair)

@@ -292,6 +292,6 @@ def check_uncertainty(name: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map that is not an uncertainty."""
     if name in NO_UNCERTAINTY:
         raise UsageError(
-            f"--uncertainty {name} is no uncertainty of {info.where}; expected "
+            f"--uncertainty {name} is not an uncertainty of {info.where}; expected "
             f"{', '.join(UNCERTAINTIES)}, or the name of a map in the store."
         )

@@ -53,7 +53,7 @@ class RegressionSettings(SigmaSettings):
         False, "Also compute ENCE, UCE and the CV of σ, in bins of σ with equal numbers of pixels.",
         panel=_SIGMA, several=False, common=True)
     ence_bins: int = option(
-        15, "Number of these bins.", metavar="B", panel=_SIGMA, least=1, most=10_000,
+        15, "Number of bins of σ.", metavar="B", panel=_SIGMA, least=1, most=10_000,
         several=False, needs="ence")
     sigma_scale: bool = option(
         False, "Also fit the factor of σ with the least NLL, and compute the NLL with it.",

@@ -61,7 +61,7 @@ _APART = 0.08
 _FLAT = 1e-7
 #: Mean NLLs that differ by less are the same.
 _SAME = 1e-9
-_BOUND = "it runs to the bound: the NLL still falls at T = {}"
+_BOUND = "the NLL still falls at T = {}, the limit of the search"
 #: Most passes; each reduces the distance by up to a third.
 _TRIES = 8
 

@@ -116,7 +116,7 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append(
             f"*: differs from {base} at level {comparison.choice.level}: by the p-value of "
             "swapping the models, adjusted for all comparisons (Holm); of several trainings, "
-            "because the interval of the difference leaves 0 out."
+            "because the interval of the difference does not contain 0."
         )
     notes += [printable(text) for text in notes_on_trainings(comparison)]
     return notes

@@ -240,8 +240,8 @@ def _refuse_shared(files: Sequence[SavedStates]) -> None:
             shared_names = ", ".join(shared[:_SHOWN]) + (" …" if len(shared) > _SHOWN else "")
             raise UsageError(
                 f"{first_file.path} and {file.path} share {len(shared)} items: {shared_names}. "
-                "Each item may be counted once; stores without names of their own take them with "
-                "--names."
+                "An item may be counted only once. If the stores have no names, give different "
+                "names with --names."
             )
         first_files |= dict.fromkeys(file.index["items"], file)
 

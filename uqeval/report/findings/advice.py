@@ -42,7 +42,7 @@ def advice(
         text = "Evaluate more items: from a single item, no interval can be computed."
         return text + rows * _is_table(report), ""
     if not report.intervals:
-        return "Add --ci 0.95: intervals show how far the scores may move on other items.", ""
+        return "Add --ci 0.95: intervals show how much the scores may change on other items.", ""
     drawn = report.settings.get("intervals") or {}
     units = drawn.get("units")
     if isinstance(units, int) and units < FEW:

@@ -79,8 +79,8 @@ def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
 
 def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:
     name = printable(weak.part)
-    extreme = f"the {_extreme(weak)} {weak.label} is {weak.text}, of {name}"
-    of_all = f"that of the whole set is {whole.text}"
+    extreme = f"the {_extreme(weak)} {weak.label} is {weak.text} ({name})"
+    of_all = f"the whole set has {whole.text}"
     if weak.interval is None or whole.interval is None:
         return (
             f"Of {_number_of(kind, count)}, {extreme}; {of_all}. Without intervals, this does not "

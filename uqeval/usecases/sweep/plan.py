@@ -208,7 +208,7 @@ def checked_samples(samples: Sequence[int] | None, total: int, where: str) -> li
         raise UsageError(f"--samples {ms}; expected different numbers from 1 on, ascending.")
     if ms[-1] > total:
         raise UsageError(
-            f"--samples {ms[-1]}, but {where} holds {number_of(total, 'sample')} an item."
+            f"--samples {ms[-1]}, but {where} holds {number_of(total, 'sample')} per item."
         )
     return ms
 
