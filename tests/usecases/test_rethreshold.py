@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
 from small_stores import labels, probs, save
@@ -217,3 +218,51 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     run_well("merge", "c.json", "-o", "ci.json", "--ci", "0.9", "-q", cwd=tmp_path)
     assert Report.load(tmp_path / "ci.json").results == cut.results
     refused(run_uqeval("merge", "r.json", "--threshold", "0.123", cwd=tmp_path), "nearest")
+
+
+def other_warnings(report: Report) -> list[str]:
+    """Return the warnings of a report without those about the recomputed threshold."""
+    return [text for text in report.warnings if "recomputed at the threshold" not in text]
+
+
+def test_warnings_are_those_of_a_run_at_the_threshold(tmp_path: Path) -> None:
+    """Wrong pixels are the certain ones, so the Surplus is below 0 at thresholds in the middle."""
+    rng = np.random.default_rng(0)
+    chances = rng.dirichlet([0.5] * 3, (6, 32, 32)).transpose(0, 3, 1, 2).astype(np.float32)
+    prediction, confidence = chances.argmax(1), chances.max(1)
+    wrong = rng.random(prediction.shape) < 0.5 * (confidence - 0.3)
+    truth = np.where(wrong, (prediction + 1) % 3, prediction).astype(np.uint8)
+    variants = {"uncertainty": ["entropy", "confidence"]}
+
+    def run(rule: str, **options: Any) -> Report:
+        family = {"pavpu": variants | {"threshold": rule}}
+        report: Report = uqeval.evaluate(
+            {"probs": chances, "labels": truth}, None, family, region="boundary:2", **options
+        )
+        return report
+
+    first = run("range:0.99", states=tmp_path / "first.states.zip")
+    back = tmp_path / "back.states.zip"
+    for rule in ("range:0.99", "range:0.5", "range:0.1"):
+        recomputed = uqeval.merge(tmp_path / "first.states.zip", threshold=rule, states=back)
+        assert other_warnings(recomputed) == other_warnings(run(rule))
+        assert ("below 0" in " ".join(recomputed.warnings)) == (rule == "range:0.5")
+        assert uqeval.merge(back, threshold="range:0.99").warnings == first.warnings
+        recomputed = uqeval.merge(tmp_path / "first.states.zip", threshold=rule, **CUT)
+        assert sorted(other_warnings(recomputed)) == sorted(run(rule, **CUT).warnings)
+
+
+def test_rounding_of_float16_maps_is_that_of_the_run(tmp_path: Path) -> None:
+    """Patches within a float16 step are counted at the threshold of the run, and no other."""
+    maps = {
+        "predictions": np.zeros((2, 16, 16), np.uint8),
+        "labels": np.tile(np.uint8([0, 0, 1, 0]), (2, 16, 4)),
+        "energy": np.tile(np.float16([0.25, 0.5, 0.5, 1]), (2, 16, 4)),
+    }
+    settings = {"uncertainty": "energy", "window": 1, "threshold": "0.5", "curve_range": "0:1"}
+    states = tmp_path / "s.states.zip"
+    first = uqeval.evaluate(maps, None, {"pavpu": settings}, states=states, classes=2)
+    assert any("float16" in text for text in first.warnings)
+    for rule, stored in (("0.25", False), ("0.5", True)):
+        again = uqeval.merge(states, threshold=rule)
+        assert any("float16" in text for text in again.warnings) == stored

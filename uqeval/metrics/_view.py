@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uqeval.arrays import Array, State
 from uqeval.keys import Key
 from uqeval.metrics._driver import renamed
-from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Section, TallyResult
+from uqeval.metrics._evaluation import (
+    Evaluation,
+    Gaps,
+    OverItems,
+    Passes,
+    Run,
+    Section,
+    TallyResult,
+)
 
 if TYPE_CHECKING:
     from uqeval.maps.regions import Region
@@ -103,6 +111,9 @@ class InView(Evaluation[Any]):
     def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
         """Return the section of the view; without pixels, its scores are undefined."""
         return self.inner.section_of(self.inner.run_of(_of_whole_images(results), exact))
+
+    def section_of(self, run: Run) -> Section:
+        return self.inner.section_of(replace(run, counted=_of_whole_images(run.counted)))
 
     def _in_view(self, tally: Tally) -> Tally:
         from uqeval.maps.regions import Within

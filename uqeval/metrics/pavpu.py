@@ -175,12 +175,11 @@ class Pavpu(Evaluation[PavpuSettings]):
         messages = []
         if fitted and fitted.is_single:
             messages = undefined_warnings(self._rule, fitted.threshold[0])
+        messages += sign_warnings("pavpu", run.results)
+        if self._step is not None:  # the band of rounding is that of the threshold of the run
+            return messages
         band = [run.total(tally) for tally in self.extra_tallies()]
-        return [
-            *messages,
-            *sign_warnings("pavpu", run.results),
-            *float16.warnings(self.settings.uncertainty, fitted, band),
-        ]
+        return messages + float16.warnings(self.settings.uncertainty, fitted, band)
 
     def options(self) -> dict[str, str | None] | None:
         if self.settings.threshold_scope != "set":

@@ -23,12 +23,9 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
     items: list[dict[str, Any]] = [{"name": name} for name in names]
     numerics: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    keys_by_warning: dict[str, dict[str, None]] = {}  # by whom, in order
     for key, section in sections.items():
         parsed = Key.parse(key)
         family_key, part_name = parsed.whole, parsed.part
-        for text in section.warnings:
-            keys_by_warning.setdefault(text, {})[family_key] = None
         if part_name:
             put_part(results[family_key], part_name, section.results, section.flat)
             for item, record in zip(items, section.items, strict=bool(section.items)):
@@ -41,7 +38,7 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
             settings[key] = section.settings
         if section.numerics:
             numerics[key] = section.numerics
-    warnings = [f"{', '.join(keys)}: {text}" for text, keys in keys_by_warning.items()]
+    warnings = warnings_of(sections)
     void = [i["name"] for i in items if i.get("segmentation", {}).get("pixels") == 0]
     if void:
         void_names = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")
@@ -53,6 +50,15 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
         "numerics": numerics,
         "warnings": warnings,
     }
+
+
+def warnings_of(sections: Mapping[str, Section]) -> list[str]:
+    """Return the warnings of sections by key; a text of several names all of their keys."""
+    keys_by_text: dict[str, dict[str, None]] = {}
+    for key, section in sections.items():
+        for text in section.warnings:
+            keys_by_text.setdefault(text, {})[Key.parse(key).whole] = None
+    return [f"{', '.join(keys)}: {text}" for text, keys in keys_by_text.items()]
 
 
 def report_of(

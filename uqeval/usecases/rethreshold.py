@@ -6,18 +6,21 @@ items, intervals and slices equal those of a run, to the bit. Other thresholds a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.keys import Key
-from uqeval.usecases.from_states import saved_result, sum_states
+from uqeval.usecases.from_states import saved_result
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
     from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.metrics._evaluation import Evaluation
+    from uqeval.metrics._evaluation import Evaluation, Section
     from uqeval.statistics.merged_states import MergedStates
+
+#: The start of the note about a recomputed result, after its key.
+_NOTE = ": recomputed at the threshold "
 
 
 def rethreshold(
@@ -30,17 +33,20 @@ def rethreshold(
     """
     from uqeval.metrics._family import settings_of
     from uqeval.statistics.variants import info_of
+    from uqeval.usecases.report_of_run import warnings_of
 
     index, info = merged_states.index, info_of(merged_states.index["facts"])
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(item) for item in record["items"]]
-    numerics, fitted, warnings = dict(record["numerics"]), dict(index["fitted"]), []
+    numerics, fitted, notes = dict(record["numerics"]), dict(index["fitted"]), []
     variants = _variants(merged_states, info, rule)
+    outdated, sections = {}, {}
     for key, (family, evaluation) in variants.items():
         before, key_of_image = results[key], str(Key.parse(key).of(None))
         # A region has the threshold of the whole image.
         is_region = key_of_image != key
         new = fitted[key_of_image] if is_region else _refit(merged_states, key, evaluation, rule)
+        outdated[key] = _section(merged_states, evaluation)
         fitted[key] = new
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
         family_settings = settings_of(family.settings_type, settings[key])
@@ -48,16 +54,14 @@ def rethreshold(
         parts = {
             parsed.part for parsed in map(Key.parse, fitted) if parsed.part and parsed.whole == key
         }
-        results[key] = _scores(merged_states, evaluation) | {
-            n: before[n] for n in parts if n in before
-        }
+        sections[key] = _section(merged_states, evaluation)
+        results[key] = sections[key].results | {n: before[n] for n in parts if n in before}
+        numerics[key] = sections[key].numerics
         _put_items(merged_states, evaluation, key, items)
-        ties = results[key]["ties"]
-        numerics[key] = {f"ties_{n}": v for n, v in ties.items() if isinstance(v, int)}
         if "counted_at" in new:
             at, before_at = (_threshold_text(new[name][0]) for name in ("threshold", "counted_at"))
-            warnings.append(
-                f"{key}: recomputed at the threshold {at} ({rule}) from saved states; it was "
+            notes.append(
+                f"{key}{_NOTE}{at} ({rule}) from saved states; it was "
                 f"evaluated at {before_at} ({settings[key]['recut_from']})."
             )
     new_results = {
@@ -65,17 +69,22 @@ def rethreshold(
     }  # fmt: skip
     index |= {"results": results, "records": items, "numerics": numerics, "fitted": fitted}
     index["settings"] = settings
-    index["result_warnings"] = [*_without(record["warnings"], variants), *warnings]
+    index["result_warnings"] = [
+        *_without(record["warnings"], outdated), *warnings_of(sections), *notes,
+    ]  # fmt: skip
     return {**record, **new_results, "warnings": index["result_warnings"]}
 
 
-def _without(warnings: Sequence[str], keys: Collection[str]) -> list[str]:
-    """Return warnings (`KEY, KEY: TEXT`) without these keys, whose results have changed."""
+def _without(warnings: Sequence[str], outdated: Mapping[str, Section]) -> list[str]:
+    """Return warnings (`KEY, KEY: TEXT`) without those of the threshold before, and without notes
+    about it."""
     remaining = []
     for warning in warnings:
         prefix, colon, text = warning.partition(": ")
-        others = [key for key in prefix.split(", ") if key not in keys]
-        remaining += [f"{', '.join(others)}{colon}{text}"] if others else []
+        keys = prefix.split(", ")
+        others = [key for key in keys if key not in outdated or text not in outdated[key].warnings]
+        if others and _NOTE not in warning:
+            remaining.append(f"{', '.join(others)}{colon}{text}")
     return remaining
 
 
@@ -140,9 +149,15 @@ def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, An
     return plain | {"threshold": rule, "recut_from": first}
 
 
-def _scores(merged_states: MergedStates, evaluation: Evaluation[Any]) -> dict[str, Any]:
-    states = {tally: sum_states(tally, merged_states).total for tally in evaluation.tallies()}
-    return evaluation.scores(states)
+def _section(merged_states: MergedStates, evaluation: Evaluation[Any]) -> Section:
+    """Return the part of the report of an evaluation, without items, from saved states."""
+    from uqeval.metrics._evaluation import Run
+
+    tallies = (*evaluation.tallies(), *evaluation.extra_tallies())
+    saved = {tally: saved_result(merged_states, tally) for tally in tallies}
+    results = {tally: result for tally, result in saved.items() if result is not None}
+    scores = evaluation.scores({tally: result.total for tally, result in results.items()})
+    return evaluation.section_of(Run(results, None, scores, []))
 
 
 def _put_items(
