@@ -48,6 +48,23 @@ def test_parts_of_three_processes_are_the_whole(parts: Path, tmp_path: Path) -> 
     run_well("gate", out, rules, cwd=parts)
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_error_leaves_report_and_states_as_they_were(
+    is_there: bool, parts: Path, tmp_path: Path
+) -> None:
+    out = ("-o", tmp_path / "m.json")
+    if is_there:
+        run_well("merge", "whole.json", "--threshold", "0.8", *out, "-q", cwd=parts)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(before) == 2 * is_there
+    table = tmp_path / "items.csv"
+    table.write_text("name,weather\ni0,rain\n")
+    failing = run_uqeval("merge", "whole.json", "--slices", table, *out, cwd=parts)
+    refused(failing, "items have no row")
+    table.unlink()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_a_part_says_what_it_is(parts: Path, tmp_path: Path) -> None:
     own = report(parts / "2.json")
     assert own["partial"]

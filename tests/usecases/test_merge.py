@@ -19,6 +19,7 @@ from small_stores import labels, probs, save
 import uqeval
 from uqeval import Report, StoreError, UsageError
 from uqeval.inputs.options import Part
+from uqeval.metrics._evaluation import Section
 from uqeval.report.markdown import to_markdown
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import SavedStates, tally_key
@@ -354,8 +355,13 @@ def test_one_report_keeps_its_warnings(tmp_path: Path) -> None:
 
 
 def test_warnings_of_another_threshold_are_left_out() -> None:
-    warnings = ["pavpu: low.", "pavpu, failure: close.", "2 items have void labels only: a, b."]
-    assert _without(warnings, {"pavpu"}) == ["failure: close.", warnings[2]]
+    warnings = [
+        "pavpu: low.", "pavpu, failure: close.", "pavpu: of a part.",
+        "pavpu: recomputed at the threshold 0.5 (0.5) from saved states; it was evaluated at 0.2.",
+        "2 items have void labels only: a, b.",
+    ]  # fmt: skip
+    outdated = {"pavpu": Section({}, [], warnings=["low.", "close."])}
+    assert _without(warnings, outdated) == ["failure: close.", warnings[2], warnings[4]]
 
 
 def test_merged_states_are_cut_like_those_of_the_whole(stores: Path, tmp_path: Path) -> None:

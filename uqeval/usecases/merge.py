@@ -7,6 +7,7 @@ bins.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -70,14 +71,18 @@ def merge(
                     "other thresholds: leave out --ci, --slices and --threshold."
                 )
             states = None  # as of a sweep in one run
-        report, merged_states = _merge_states(files, allow_missing, threshold, further, states)
+        report, merged_states = _merge_states(files, allow_missing, threshold, further)
         report.timing["seconds"] = time.perf_counter() - began
-        if not cut_options.wanted:
-            return report
-        from uqeval.statistics.scoring import Scoring
-        from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
+        if cut_options.wanted:
+            from uqeval.statistics.scoring import Scoring
+            from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
 
-        return with_slices_and_intervals(report, Scoring(merged_states), cut_options)
+            report = with_slices_and_intervals(report, Scoring(merged_states), cut_options)
+        if states is None:
+            return report
+        # Last, so that an error leaves the states of an older report as they are.
+        digest = _write(merged_states, states)
+        return dataclasses.replace(report, states=str(states), states_digest=digest)
 
 
 def _merge_states(
@@ -85,7 +90,6 @@ def _merge_states(
     allow_missing: bool,
     threshold: str | float | None,
     further: Mapping[str, Mapping[str, Any]],
-    states: str | Path | None,
 ) -> tuple[Report, MergedStates]:
     """Return the report of all files, and their merged states."""
     from uqeval.statistics.merged_states import MergedStates
@@ -110,8 +114,7 @@ def _merge_states(
         from uqeval.usecases.rethreshold import rethreshold
 
         record = rethreshold(merged_states, record, str(threshold))
-    digest = None if states is None else _write(merged_states, states)
-    return _report(merged_states, record, states, digest), merged_states
+    return _report(merged_states, record), merged_states
 
 
 def refuse_missing(states: MergedStates, remedy: str = "") -> None:
@@ -170,12 +173,7 @@ def _recorded(file: SavedStates) -> dict[str, Any]:
     }
 
 
-def _report(
-    merged_states: MergedStates,
-    record: Mapping[str, Any],
-    states: str | Path | None,
-    digest: str | None,
-) -> Report:
+def _report(merged_states: MergedStates, record: Mapping[str, Any]) -> Report:
     from uqeval.records.checks import checked
 
     index = merged_states.index
@@ -189,8 +187,6 @@ def _report(
             **record,
             "uqeval_version": index["uqeval_version"],
             "inputs": index["inputs"],
-            "states": None if states is None else str(states),
-            "states_digest": digest,
             "partial": index["partial"],
             "warnings": warnings,
             "timing": {
