@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import run_uqeval
+from command import run_uqeval, run_well
 from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, labels, probs
 
@@ -50,11 +50,26 @@ def test_stdout_and_figures(made: Path, tmp_path: Path) -> None:
     assert {"pavpu-threshold.png", "pavpu-threshold.pdf"} <= names
 
 
+def test_reports_of_several_folders_are_compared_in_the_working_folder(
+    made: Path, tmp_path: Path
+) -> None:
+    for name in ("a", "b", "working"):
+        (tmp_path / name).mkdir()
+    for name in ("a", "b"):
+        (tmp_path / name / f"{name}.json").write_bytes((made / "report.json").read_bytes())
+    run_well("report", "../a/a.json", "../b/b.json", cwd=tmp_path / "working")
+    assert {path.name for path in tmp_path.rglob("*.html")} == {"comparison.html"}
+    assert (tmp_path / "working" / "comparison.html").is_file()
+
+
 def test_several_reports_and_folders_are_compared(made: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_bytes((made / "report.json").read_bytes())
     assert run_uqeval("report", tmp_path).status == 0
     assert "2 reports side by side" in (tmp_path / "comparison.html").read_text("utf-8")
+    (tmp_path / "comparison.html").unlink()
+    assert run_uqeval("report", tmp_path / "a.json", tmp_path / "b.json").status == 0
+    assert (tmp_path / "comparison.html").is_file()
     done = run_uqeval("report", tmp_path / "a.json", tmp_path / "b.json", "-o", "-", "-q")
     assert "2 reports side by side" in done.stdout and done.stderr == ""
 

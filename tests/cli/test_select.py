@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
+from small_stores import save
 from small_videos import Video, numbered, save_folder, video
 
 NAMES = [*numbered(6, "a", 2), *(f"a_{k:03}" for k in (40, 42, 44)), *numbered(4, "b")]
@@ -165,3 +168,23 @@ def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
     save_folder(tmp_path / "v", renamed)
     run_well("tc", "v", "-o", "r.json", cwd=tmp_path)
     assert all(name.startswith("'=cmd_") for name in chosen(tmp_path / "r.json"))
+
+
+def test_a_suggested_command_can_be_pasted(tmp_path: Path) -> None:
+    """One class is always wrong, so a run suggests to rank the items to label."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, (40, 8, 8)).astype(np.uint8)
+    likely = np.where(truth == 2, 0.5, 0.8)[:, None]  # wrong pixels are uncertain
+    chances = np.repeat((1 - likely) / 2, 3, axis=1).astype(np.float32)
+    np.put_along_axis(chances, np.where(truth == 2, 0, truth)[:, None], likely, axis=1)
+    save(tmp_path / "s.zarr", {"probs": chances, "labels": truth}, {})
+    out = tmp_path / "reports of $HOME"
+    out.mkdir()
+    arguments = ("s.zarr", "--ci", "0.9", "--draws", "200")
+    alone = run_well("failure", *arguments, "-o", out / "r.json", cwd=tmp_path)
+    run = run_well("run", *arguments, "-o", out / "run", cwd=tmp_path)
+    for outcome, report in ((alone, out / "r.json"), (run, out / "run" / "s.json")):
+        lines = outcome.stdout.splitlines()
+        (command,) = (line for line in lines if line.startswith("  uqeval select"))
+        assert shlex.split(command) == ["uqeval", "select", str(report)]
+        run_well(*shlex.split(command)[1:], cwd=tmp_path)

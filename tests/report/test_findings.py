@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shlex
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,6 +138,18 @@ def test_the_weakest_class_lies_beyond_the_interval_of_the_whole() -> None:
         found = sentences(**segmentation(pole))
         assert "The weakest" not in found["Weakest part"] and "pole" not in found["Next"]
     assert "does not show" in found["Weakest part"]
+
+
+def test_the_terminal_has_the_command_on_one_line(tmp_path: Path) -> None:
+    """A command that is wrapped, or has a placeholder, cannot be pasted."""
+    weak = segmentation((0.05, 0.2)) | {"items": [{"name": str(i)} for i in range(40)]}
+    own = report(**weak | {"settings": {"intervals": {"units": 40}}})
+    path = tmp_path / "a folder; $HOME" / f"{'long' * 20}.json"
+    file = io.StringIO()
+    show_findings(findings_of(own, path=str(path)), Console(file=file, width=40))
+    (command,) = (line for line in file.getvalue().splitlines() if line.startswith("  uqeval"))
+    assert shlex.split(command) == ["uqeval", "select", str(path)]
+    assert not any(finding.command for finding in findings_of(own))
 
 
 def test_slices_go_before_classes_and_small_ones_do_not_count() -> None:

@@ -141,4 +141,4 @@ def deliver(report: Report, shared: Shared) -> None:
         elif shared.format == "latex":
             sys.stdout.write(latex.report_to_latex(report))
         elif not shared.quiet:
-            terminal.show(report, console())
+            terminal.show(report, console(), output)

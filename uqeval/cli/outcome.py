@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import typer
 
@@ -18,7 +19,7 @@ class OutcomePrinter(Listener):
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
 
-    def done(self, name: str, report: Report) -> None:
+    def done(self, name: str, report: Report, path: Path) -> None:
         """Print the cost of a store and its scores."""
         from rich.console import Console
 
@@ -39,7 +40,7 @@ class OutcomePrinter(Listener):
             stdout = console()
             for part in fitted(table, stdout.width):
                 print_table(part, stdout)
-            show_findings(findings_of(report), stdout)
+            show_findings(findings_of(report, path=str(path)), stdout)
 
     def failed(self, name: str, reason: str) -> None:
         """Print the error of a store, even with -q."""

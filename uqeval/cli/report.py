@@ -138,11 +138,15 @@ def _page(html: str, target: str, pictures: PictureFiles | None) -> None:
 
 
 def _page_path(paths: list[str]) -> str:
-    """Return the path of the page: next to the report, or in the folder of the first report."""
+    """Return the path of the page: next to the report, or in the folder of all reports.
+
+    Reports of different folders have their page in the working folder, as it belongs to none.
+    """
     first = Path(paths[0])
     if len(paths) == 1 and not first.is_dir():
         return str(first.with_suffix(".html"))
-    return str((first if first.is_dir() else first.parent) / "comparison.html")
+    folders = {path if path.is_dir() else path.parent for path in map(Path, paths)}
+    return str((folders.pop() if len(folders) == 1 else Path()) / "comparison.html")
 
 
 def _by_name(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
@@ -186,7 +190,7 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
         raise UsageError(
             f"--verdicts {cut(path)}: has verdicts on {stores or 'no store'}, but not on "
             f"{cut(', '.join(named_report.name for named_report in loaded))}. Judge these "
-            "reports: uqeval gate REPORT RULES -o FILE"
+            "reports with uqeval gate -o FILE, and give that file."
         )
     return verdicts_of_reports
 

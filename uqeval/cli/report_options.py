@@ -20,7 +20,8 @@ class ReportOptions(Settings):
     # fmt: off
     output: str | None = shared_option(
         None, "Write the page to FILE; - is stdout.", flags=("-o", "--output"), metavar="FILE",
-        panel="Output", shown="the report's name with .html")
+        panel="Output", shown="the report's name with .html; for several reports "
+        "comparison.html, in their folder or, if they have several, in the working folder")
     verdicts: str | None = shared_option(
         None, "Show the verdicts that `uqeval gate -o FILE` wrote for the report.", metavar="FILE")
     figures: str | None = shared_option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> N
             f"{where}: {count} evaluated values are negative, first {values[y, x]:.6g} at row "
             f"{y}, column {x}; --uncertainty {name} is used as σ, which cannot be negative. Store "
             "a natural logarithm as log_variance, log_std or log_b. For scores that need only "
-            f"its order: uqeval sparsification {store} --uncertainty {name}",
+            f"its order: uqeval sparsification {quote(store)} --uncertainty {quote(name)}",
             name,
         )
 

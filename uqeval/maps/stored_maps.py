@@ -140,6 +140,6 @@ def missing_map_message(where: str, name: str, stored: list[str], samples: bool)
         ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (
             " Sparsification of wrong pixels needs none: uqeval sparsification "
-            f"{where} LABELS --error zero-one{ranked}"
+            f"{quote(where)} LABELS --error zero-one{ranked}"
         )
     return f"{where} has no map {quoted(name)}. {stored_text}; {hint}"

@@ -51,12 +51,13 @@ def check_unit(uncertainty: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map whose name says that it is a logarithm, not a standard
     deviation."""
     if "log" in uncertainty.lower():
+        stores = " ".join(map(quote, info.paths or (info.where,)))
         raise UsageError(
             f"--uncertainty {uncertainty}: its name says that it is a logarithm. NLL, CRPS, AUCE, "
             "sharpness, coverage and interval scores need a standard deviation in units of the "
             "target. Store a natural logarithm next to `mean` as log_variance, log_std or log_b, "
             "and leave --uncertainty out: uqeval converts it. For scores that need only its "
-            f"order: uqeval sparsification {info.where} --uncertainty {uncertainty}"
+            f"order: uqeval sparsification {stores} --uncertainty {quote(uncertainty)}"
         )
 
 

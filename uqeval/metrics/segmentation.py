@@ -133,8 +133,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return [
             f"the pixel accuracy is {accuracy:.4f}, far below that of guessing one of {classes} "
             f"classes ({1 / classes:.4f}). The classes of predictions and labels may be in another "
-            "order, or labels may begin at 1. To see both: uqeval report REPORT --gallery 3 "
-            "--predictions PREDS --labels LABELS."
+            "order, or labels may begin at 1. uqeval report --gallery 3 shows both."
         ]
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:

@@ -110,21 +110,27 @@ def _slack(table: Table) -> int:
     return max(0, _widths(table)[last] - 3 - _LEAST) if last in table.left else 0
 
 
-def show(report: Report, console: Console) -> None:
-    """Print the tables, the findings, and a note if the report is partial."""
+def show(report: Report, console: Console, path: str | None = None) -> None:
+    """Print the tables, the findings, and a note if the report is partial.
+
+    `path`: the file of the report, for commands.
+    """
     for table in tables_of(report):
         for part in fitted(table, console.width):
             print_table(part, console)
-    show_findings(findings_of(report), console)
+    show_findings(findings_of(report, path=path), console)
     if report.partial:
         console.print("[bold yellow]partial:[/] not all items were evaluated; a gate refuses this.")
 
 
 def show_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Print one paragraph per finding, wrapped at words."""
+    """Print one paragraph per finding, wrapped at words, and its command on one line."""
     for finding in findings:
         text = f"[bold]{escape(finding.title)}:[/] {escape(printable(finding.text))}"
         console.print(text, highlight=False)
+        if finding.command:
+            command = escape(printable(finding.command))
+            console.print(f"  {command}", highlight=False, soft_wrap=True)
     if findings:
         console.print()
 

@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from uqeval.gate import Judgement
 
 
-def findings_of(report: Report, judgement: Judgement | None = None) -> list[Finding]:
-    """Return at most three findings; `judgement`: verdicts on this report alone."""
+def findings_of(
+    report: Report, judgement: Judgement | None = None, path: str | None = None
+) -> list[Finding]:
+    """Return at most three findings.
+
+    `judgement`: verdicts on this report alone. `path`: the file of the report, for commands.
+    """
     first, unproven = strongest(report)
     second, weak = weakest(report)
-    third = advice(report, judgement, unproven, weak)
+    third = advice(report, judgement, unproven, weak, path)
     titled = (("Strongest finding", first), ("Weakest part", second), ("Next", third))
     return [Finding(title, *sentence) for title, sentence in titled if sentence is not None]

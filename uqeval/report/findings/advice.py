@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
@@ -20,9 +21,13 @@ _GAP = 0.02
 
 
 def advice(
-    report: Report, judgement: Judgement | None, unproven: Metric | None, weak: Score | None
-) -> tuple[str, str] | None:
-    """Return the first advice that the report supports."""
+    report: Report, judgement: Judgement | None, unproven: Metric | None, weak: Score | None,
+    path: str | None = None,
+) -> tuple[str, ...] | None:  # fmt: skip
+    """Return the first advice that the report supports, its family, and a command to paste.
+
+    Without the `path` of the report there is no command.
+    """
     failed = [v for v in judgement.verdicts if v.counts_as == "fail"] if judgement else []
     for verdict in failed:
         if (metric := _metric_of_rule(verdict)) is not None and metric.advice:
@@ -31,7 +36,8 @@ def advice(
         return unproven.advice, unproven.family
     if weak is not None:
         look = f"Look at the worst items of {printable(weak.part)}, and add similar data."
-        return f"{look} uqeval select REPORT ranks the items to label.", weak.metric.family
+        command = f"uqeval select {quote(path)}" if path is not None else ""
+        return f"{look} uqeval select ranks the items to label.", weak.metric.family, command
     for score in whole_scores(report):
         if score.metric.interval == "gaps" and (score.ends() or (0.0,))[0] > _GAP:
             return f"{described(score)}. {score.metric.advice}", score.metric.family
@@ -52,7 +58,7 @@ def advice(
         )
         count = f"{units} {plural(unit, units)}{of_pairs}"
         return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
-    return "Keep this report as a baseline, and set limits: uqeval gate REPORT RULES.", ""
+    return "Keep this report as a baseline, and set limits in a file of rules for uqeval gate.", ""
 
 
 def _is_table(report: Report) -> bool:

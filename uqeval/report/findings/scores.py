@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence, its heading, and the family of the score (empty: none) for a link."""
+    """One sentence, its heading, the family of the score for a link, and a command to paste; empty
+    without one."""
 
     title: str
     text: str
     family: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ def _add_verdicts(evidence: Evidence, path: Path) -> None:
     if not isinstance(digests, dict) or not isinstance(digests.get("reports"), dict):
         raise UsageError(
             f"{cut(path)}: does not give the SHA-256 of the reports that it judges. Judge them "
-            "again with this version: uqeval gate REPORT RULES -o verdicts.json"
+            "again with uqeval gate -o of this version."
         )
     names_of_digests = {file.sha256: name for name, file in evidence.report_files.items()}
     judged: Mapping[str, Any] = digests["reports"]
@@ -217,8 +217,8 @@ def _check_verdicts(
     """Raise `UsageError` for verdicts without a checksum, or with a value that is in no report."""
     if KEY not in record:
         raise UsageError(
-            f"{cut(path)}: has no checksum, so that edits cannot be noticed. Judge again with this "
-            "version: uqeval gate REPORT RULES -o verdicts.json"
+            f"{cut(path)}: has no checksum, so that edits cannot be noticed. Judge again with "
+            "uqeval gate -o of this version."
         )
     names = {file.sha256: name for name, file in evidence.report_files.items()}
     for verdict in judgement.verdicts:
@@ -254,8 +254,8 @@ def _add_rules(evidence: Evidence, path: Path, judged: bool) -> None:
     digest = hashlib.sha256(data).hexdigest()
     if not judged:
         raise UsageError(
-            f"--rules {cut(path)}: rules need their verdicts; give these as well: uqeval gate "
-            f"REPORT {cut(path)} -o verdicts.json, then --verdicts verdicts.json."
+            f"--rules {cut(path)}: rules need their verdicts. Judge with these rules (uqeval gate "
+            "-o FILE), and give --verdicts FILE."
         )
     if evidence.rules_sha256 != digest:
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from uqeval.errors import UqevalError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence, is_merged, record_of
@@ -65,9 +66,9 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
         if not is_merged(report) and report.uqeval_version == VERSION:
             reason = str(error).removeprefix(f"{path}: ")
             raise UsageError(
-                f"{cut(path)}: cannot be verified here. Where its stores are, run uqeval verify "
-                f"{cut(path)} STORES -o verification.json; then give --verify verification.json. "
-                f"Reason: {reason}"
+                f"{cut(path)}: cannot be verified here: {reason} Where its stores are, run: uqeval "
+                f"verify {quote(str(path))} -o verification.json; then give --verify "
+                "verification.json."
             ) from None
         evidence.statements.append(f"{name}: not verified: {error}")
         return

@@ -103,8 +103,8 @@ class ShardRound:
             )
         if not fitted.unfinished:
             raise UsageError(
-                f"{cut(path)}: all passes are counted; no shard has work left. Join them: "
-                "uqeval merge SHARDS -o REPORT.json"
+                f"{cut(path)}: all passes are counted; no shard has work left. Join "
+                "the states of all shards with uqeval merge."
             )
         earlier = _earlier(fitted, shard, states, info.names)
         return cls(shard["number"], shard["of"], settings, fitted, earlier)
@@ -258,7 +258,7 @@ def _earlier(
     if not (follows or repeats):
         raise UsageError(
             f"{cut(path)} was counted in another round: {cut(fitted.path)} was not made from it. "
-            "Make the file again: uqeval merge --fit SHARDS -o FITTED.json"
+            "Make the file again with uqeval merge --fit, from the states of all shards."
         )
     return saved
 

@@ -48,8 +48,8 @@ class Outcome:
 class Listener:
     """Receives the results of stores as they finish. This base class ignores them."""
 
-    def done(self, name: str, report: Report) -> None:
-        """Handle a store that was evaluated and whose files are written."""
+    def done(self, name: str, report: Report, path: Path) -> None:
+        """Handle a store that was evaluated and whose files are written; `path`: the report."""
 
     def failed(self, name: str, reason: str) -> None:
         """Handle a store that could not be evaluated."""

@@ -172,7 +172,7 @@ def _keep(task: Task, report: Report, outcome: Outcome, run_settings: RunSetting
     outcome.files += write_files(task, report, outcome.folder, run_settings)
     drop_aside(outcome.folder, task.name)
     outcome.reports[task.name] = report
-    run_settings.listener.done(task.name, report)
+    run_settings.listener.done(task.name, report, outcome.folder / f"{task.name}.json")
 
 
 def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError, cut, listed
@@ -65,11 +66,11 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
         return [Role(role.name, path, role.fingerprint) for role, path in pairs]
     for role in roles:
         if not is_inside(role.path):
-            other_paths = " ".join(other_role.path for other_role in roles)
+            command = " ".join(map(quote, [report, *(other_role.path for other_role in roles)]))
             raise UsageError(
                 f"{report}: the path of its {role.name}, {role.path}, is outside the working "
                 "folder, and uqeval does not open such a path from a report. Give the stores: "
-                f"uqeval verify {report} {other_paths}"
+                f"uqeval verify {command}"
             )
     return list(roles)
 
