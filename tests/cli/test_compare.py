@@ -14,7 +14,7 @@ import pytest
 from command import Outcome, refused, run_forked, run_uqeval, run_well
 from small_stores import probs, save_complete, save_predictions
 
-from uqeval.cli.compare import gathered
+from uqeval.cli.compare import join_replicates
 
 
 @pytest.fixture(scope="module")
@@ -142,14 +142,15 @@ def test_replicates(folder: Path) -> None:
     assert "mean ± sample standard deviation over n = 3 trainings" in " ".join(spread.split())
 
 
-def test_replicates_are_gathered() -> None:
-    assert gathered(["a", "--replicates", "b", "c", "-q", "d"]) == [
+def test_the_paths_of_replicates_are_joined() -> None:
+    assert join_replicates(["a", "--replicates", "b", "c", "-q", "d"]) == [
         "a", "--replicates", "b\0c", "-q", "d"
     ]  # fmt: skip
-    assert gathered(["--replicates=b", "c", "--replicates", "d", "--", "e", "--replicates"]) == [
+    args = ["--replicates=b", "c", "--replicates", "d", "--", "e", "--replicates"]
+    assert join_replicates(args) == [
         "--replicates", "b\0c", "--replicates", "d", "--", "e", "--replicates"
     ]  # fmt: skip
-    assert gathered(["--replicates"]) == ["--replicates"]
+    assert join_replicates(["--replicates"]) == ["--replicates"]
 
 
 def test_a_folder_of_reports_is_of_models(folder: Path) -> None:

@@ -207,7 +207,7 @@ def test_maps_are_written_where_all_workers_see_them(folder: Path) -> None:
     from uqeval.usecases.reduce import _Writing
 
     writing = _Writing(str(folder / "not-there"), True, ("entropy",), None)
-    failed = remote.do(replace(job_of(folder, id="writes", maps=("entropy",)), work=writing))
+    failed = remote.run_job(replace(job_of(folder, id="writes", maps=("entropy",)), work=writing))
     assert isinstance(failed, remote.Failed)
     assert "the worker does not see the new store" in failed.message
 
@@ -305,7 +305,7 @@ class Future:
     def result(self) -> Any:
         if self.bad in self.job.items:
             raise distributed.scheduler.KilledWorker("task", "worker", 3)
-        return remote.do(self.job), "tcp://here"
+        return remote.run_job(self.job), "tcp://here"
 
 
 class Deadly:
@@ -360,7 +360,7 @@ class Backwards(Deadly):
     def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
         done: list[Any] = []
         working = Thread(
-            target=lambda: done.extend(remote.do(job) for job in reversed(jobs)), daemon=True
+            target=lambda: done.extend(remote.run_job(job) for job in reversed(jobs)), daemon=True
         )
         working.start()
         working.join(timeout=60)
@@ -452,8 +452,8 @@ def test_a_full_disk_of_a_worker_is_no_dead_scheduler(
     def full(*_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(remote, "_kept", full)
-    failed = remote.do(job_of(folder, id="full"))
+    monkeypatch.setattr(remote, "_run_state", full)
+    failed = remote.run_job(job_of(folder, id="full"))
     assert isinstance(failed, remote.Failed)
     assert "No space left on device" in str(failed.error("worker w"))
 
@@ -550,7 +550,7 @@ def job_of(folder: Path, **other: Any) -> remote.Job:
 
 
 def test_a_worker_that_sees_another_store(folder: Path) -> None:
-    failed = remote.do(job_of(folder, id="other", fingerprint="0"))
+    failed = remote.run_job(job_of(folder, id="other", fingerprint="0"))
     assert isinstance(failed, remote.Failed)
     error = failed.error("worker w")
     assert isinstance(error, ChangedError)
@@ -558,15 +558,15 @@ def test_a_worker_that_sees_another_store(folder: Path) -> None:
 
 
 def test_a_worker_that_came_later_with_other_versions(folder: Path) -> None:
-    failed = remote.do(job_of(folder, versions=remote.versions() | {"numba": "0.1"}))
+    failed = remote.run_job(job_of(folder, versions=remote.versions() | {"numba": "0.1"}))
     assert isinstance(failed, remote.Failed)
     assert "the client has 0.1" in failed.message
 
 
 def test_a_worker_drops_what_it_keeps(folder: Path) -> None:
-    assert isinstance(remote.do(job_of(folder)), remote.Done)
+    assert isinstance(remote.run_job(job_of(folder)), remote.Done)
     assert "own" in remote._runs
-    remote.forget("own")
+    remote.close_run("own")
     assert "own" not in remote._runs
 
 

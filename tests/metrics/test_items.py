@@ -10,7 +10,7 @@ import pytest
 from scenes import item_maps
 
 from uqeval.metrics._columns import SetStates
-from uqeval.metrics._items import each, exact_sums, once_for_equal_states, together
+from uqeval.metrics._items import each_state, exact_sums, joined_states, once_for_equal_states
 from uqeval.metrics.calibration_results import ADAPTIVE, columns, records
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.tallies import ClassReliability, FineGaps, ItemAdaptive, ProperScores, Reliability
@@ -62,7 +62,9 @@ def test_records_of_calibration_are_those_of_each_item(at_one: str, binary: str,
         return records(settings, columns(settings, states[:3], {ADAPTIVE: states[3]}))
 
     found = [
-        record for states in together(tallies, packed) for record in scores(*map(SetStates, states))
+        record
+        for states in joined_states(tallies, packed)
+        for record in scores(*map(SetStates, states))
     ]
     for item, states in enumerate(zip(*packed, strict=True)):
         own = (t.unpack(data) for t, data in zip(tallies, states, strict=True))
@@ -98,7 +100,7 @@ def test_states_are_unpacked_as_one_by_one() -> None:
         state["gaps"][RNG.integers(0, 4097, 3)] += 0.5
         state["pixels"] += 9
         packed.append(tally.pack(state))
-    for data, found in zip(packed, each(tally, packed), strict=True):
+    for data, found in zip(packed, each_state(tally, packed), strict=True):
         for name, values in tally.unpack(data).items():
             np.testing.assert_array_equal(found[name], values)
             assert found[name].dtype == values.dtype

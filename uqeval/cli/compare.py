@@ -120,10 +120,10 @@ class Command(parsing.Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; the values of each --replicates become one value."""
-        return super().parse_args(ctx, gathered(args))
+        return super().parse_args(ctx, join_replicates(args))
 
 
-def gathered(args: list[str]) -> list[str]:
+def join_replicates(args: list[str]) -> list[str]:
     """Return the arguments with the values of each --replicates joined."""
     end = args.index("--") if "--" in args else len(args)
     paths: list[str] = []

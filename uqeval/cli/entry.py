@@ -180,7 +180,7 @@ def main() -> None:
     # uqeval has its own threads; additional threads of NumPy's library would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     ended: list[int] = []
-    atexit.register(_leave, ended)  # Python calls first what was registered last
+    atexit.register(_exit_now, ended)  # Python calls first what was registered last
     try:
         _run()
     except SystemExit as leaving:
@@ -191,7 +191,7 @@ def main() -> None:
         release_all()
 
 
-def _leave(ended: Sequence[int]) -> None:
+def _exit_now(ended: Sequence[int]) -> None:
     """End the process now, without unloading modules, which takes longer than many runs."""
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -210,7 +210,7 @@ def _leave(ended: Sequence[int]) -> None:
 def _run() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminated)
-    sys.unraisablehook = _deliver_again
+    sys.unraisablehook = _resend
     silence()
     # Otherwise pydantic searches all installed packages for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
@@ -219,7 +219,7 @@ def _run() -> None:
         app(prog_name="uqeval")
     except SystemExit as leaving:
         # Typer and rich turn these two errors into exits with other statuses.
-        if _came_of(leaving, KeyboardInterrupt):
+        if _is_caused_by(leaving, KeyboardInterrupt):
             tell(f"uqeval: interrupted before the end.{_notes(leaving)}")
             sys.exit(130)
         if notes := _notes(leaving):
@@ -251,7 +251,7 @@ def _run() -> None:
         sys.exit(3)
 
 
-def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
+def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
     """Return whether `error` is a `kind`, or was raised because of one."""
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
@@ -260,7 +260,7 @@ def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
 
 def _end_without_output(leaving: SystemExit) -> None:
     """Exit with an error status if output was lost and the work itself succeeded."""
-    broken = _came_of(leaving, BrokenPipeError)  # then Typer or rich has set the status
+    broken = _is_caused_by(leaving, BrokenPipeError)  # then Typer or rich has set the status
     if leaving.code and not broken:
         return
     if isinstance(lost := lost_output(), UqevalError):
@@ -277,7 +277,7 @@ def _notes(error: BaseException | None) -> str:
     return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
 
 
-def _deliver_again(ignored: Any) -> None:
+def _resend(ignored: Any) -> None:
     """Send a signal again if its exception was raised in a destructor.
 
     Python prints exceptions of destructors and continues. The signal comes from another thread and

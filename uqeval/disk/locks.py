@@ -73,7 +73,7 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
         match = re.match("uqeval-([0-9]{1,19})-", folder.name)
         owner_file = folder / OWNER
         place = owner_file if owner_file.exists() else folder  # its removal stopped half-way
-        if match and _is_left(place, int(match[1])):
+        if match and _is_abandoned(place, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
     try:
         folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
@@ -126,7 +126,7 @@ def is_gone(process: int, since: float) -> bool:
 def _clear(folder: Path, start: str, ending: re.Pattern[str]) -> None:
     for leftover in folder.glob(f"{glob.escape(start)}*"):
         match = ending.fullmatch(leftover.name.removeprefix(start))
-        if match and _is_left(leftover, int(match[1])):
+        if match and _is_abandoned(leftover, int(match[1])):
             if leftover.is_dir():
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
@@ -134,7 +134,7 @@ def _clear(folder: Path, start: str, ending: re.Pattern[str]) -> None:
                     leftover.unlink()
 
 
-def _is_left(path: Path, process: int) -> bool:
+def _is_abandoned(path: Path, process: int) -> bool:
     """Return whether the process that made a file or folder has ended, and no other locks it."""
     try:
         if not is_gone(process, path.stat().st_mtime):
@@ -177,7 +177,7 @@ def lock(output: str | Path) -> Path | None:
     if _held.get(file, (0, 0))[0] == os.getpid():
         return None
     try:
-        if not _take(file, output):
+        if not _acquire(file, output):
             return None
     except (KeyboardInterrupt, SystemExit):
         _remove_unheld(file)
@@ -215,7 +215,7 @@ def release(file: Path) -> None:
     os.close(descriptor)
 
 
-def _take(file: Path, output: str | Path) -> bool:
+def _acquire(file: Path, output: str | Path) -> bool:
     """Lock a lock file and note it in `_held`; return False if it cannot be created."""
     while True:
         try:
@@ -225,7 +225,7 @@ def _take(file: Path, output: str | Path) -> bool:
         try:
             if not _is_free(descriptor):
                 raise _refusal(output, os.pread(descriptor, 200, 0))
-            if _is_there(file, descriptor):
+            if _is_same_file(file, descriptor):
                 owner = f"{os.getpid()} {started(os.getpid()) or 0:.0f} {os.uname().nodename}\n"
                 with suppress(OSError):  # a full disk: a lock without process id
                     os.ftruncate(descriptor, 0)
@@ -246,7 +246,7 @@ def _is_free(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:  # this file system has no locks
-        return not _lives(os.pread(descriptor, 200, 0))
+        return not _may_be_alive(os.pread(descriptor, 200, 0))
     return True
 
 
@@ -258,20 +258,20 @@ def _remove_unheld(file: Path) -> None:
         descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_there(file, descriptor):
+            if _is_same_file(file, descriptor):
                 file.unlink()
         finally:
             os.close(descriptor)
 
 
-def _is_there(file: Path, descriptor: int) -> bool:
+def _is_same_file(file: Path, descriptor: int) -> bool:
     """Return whether an open file is still the one at a path."""
     with suppress(OSError):
         return file.stat().st_ino == os.fstat(descriptor).st_ino
     return False
 
 
-def _lives(owner: bytes) -> bool:
+def _may_be_alive(owner: bytes) -> bool:
     """Return whether the process that a lock file names may be alive."""
     words = owner.decode("utf-8", "replace").split()
     if len(words) != 3 or not (words[0].isdecimal() and words[1].isdecimal()):

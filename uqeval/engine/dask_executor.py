@@ -19,7 +19,17 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.remote import Counts, CountTallies, Done, Failed, Job, Run, Work, do, forget
+from uqeval.engine.remote import (
+    Counts,
+    CountTallies,
+    Done,
+    Failed,
+    Job,
+    Run,
+    Work,
+    close_run,
+    run_job,
+)
 from uqeval.errors import ClusterError, UqevalError, cut
 
 if TYPE_CHECKING:
@@ -294,12 +304,14 @@ class DaskExecutor:
     def end(self) -> None:
         """Let the workers close the stores of the run, and delete its maps."""
 
-        async def all_forget() -> None:
+        async def close_on_workers() -> None:
             client = self._workers.client
-            await asyncio.wait_for(client.run(forget, self._run.id, on_error="ignore"), _PATIENCE)
+            await asyncio.wait_for(
+                client.run(close_run, self._run.id, on_error="ignore"), _PATIENCE
+            )
 
         with suppress(Exception):  # the scheduler and its workers have ended
-            self._workers.client.sync(all_forget)
+            self._workers.client.sync(close_on_workers)
 
     def _cancel(self, futures: list[Any]) -> None:
         with suppress(Exception):  # the client and its futures are closed
@@ -334,7 +346,7 @@ def _on_worker(job: Job) -> tuple[Done | Failed, str]:
     from distributed import get_worker
 
     worker = get_worker()
-    return do(job, worker.state.nthreads), worker.address
+    return run_job(job, worker.state.nthreads), worker.address
 
 
 def _gone(reason: str) -> ClusterError:

@@ -140,7 +140,7 @@ class Failed:
         return (kind if is_ours else UqevalError)(f"{where}: {self.message}")
 
 
-class _Kept:
+class _RunState:
     """The state of one run in a worker: opened inputs and their maps."""
 
     def __init__(self, inputs: Inputs, scratch: Scratch) -> None:
@@ -158,12 +158,12 @@ class _Kept:
         self.scratch.__exit__(None, None, None)
 
 
-_runs: OrderedDict[str, _Kept] = OrderedDict()
+_runs: OrderedDict[str, _RunState] = OrderedDict()
 #: One job at a time, because each job has its own threads.
 _busy = threading.Lock()
 
 
-def do(job: Job, threads: int = 1) -> Done | Failed:
+def run_job(job: Job, threads: int = 1) -> Done | Failed:
     """Run a job with `threads` threads, unless the run has a number of workers."""
     with _busy:
         try:
@@ -174,7 +174,7 @@ def do(job: Job, threads: int = 1) -> Done | Failed:
             return Failed("ClusterError", f"{type(error).__name__}: {cut(error)}")
 
 
-def forget(run: str) -> None:
+def close_run(run: str) -> None:
     """Close the stores of a run, and delete its maps."""
     with _busy:
         if (opened := _runs.pop(run, None)) is not None:
@@ -185,7 +185,7 @@ def _do(job: Job, threads: int) -> Done:
     run = job.run
     if (different := differences(run.versions)) != "":
         raise UsageError(f"other versions than the client's: {different}. Install the same.")
-    cached = _kept(run)
+    cached = _run_state(run)
     opened = Opened(
         cached.inputs, cached.scratch, job.items, cached.batches(job.items), cached.blocks,
         run.workers or threads, run.memory,
@@ -271,7 +271,7 @@ def differences(expected: Mapping[str, str]) -> str:
     )
 
 
-def _kept(run: Run) -> _Kept:
+def _run_state(run: Run) -> _RunState:
     """Return the opened stores of a run."""
     if run.id not in _runs:
         while len(_runs) >= _MOST_RUNS:
@@ -285,6 +285,6 @@ def _kept(run: Run) -> _Kept:
         inputs.source.want(sorted(run.maps))
         cache = map_cache_of(inputs, stamps_of(inputs)) if inputs.map_cache is not None else None
         scratch = Scratch(run.memory // 4, inputs.keeps_maps, cache, watch=inputs.watch)
-        _runs[run.id] = _Kept(inputs, scratch)
+        _runs[run.id] = _RunState(inputs, scratch)
     _runs.move_to_end(run.id)
     return _runs[run.id]

@@ -51,7 +51,7 @@ class Scratch:
         self._watch = watch or Watch((), ())
         #: Whether a later pass needs the maps of this pass.
         self.keeping = True
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _MapsInMemory] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
         self._folder: Path | None = None
         self._owner = -1
@@ -136,7 +136,7 @@ class Scratch:
         assert self._folder is not None
         return self._folder / str(item)
 
-    def _keep(self, item: int, maps: Maps, held: _Held) -> None:
+    def _keep(self, item: int, maps: Maps, held: _MapsInMemory) -> None:
         cached = self._cache is not None and self._cache.write(item, maps)
         if not self.keeping:
             return
@@ -177,7 +177,7 @@ class Scratch:
         return maps
 
 
-class _Held(NamedTuple):
+class _MapsInMemory(NamedTuple):
     """Maps [item, …] of consecutive items in memory, from item `first` on."""
 
     first: int
@@ -188,7 +188,7 @@ class _Held(NamedTuple):
         return {name: values[item - self.first] for name, values in self.maps.items()}
 
 
-def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_Held]:
+def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_MapsInMemory]:
     """Return the maps of each item of a batch as they are kept in memory.
 
     Maps of small items are copied into one array per name, because small arrays take several times
@@ -198,8 +198,8 @@ def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_Held]:
     size = sum(values.nbytes for values in maps[0].values())
     if len(batch) > 1 and len(forms) == 1 and size <= _SMALL:
         together = {name: np.stack([own[name] for own in maps]) for name in maps[0]}
-        return [_Held(batch.start, together)] * len(batch)
+        return [_MapsInMemory(batch.start, together)] * len(batch)
     return [
-        _Held(item, {name: values[None] for name, values in own.items()})
+        _MapsInMemory(item, {name: values[None] for name, values in own.items()})
         for item, own in zip(batch, maps, strict=True)
     ]

@@ -147,7 +147,7 @@ class Inputs:
     sets: tuple[int, ...] = ()
     #: Of masked pixels in labelled images: how many classes there are; else 0.
     inner_classes: int = 0
-    #: How many annotators labelled each item; 0 for one label a pixel.
+    #: How many annotators labelled each item; 0 for one label per pixel.
     annotators: int = 0
 
     def region_names(self) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def _oddness(value, unit):
 #
 # All of them add the pixels `start:stop` of one tile [t, c, i] to accumulators that begin at pixel
 # `at`; `t0` and `c0` are the tile's first sample and class. What is gathered within a sample has
-# one row, or one row a sample where the classes of a sample come in several tiles.
+# one row, or one row per sample where the classes of a sample come in several tiles.
 
 
 @kernel

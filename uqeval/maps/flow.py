@@ -80,8 +80,8 @@ class Estimator:
         """Return the peak bytes of a call, including its result.
 
         Measured at 1024×2048 with OpenCV 5.0 and scikit-image 0.26, and rounded up by a tenth:
-        Farnebäck 79 to 86 bytes a pixel, DIS ultrafast 11, fast 23, medium 60 (finest scale 0: 209
-        to 247), TV-L1 139.
+        Farnebäck 79 to 86 bytes per pixel, DIS ultrafast 11, fast 23, medium 60 (finest scale 0:
+        209 to 247), TV-L1 139.
         """
         p, scale = self._parameters, self.method.scale
         if self.method.name == "farneback":

@@ -153,8 +153,10 @@ class NumberSubsets(RegressionSource):
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """Return the maps of the items of a batch, of every subset."""
         read_items = [self._given(item, heartbeat) for item in batch]
-        means = _Held(self.members.means, batch, heartbeat)
-        spreads = _Held(self.members.spreads, batch, heartbeat) if self.members.spreads else None
+        means = _StackInMemory(self.members.means, batch, heartbeat)
+        spreads = (
+            _StackInMemory(self.members.spreads, batch, heartbeat) if self.members.spreads else None
+        )
         numbers = [means.numbers(item) if self.members.skip_nan else None for item in batch]
         results: list[Maps] = [{} for _ in batch]
         # The largest subset first, so that an error of any member is reported for all members.
@@ -191,7 +193,7 @@ def _within(
     return maps | {"label": np.where(lost, np.uint8(VOID), maps["label"])}, target
 
 
-class _Held(Stack):
+class _StackInMemory(Stack):
     """A stack whose tiles of one batch are in memory, read once."""
 
     def __init__(self, stack: Stack, batch: range, heartbeat: Heartbeat) -> None:
@@ -204,7 +206,7 @@ class _Held(Stack):
                 heartbeat(tile.values.nbytes)
                 box_tiles.append(tile)
 
-    def of(self, subset: Sequence[int]) -> _Held:
+    def of(self, subset: Sequence[int]) -> _StackInMemory:
         """Return the same stack with some of its samples only."""
         copied = copy.copy(self)
         copied._subset, copied.samples = subset, len(subset)

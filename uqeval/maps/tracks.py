@@ -145,7 +145,7 @@ class Tracker:
 
 @dataclass
 class _Tracks:
-    """Tracks, one a column; arrays of labels have one row a model.
+    """Tracks, one per column; arrays of labels have one row per model.
 
     Position `x`, `y` float64 [track] in pixels; `length` int64 [track] in frames; `start` int32
     [model, track] the first label, or void once the track has touched void; `label` int32 the last

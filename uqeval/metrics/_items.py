@@ -25,7 +25,7 @@ _MOST_RECORDS, _MOST_BYTES = 1 << 14, 1 << 10
 def once_for_equal_states(score: Callable[..., Record], *items: Iterable[bytes]) -> list[Record]:
     """Return `score` of the packed states of each item, of one or several tallies.
 
-    Items of equal states share a record: of items of one pixel most have the state of another.
+    Items with equal states share a record: most items of one pixel have the state of another.
     """
     known: dict[tuple[bytes, ...], Record] = {}
     records = []
@@ -39,7 +39,9 @@ def once_for_equal_states(score: Callable[..., Record], *items: Iterable[bytes])
     return records
 
 
-def together(tallies: Sequence[Tally], items: Sequence[Iterable[bytes]]) -> Iterator[list[State]]:
+def joined_states(
+    tallies: Sequence[Tally], items: Sequence[Iterable[bytes]]
+) -> Iterator[list[State]]:
     """Yield the states of each tally for some items in a row, with the items as the first axis.
 
     `items`: the packed states of the items, of each tally.
@@ -56,14 +58,14 @@ def score_items(
     results: Mapping[Tally, TallyResult],
     score: Callable[..., Sequence[T]],
 ) -> list[T]:
-    """Return `score(*states)` of all items; the states of each tally are those of `together`."""
+    """Return `score(*states)` of all items; `joined_states` gives the states of each tally."""
     items = [results[tally].items for tally in tallies]
-    return [value for states in together(tallies, items) for value in score(*states)]
+    return [value for states in joined_states(tallies, items) for value in score(*states)]
 
 
-def each(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:
+def each_state(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:
     """Yield the state of each item, as `Tally.unpack` does."""
-    for (states,) in together([tally], [items]):
+    for (states,) in joined_states([tally], [items]):
         for item in range(len(next(iter(states.values())))):
             yield {name: values[item] for name, values in states.items()}
 

@@ -2,7 +2,7 @@
 
 Semantic scores of the pixels that the mask leaves in, out-of-distribution scores of all, and their
 harmonic means. All pixels count, with float32 confidences; the challenge's toolkit samples 100,000
-pixels an image and rounds confidences to 16 bits.
+pixels per image and rounds confidences to 16 bits.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, 
 from uqeval.metrics._dataset_info import DatasetInfo, fit_items
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import together
+from uqeval.metrics._items import joined_states
 from uqeval.metrics.brier_decomposition import BrierDecomposition
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_results import ADAPTIVE as _ADAPTIVE
@@ -212,7 +212,7 @@ class Calibration(Evaluation[CalibrationSettings]):
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tallies = (*self._bins, self._items)
         items: list[dict[str, Any]] = []
-        for states in together(tallies, [results[tally].items for tally in tallies]):
+        for states in joined_states(tallies, [results[tally].items for tally in tallies]):
             *bins, massed = map(SetStates, states)
             columns = calibration_results.columns(self.settings, bins, {_ADAPTIVE: massed})
             items += calibration_results.records(self.settings, columns)

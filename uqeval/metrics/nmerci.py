@@ -20,7 +20,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import each
+from uqeval.metrics._items import each_state
 from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.nmerci_by_depth import by_depth
@@ -142,7 +142,7 @@ class Nmerci(Evaluation[NmerciSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         items, settings = self._items, self.settings
-        states = each(items, results[items].items)
+        states = each_state(items, results[items].items)
         return [record_of(_item_parts(state, settings), settings) for state in states]
 
     def numerics(self, run: Run) -> dict[str, int]:

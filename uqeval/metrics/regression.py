@@ -16,7 +16,7 @@ from uqeval.metrics._contract import Column, Display, ScoreTable
 from uqeval.metrics._dataset_info import DatasetInfo, fit_items
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import each, score_items, together
+from uqeval.metrics._items import each_state, joined_states, score_items
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings
@@ -116,7 +116,7 @@ class Regression(Evaluation[RegressionSettings]):
         from uqeval.tallies import DepthSums
 
         tallies, items = self.tallies(), list[dict[str, Any]]()
-        for states in together(tallies, [results[tally].items for tally in tallies]):
+        for states in joined_states(tallies, [results[tally].items for tally in tallies]):
             of_items = [SetStates(state) for state in states]
             # A single item has one mean: its spread is that within it.
             spread = of_items[0]["within"][:, 0]
@@ -135,7 +135,7 @@ class Regression(Evaluation[RegressionSettings]):
         sums = self._sums
         counts = results[sums]
         numbers.refuse_nothing(int(counts.total["count"][0]), self.info, self.region)
-        spread = _target_spread(each(sums, counts.items))
+        spread = _target_spread(each_state(sums, counts.items))
         return super().run_of(results, spread)
 
     def numerics(self, run: Run) -> dict[str, int]:

@@ -21,7 +21,7 @@ from uqeval.metrics._contract import Column, Display, Record, ScoreTable, set_va
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import together
+from uqeval.metrics._items import joined_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
@@ -175,7 +175,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         tally, all_curves = self._items, []
         records: list[dict[str, Any]] = []
         pixels: list[int] = []
-        for (state,) in together([tally], [result.items]):
+        for (state,) in joined_states([tally], [result.items]):
             every_rank = tuple(state["areas"].T) if tally.every_rank else None
             curves = self.settings.curves(
                 sc.CutSums(

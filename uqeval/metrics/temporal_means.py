@@ -10,7 +10,7 @@ import uqeval.metrics.track_scores as track_scores
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates, as_number, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
-from uqeval.metrics.temporal_pairs import tc, three
+from uqeval.metrics.temporal_pairs import class_counts, tc
 
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
@@ -89,7 +89,7 @@ def _pooled_counts(
     states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
 ) -> Array:
     """Return the pooled counts of all retained pairs [3, class]."""
-    counts = [three(state, field, occluded) for state in states]
+    counts = [class_counts(state, field, occluded) for state in states]
     total: Array = np.zeros_like(counts[0])
     for pair_counts, keep in zip(counts, retained, strict=True):
         if keep:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
 
 
-def three(state: State, field: str, occluded: bool | None = None) -> Array:
+def class_counts(state: State, field: str, occluded: bool | None = None) -> Array:
     """Return pixels of each class in either map and in both [3, class]; without occluded pixels if
     `occluded` is False."""
     counts: Array = state[field]
@@ -40,7 +40,7 @@ def pair_record(
     state: State, settings: TemporalSettings, class_names: Sequence[str]
 ) -> dict[str, Any]:
     """Return the scores of one pair of frames, from its state of `PairCounts`."""
-    moved, identity = three(state, "counts"), three(state, "still")
+    moved, identity = class_counts(state, "counts"), class_counts(state, "still")
     pixels = {name: int(n) for name, n in zip(PIXELS, state["pixels"].tolist(), strict=True)}
     total, compared = pixels["total"], pixels["counted"]
     record: dict[str, Any] = {}
@@ -56,7 +56,7 @@ def pair_record(
     for name, count in (("coverage", compared), ("out_of_frame", pixels["out"])):
         set_value(record, name, count / total if total else None, empty)
     if settings.occlusion == "fb":
-        visible = three(state, "counts", occluded=False)
+        visible = class_counts(state, "counts", occluded=False)
         tc_visible = as_number(tc(settings, visible))
         set_value(record, "tc_visible", tc_visible, too_few if visible[0].any() else reason)
         for name, count in (
@@ -94,7 +94,7 @@ def frame_scores(state: State) -> list[float | None]:
     """Return mIoU of frame t, and of the frame before it where that begins a run (else
     undefined).
     """
-    return [as_number(ts.mean_iou(*three(state, name))) for name in ("now", "before")]
+    return [as_number(ts.mean_iou(*class_counts(state, name))) for name in ("now", "before")]
 
 
 def add_frames(

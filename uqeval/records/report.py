@@ -31,8 +31,10 @@ ItemClasses: TypeAlias = "Sequence[Sequence[tuple[int, int, int]]]"
 class Report:
     """The record of one evaluation; `docs/reports.md` describes every key.
 
-    Undefined values are None, with a reason (`<key>_reason`), never 0 and never NaN. Fractions lie
-    in [0, 1] and nothing is rounded.
+    `results` has the scores by family and variant (`pavpu[window=8]`), `items` one record per item,
+    `settings` every choice, `intervals` and `slices` those on request, `metrics` unit, direction,
+    range, meaning and source of each score. Undefined values are None, with a reason
+    (`<key>_reason`), never 0 and never NaN. Fractions lie in [0, 1] and nothing is rounded.
     """
 
     # For `checks`: a pydantic model would take a tenth of the time to start a command to build.

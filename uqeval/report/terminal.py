@@ -27,7 +27,7 @@ _INDENT = 2
 _LEAST = 12
 
 
-def turned(table: Table) -> Table:
+def transposed(table: Table) -> Table:
     """Return the table with its rows as columns."""
     first, *headings = table.columns
     texts = table.texts
@@ -44,7 +44,7 @@ def fitted(table: Table, width: int) -> list[Table]:
     if _total(table) <= width:
         return [table]
     if table.grouping is None and len(table.rows) <= _FEW:
-        table = turned(table)
+        table = transposed(table)
     grouped = _grouped(table)
     if _total(grouped) - _slack(grouped) <= width:
         return [grouped]

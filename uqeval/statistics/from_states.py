@@ -329,7 +329,7 @@ def resampling_of(
 ) -> Resampling:
     """Return the units of some items of a report (None: all), according to its settings.
 
-    Raises `StoreError` for groups that are not one an item.
+    Raises `StoreError` unless there is one group per item.
     """
     record = loaded_report.settings.get("intervals", {})
     groups = groups_of(report, loaded_report, scoring)

@@ -60,7 +60,7 @@ def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> Ints:
 def most(counts: Iterable[Ints], count: int = MOST) -> dict[tuple[int, ...], list[tuple[int, int]]]:
     """Return the items with the largest counts by cell, and the counts; ties in the order of items.
 
-    `counts` are one array an item, all of one shape; there is at least one.
+    `counts`: one array per item, all of one shape; there is at least one.
     """
     shape: tuple[int, ...] = ()
     best = np.empty((2, 0, 0), np.int64)  # [count and item, place, cell]

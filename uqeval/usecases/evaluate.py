@@ -47,19 +47,21 @@ def evaluate(
 ) -> Report:
     """Evaluate saved predictions, and return the report that the commands write.
 
-    `predictions`: a store (Zarr group, `.npy`, `.npz`, an array in memory [N, T, C, H, W] or
-    [N, C], or a mapping of arrays: {"probs": …, "labels": …}, {"mean": …, "std": …}), or
-    several, the members of one ensemble. Arrays and tensors of any framework with DLPack or
-    `__array__` are accepted.
+    `predictions`: a store, or several stores, the members of one ensemble. A store is a path, a
+    URL, an array of class probabilities [N, T, C, H, W], [N, C, H, W] or [N, C] (items, samples,
+    classes), or a mapping of arrays: {"probs": …, "labels": …}, {"mean": …, "std": …, "target": …}.
+    Arrays and tensors with DLPack or `__array__` are accepted. `docs/stores.md` lists all shapes
+    and dtypes.
 
-    `labels`: a store or a folder of label PNGs, if the store of predictions has no labels.
+    `labels`: the ground truth, if the store of predictions does not have it: class ids (integers
+    [N, H, W], or a folder of PNGs), or a target (numbers [N, H, W]).
 
     `metrics`: families ("segmentation", "pavpu"), or families with their options, each one value or
     a list (variants): `{"pavpu": {"window": [4, 8]}}`; or "all" that apply to the data.
 
     `states`: file for the tallies of each item; `progress`: listener to the progress of the run;
-    `reference`: a store to compare with, for "divergence". `executor`: a `distributed.Client`
-    whose workers read and count the items; by default threads of this process (or `dask`).
+    `reference`: a store to compare with, for "divergence". `executor`: a `distributed.Client` whose
+    workers read and count the items; by default threads of this process (or `dask`).
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`) with a message that explains it.
     """

@@ -28,13 +28,15 @@ _MEMORY = 50
 
 @dataclass(frozen=True)
 class Observation:
-    """Comparison of a frame with the previous one, with the fields of an item of `uqeval tc`.
+    """Comparison of a frame with the previous one; the fields are those of an item of `uqeval tc`.
 
-    Fractions are in [0, 1]; photometric errors `mse_…` are in grey² of [0, 1]. None if undefined;
-    `reason` explains an undefined `tc`. `tc_visible` leaves out occluded pixels, if requested.
-    `cut`: the frames look like different scenes, so TC does not describe the model. `alarm`:
-    whether TC is below the limit; None without a limit or a TC. `latency_ms`: duration of the
-    update.
+    `tc`: mean IoU of the prediction and the warped previous one (Varghese et al. 2020, eq. 3),
+    `tc_no_warp` without the warp, `tc_visible` without occluded pixels (if requested).
+    `pixel_agreement` and `coverage`: fractions of equal and of compared pixels. `mse_warp` and
+    `mse_identity`: mean squared difference of the images (grey in [0, 1]) with and without the
+    warp. Undefined values are None; `reason` explains an undefined `tc`. `cut`: the frames look
+    like different scenes, so TC does not describe the model. `alarm`: whether TC is below the
+    limit; None without a limit or a TC. `latency_ms`: duration of the update in milliseconds.
     """
 
     name: str

@@ -28,7 +28,7 @@ class Pivot:
 
 
 def pivot(comparison: Comparison, layout: str) -> Pivot:
-    """Return the scores with a row a model, or a row a class.
+    """Return the scores with one row per model or per class.
 
     Raises `UsageError` for a layout of classes if no score of a class is compared.
     """
@@ -46,7 +46,7 @@ def paper_heading(address: Address, direction: str | None) -> str:
 
 
 def _by_model(comparison: Comparison) -> Pivot:
-    """Return one row a model, one column a score."""
+    """Return one row per model, one column per score."""
     heads = tuple(paper_heading(row.address, row.direction) for row in comparison.rows)
     rows = [
         Row(name, [score_cell(row.cells[m]) for row in comparison.rows])
@@ -58,7 +58,7 @@ def _by_model(comparison: Comparison) -> Pivot:
 
 
 def _by_class(comparison: Comparison) -> Pivot:
-    """Return one row a class, one column a model and score; the last row is of the whole set."""
+    """Return one row per class, one column per model and score; the whole set is last."""
     by_score: dict[str, dict[str | None, ScoreRow]] = {}  # None: of the whole set
     classes: dict[str | None, None] = {}
     for row in comparison.rows:

@@ -77,9 +77,9 @@ def run_stores(
     names = _names(config, run_settings, file)
     refuse_shared_fits(run_settings, names)
     names = [name for name in names if not is_counted(run_settings.fitted_of(name))] or names
-    cut_settings = cut_options(**_over(config, run_settings, CutOptions))
+    cut_settings = cut_options(**_overridden(config, run_settings, CutOptions))
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
-    machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
+    machine = MachineOptions(**_overridden(config, run_settings, MachineOptions) | memory)
     rules = _rules_of(config, run_settings, file)
     outcome = Outcome(Path(run_settings.output or config.output or FOLDER))
     if run_settings.baseline is not None:
@@ -162,12 +162,12 @@ def _evaluate(task: Task, outcome: Outcome, run_settings: RunSettings, options: 
         complete_report = with_sweep(task, report, options)
     except BaseException as error:  # an interrupt, too: keep the report without the sweep
         if report is not None:
-            _keep(task, without_sweep(report, error), outcome, run_settings)
+            _deliver(task, without_sweep(report, error), outcome, run_settings)
         raise
-    _keep(task, complete_report, outcome, run_settings)
+    _deliver(task, complete_report, outcome, run_settings)
 
 
-def _keep(task: Task, report: Report, outcome: Outcome, run_settings: RunSettings) -> None:
+def _deliver(task: Task, report: Report, outcome: Outcome, run_settings: RunSettings) -> None:
     """Write a store's files, and tell that it is done."""
     outcome.files += write_files(task, report, outcome.folder, run_settings)
     drop_aside(outcome.folder, task.name)
@@ -199,7 +199,9 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
     return names
 
 
-def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -> dict[str, Any]:
+def _overridden(
+    config: Config, run_settings: RunSettings, settings: type[Settings]
+) -> dict[str, Any]:
     """Return options of these settings: those of the file, overridden by those of the run."""
     from_file = config.settings_from_file(settings)
     overrides = {
