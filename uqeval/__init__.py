@@ -1,4 +1,4 @@
-"""uqeval: decide whether a vision model's uncertainty can be trusted, from what it saved.
+"""uqeval: find out whether a vision model's uncertainty can be trusted, from saved predictions.
 
     import uqeval
     report = uqeval.evaluate("preds.zarr", "labels/")

@@ -25,7 +25,7 @@ _NAMES = {"ace": "ACE", "auce": "AUCE", "brier": "Brier", "ece": "ECE", "mce": "
 
 
 def families() -> Mapping[str, Family]:
-    """Return the families by what reports call them, in the order of pages and tables."""
+    """Return the families by their names in reports, in the order of pages and tables."""
     # Imported here: a gate that passes needs no words.
     from uqeval.metrics import FAMILIES_IN_REPORTS
 

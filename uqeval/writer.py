@@ -39,7 +39,7 @@ class PredictionWriter:
     needs this. `ranks`: number of processes that write into this store, all with the same settings
     (default: the size of the initialised group of `torch.distributed`, else the environment's
     WORLD_SIZE, else 1). `resume` continues an earlier job: complete items on disk stay (see
-    `done`), others are written again. A finished store stays as it is, and `complete` is true at
+    `done`), others are written again. A finished store stays unchanged, and `complete` is true at
     once. `overwrite` writes next to an older store, and replaces it when complete. Both together
     resume an unfinished store and replace a finished one.
 
@@ -186,9 +186,9 @@ class PredictionWriter:
     def add_labels(self, name: str, labels: Any) -> bool:
         """Write the class ids [y, x] of an item; once one item has labels, all must have them.
 
-        Of several annotators [annotator, y, x], as many for each item; what one of them did not
-        label is the void id. Returns False if the labels are already in the store; they stay
-        unchanged. Raises as `add`.
+        Labels of several annotators are [annotator, y, x], with the same number for each item.
+        Pixels that an annotator did not label have the void id. Returns False if the labels are
+        already in the store; they stay unchanged. Raises as `add`.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
         ids = as_array(labels, description)

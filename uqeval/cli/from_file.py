@@ -50,8 +50,8 @@ def from_file(
     """Return the request of the file for `command`.
 
     Takes the store `store_name`, else the only store that requests the command, else the only store
-    that it can evaluate. Raises `UsageError`; without a file, the message asks for what the command
-    `needs`.
+    that it can evaluate. Raises `UsageError`; without a file, the message names the arguments that
+    the command `needs`.
     """
     from uqeval.config import FILE
 

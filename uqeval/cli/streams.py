@@ -69,7 +69,7 @@ class _Stdout(_Stream):
         raise AssertionError("not reached")
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffer."""
         with self._checked():
             self._inner.flush()
 
@@ -104,7 +104,7 @@ class _Stderr(_Stream):
         return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffer."""
         try:
             self._inner.flush()
         except OSError:

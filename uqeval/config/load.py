@@ -250,7 +250,7 @@ def _anchored(document: Document, config: Config) -> Config:
 
 
 def is_url(path: str) -> bool:
-    """Return whether a path is a URL, which stays as it is."""
+    """Return whether a path is a URL, which stays unchanged."""
     scheme, mark, _ = path.partition("://")
     return bool(mark) and scheme.isascii() and scheme.isalnum() and scheme.lower() != "file"
 

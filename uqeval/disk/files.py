@@ -118,8 +118,7 @@ def read_text(path: str | Path, encoding: str = "utf-8", most: int = MOST_BYTES)
 
 def resolved(path: str | os.PathLike[str]) -> Path:
     """Return the absolute path with links followed; a loop of links, and a path that no file can
-    have, are left as they are, without an error.
-    """
+    have, stay unchanged, without an error."""
     # Unlike these, Path.resolve raises on a loop, and Path.expanduser for a user that is not there.
     expanded = os.path.expanduser(path)  # noqa: PTH111
     try:

@@ -69,7 +69,7 @@ def paths_in(values: Iterable[Any]) -> list[Any]:
 
 
 class _PathIndex:
-    """Inodes of inputs, of what links in them lead to, and of the folders above them."""
+    """Inodes of inputs, of the targets of links in them, and of the folders above them."""
 
     def __init__(self, inputs: Sequence[Path], hard_links: bool) -> None:
         self._hard_links = hard_links
@@ -247,6 +247,6 @@ def write(path: str | Path, content: str | bytes | Iterable[str]) -> None:
 
 
 def _encoded(text: str | bytes) -> bytes:
-    """Return a text as it is written; bytes as they are."""
+    """Return the bytes of a text; bytes unchanged."""
     # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
     return text if isinstance(text, bytes) else as_given(text).encode("utf-8", "backslashreplace")

@@ -275,7 +275,7 @@ def _raise(error: OSError) -> None:
 
 
 def _is_named(states: Path, texts: Iterable[bytes]) -> bool:
-    """Return whether one of the reports names the digest that a states file says it has."""
+    """Return whether one of the reports names the digest that a states file records."""
     digest = noted_digest(states) if states.is_file() else None
     return digest is not None and any(digest.encode() in text for text in texts)
 

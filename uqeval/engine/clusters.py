@@ -41,7 +41,7 @@ class ClusterExecutor(Protocol):
     ) -> Generator[tuple[range, Any, int], None, None]:
         """Yield the results of `work` on ranges of items, in order: range, value, bytes read.
 
-        `batches`: what to work on, a job each; by default all items.
+        `batches`: the items of each job; by default all items.
         """
 
     def end(self) -> None:

@@ -170,9 +170,9 @@ class DaskExecutor:
     ) -> Generator[tuple[range, Any, int], None, None]:
         """Yield the results of `work` on ranges of items, in order: range, value, bytes read.
 
-        `batches`: what to work on, a job each; by default all items. Raises the errors of workers,
-        with their name; `ClusterError` for items whose workers died repeatedly, and if the
-        scheduler has ended.
+        `batches`: the items of each job; by default all items. Raises the errors of workers, with
+        their name; `ClusterError` for items whose workers died repeatedly, and if the scheduler has
+        ended.
         """
         if batches is None:
             batches = jobs_of(self._inputs.source, self._workers.count)

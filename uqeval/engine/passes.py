@@ -56,8 +56,8 @@ def workers_within(
 ) -> int:
     """Return how many workers fit the memory when they read the source or the `scratch`.
 
-    `batches`: what they read, by default all. Raises `UsageError` with the memory of one worker if
-    none fits.
+    `batches`: the batches that they read, by default all. Raises `UsageError` with the memory of
+    one worker if none fits.
     """
     scratch = scratch or Scratch(0, enabled=False)
     batches = source.batches() if batches is None else batches
@@ -111,8 +111,8 @@ Items = tuple[int, list[Counted]]
 class Turn:
     """One read of a source: the tallies to count, and the cache of maps.
 
-    `workers` threads take `memory` bytes together. `batches`: what is read of the source; `blocks`:
-    which of its items are counted and saved together.
+    `workers` threads take `memory` bytes together. `batches`: the parts of the source to read;
+    `blocks`: the items that are counted and saved together.
     """
 
     source: MapSource

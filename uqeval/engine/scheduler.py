@@ -158,8 +158,8 @@ class Scheduler:
     def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, TallyResult]:
         """Count tallies over all items; one read of a source serves all its views.
 
-        A view with a source of its own is read separately, and its maps are not kept. Checks the
-        memory of all reads before the first.
+        A view with another source is read separately, and its maps are not kept. Checks the memory
+        of all reads before the first.
         """
         from uqeval.engine.scratch import Scratch
 

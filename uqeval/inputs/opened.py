@@ -98,7 +98,7 @@ def members_of(store: Any) -> list[Any]:
 
 
 def _absolute(given: Given | os.PathLike[str]) -> str:
-    """Return the absolute path of a store; a URL as it is. Raises `UsageError` for an array."""
+    """Return the absolute path of a store; a URL unchanged. Raises `UsageError` for an array."""
     if isinstance(given, Mapping) or not isinstance(given, str | os.PathLike):
         raise UsageError(
             "an array in memory cannot be read by the workers of a cluster; save it, and give its "

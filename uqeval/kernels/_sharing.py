@@ -1,7 +1,6 @@
 """Share compilation among processes: one compiles a kernel, the others wait and load it.
 
-The processes lock files in a folder of their own. The system unlocks the files of a process that
-ends.
+The processes lock files in a common folder. The system unlocks the files of a process that ends.
 """
 
 from __future__ import annotations

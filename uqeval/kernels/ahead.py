@@ -1,4 +1,4 @@
-"""Compile ahead: kernels that an evaluation needs later, in a process of their own.
+"""Compile kernels that an evaluation needs later, in another process.
 
 Numba compiles one kernel at a time in a process. `python -m uqeval.kernels.ahead` compiles the
 kernels of evaluations, and saves them; the process that evaluates loads them when it comes to them.

@@ -194,9 +194,8 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
 
 @kernel_part
 def _codes(error, sigma, label, void, lowest, void_code, code):
-    """Write the bits of ε/σ of a block as float32 without the low `RATIO_BITS`, less `lowest`,
-    from 0 to below `void_code`, which void pixels get.
-    """
+    """Write the float32 bits of ε/σ of a block without the low `RATIO_BITS`, minus `lowest`: at
+    least 0 and below `void_code`, the code of void pixels."""
     for i in range(label.shape[0]):
         e, s = error[i], sigma[i]
         at_zero = np.float32(np.inf) if e > 0 else np.float32(0.0)

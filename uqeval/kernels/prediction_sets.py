@@ -35,7 +35,7 @@ def _uniform(probs, i):
 
 @kernel_part
 def _score(mass, share, probability):
-    """Return the mass before a class, plus a share of its own, as float32."""
+    """Return the mass before a class plus a share of the mass of the class, as float32."""
     total = np.float64(mass)
     if share > 0:
         total += share * np.float64(_mass(probability))
@@ -82,7 +82,7 @@ def find_threshold_sets(probs, label, void, least, size, hit):
 def find_mass_sets(probs, label, void, most, is_random, size, hit):
     """Count the classes of pixels [i] with a score of at most `most` (see `set_label_scores`).
 
-    `size` and `hit` as of `find_threshold_sets`; 0 for void pixels.
+    `size` and `hit` as in `find_threshold_sets`; 0 for void pixels.
     """
     classes = probs.shape[0]
     for i in range(label.shape[0]):

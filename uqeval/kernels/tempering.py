@@ -1,6 +1,6 @@
-"""Tempered probabilities p^β / Σ p^β, β = 1 / T, of many temperatures at once.
+"""Tempered probabilities p^β / Σ p^β, β = 1 / T, at many temperatures at once.
 
-Of mean probabilities p̄, or of each sample's own before they are averaged.
+p are the mean probabilities p̄, or those of each sample before the mean.
 
 Loops run class by class over blocks of pixels, to fill the vector registers. ℓ_c = ln p̄_c - ln max
 p̄ is computed once per block and stored contiguously: rows of p̄ that are a power of two apart
@@ -131,10 +131,10 @@ def add_slopes(
 
 @kernel_part
 def add_likelihoods(probs, label, begin, end, void, betas, clip, logs, work, nll, pixels):
-    """Add -ln max(p̄_y^β / Σ p̄^β, `clip`) at each of `betas` to `nll` [β], over the non-void pixels
-    from `begin` up to `end` with p̄_y > 0.
+    """Add -ln max(p̄_y^β / Σ p̄^β, `clip`) at each of `betas` to `nll` [β], over the non-void
+    pixels from `begin` up to `end` with p̄_y > 0.
 
-    `probs`, `logs`, `work` and `pixels` as of `add_slopes`.
+    `probs`, `logs`, `work` and `pixels` as in `add_slopes`.
     """
     z, enters, label_term = work[0], work[1], work[2]
     for start in range(begin, end, BLOCK):

@@ -31,7 +31,7 @@ class FrameIds(Protocol):
 
 
 class StoredIds:
-    """Ids as they are stored. `places`: the index of the plane of each frame, None if it has none.
+    """Stored ids. `places`: the index of the plane of each frame, None if it has none.
 
     `resize`: a plane of another size is resized to its frame's by nearest neighbour.
     """

@@ -255,12 +255,12 @@ def rules_of(name: str) -> tuple[TrackRules, str]:
 def track_columns(classes: int) -> dict[str, int]:
     """Return the columns of the counts of tracks of one pair of frames, and their number.
 
-    Of tracks that ended with this pair, lasted `min_length` frames and touched no void: `tracks`,
-    and `consistent` ones, by first label; their `points`; and their histogram over `TRACK_LENGTHS`.
-    `dropped`: tracks that ended, long enough, but touched void. Of tracks that reached the pair's
-    second frame without touching void: how many are `alive`, and of how many the label `changed`
-    from the first frame to the second. `unreliable` pixels of all `pixels` of the first frame, and
-    `seeds` placed there, are the same for all models.
+    For tracks that ended with this pair, lasted `min_length` frames and touched no void: `tracks`
+    and `consistent` tracks, by first label; their `points`; and their histogram over
+    `TRACK_LENGTHS`. `dropped`: tracks that ended, long enough, but touched void. For tracks that
+    reached the pair's second frame without touching void: the numbers of tracks that are `alive`,
+    and whose label `changed` from the first frame to the second. `unreliable` pixels of all
+    `pixels` of the first frame, and `seeds` placed there, are the same for all models.
     """
     return {
         "tracks": classes,

@@ -79,8 +79,8 @@ class Region(View):
     def maps(self, maps: Maps) -> Maps:
         """Return maps in which only the pixels of the region are evaluated.
 
-        Labels outside the region are void; `UNMASKED_LABEL` has all labels. Of a video, predicted
-        ids of frame t are void, too, and `INSIDE` is the mask.
+        Labels outside the region are void; `UNMASKED_LABEL` has all labels. In a video, predicted
+        ids of frame t outside the region are void too, and `INSIDE` is the mask.
         """
         if _of_pairs(maps):
             return self._maps_of_pair(maps)

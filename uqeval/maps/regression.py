@@ -39,12 +39,11 @@ class RegressionSource:
     """Maps [y, x] of predicted numbers, by name.
 
     `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
-    the other maps are 0 and predictions are ignored. Of dtype float64 are `mean` μ, `target` y,
-    `error` ε = |y - μ|, `sigma` σ, and maps of the store by their own names; those in `float32`
-    have the stored dtype. float32, as rank keys are: `error:rank` ε, `lambda` ε/σ (σ = 0: ∞ where ε
-    > 0, 0 where ε = 0), and `lambda:NAME` of a map of the store. `sigma:NAME` is the map NAME,
-    which must not be negative. `target_counts` int64 [3]: evaluated targets, those that are 0 and
-    those below 0.
+    the other maps are 0 and predictions are ignored. float64: `mean` μ, `target` y, `error` ε = |y
+    - μ|, `sigma` σ, and maps of the store by their names; those in `float32` have the stored dtype.
+    float32, as rank keys are: `error:rank` ε, `lambda` ε/σ (σ = 0: ∞ where ε > 0, 0 where ε = 0),
+    and `lambda:NAME` of a map of the store. `sigma:NAME` is the map NAME, which must not be
+    negative. `target_counts` int64 [3]: evaluated targets, those that are 0 and those below 0.
 
     `stacks`: `samples`, or `mean` and, if there is one, an array of `SPREADS`. `valid`: masks,
     which must all be true. `invalid`: target values that mean "no measurement", in addition to the

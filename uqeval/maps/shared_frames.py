@@ -42,7 +42,7 @@ class SharedFrames:
         self._over: set[int] = set()
 
     def take(self, index: int) -> Frame:
-        """Return the frame; raises what loading it raises."""
+        """Return the frame. Raises the errors of loading it."""
         with self._lock:
             self._over.discard(index)  # perhaps from an earlier pass
             future = self._frames.get(index)

@@ -181,7 +181,7 @@ def _within(
 ) -> tuple[Maps, Array]:
     """Return the maps of an item with void pixels where all samples of a subset are NaN.
 
-    Pixels where all samples of the item are NaN stay as they are. `numbers` [sample, y, x]: which
+    Pixels where all samples of the item are NaN stay unchanged. `numbers` [sample, y, x]: which
     samples are numbers; None if all are.
     """
     if numbers is None:

@@ -40,8 +40,8 @@ class VideoSource:
 
     `grey`, `grey_before` uint8; `prediction:M`, `prediction_before:M` ids of model M, void as its
     dtype's largest value; `label`, and `label_before` of a frame t-1 that begins a run (void
-    elsewhere, and where a frame has no label); `flow:METHOD` [y, x, 2] (float32, or float64 as it
-    is stored), on frame t's grid and pointing to t-1; `flow_forward:METHOD` the other way;
+    elsewhere, and where a frame has no label); `flow:METHOD` [y, x, 2] (float32, or float64 if
+    stored so), on frame t's grid and pointing to t-1; `flow_forward:METHOD` the other way;
     `tracks:…` see `uqeval.maps.tracks`.
 
     Each frame is decoded once. `stored` are flows from files, by "flow" or "flow_forward".
@@ -132,7 +132,7 @@ class VideoSource:
         return methods
 
     def batches(self) -> list[range]:
-        """Return pairs one by one: their frames are shared."""
+        """Return single pairs, because they share frames."""
         return [range(i, i + 1) for i in range(self.items)]
 
     def chain_ends(self) -> list[int]:

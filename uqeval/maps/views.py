@@ -1,7 +1,7 @@
 """Views: which data a tally counts. The engine groups tallies by their view.
 
 A view turns the maps of an item into the maps to count. All views of a source are counted in one
-read of it; a view that needs other maps than these has a source of its own.
+read of it; a view that needs other maps has another source.
 """
 
 from __future__ import annotations

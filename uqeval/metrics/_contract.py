@@ -158,9 +158,8 @@ class Column:
 class ScoreTable:
     """A table with a row for each variant.
 
-    `row` returns the heading of a row from the key and the record. Variants with the
-    same heading have one row.
-    `below` returns rows of their own below it, each a heading and a record.
+    `row` returns the heading of a row from the key and the record. Variants with the same heading
+    have one row. `below` returns further rows below it, each a heading and a record.
     """
 
     title: str

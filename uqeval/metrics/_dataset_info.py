@@ -15,10 +15,11 @@ class VideoInfo:
     """Facts about a video that are known before reading it; its items are pairs of neighbouring
     frames.
 
-    `models`: what the predictions are called. Of each pair: the name of the frame `before`, its
-    sequence in `sequences`, and whether it is the `first` of a run. `rows`: one record a sequence.
-    `flow_record` says what a method of flow is. `against`: "labels", "pseudo-labels" or None;
-    `unlabelled` of the `frames` have none. `named`: whether the classes have names of their own.
+    `models`: the names of the predictions. For each pair: the name of the frame `before`, its
+    sequence in `sequences`, and whether it is the `first` of a run. `rows`: one record per
+    sequence. `flow_record` returns the record of a method of flow. `against`: "labels",
+    "pseudo-labels" or None; `unlabelled` of the `frames` have none. `named`: whether the classes
+    have names, not only ids.
     """
 
     models: tuple[str, ...]

@@ -22,7 +22,7 @@ class LastRequest(tuple["Tally", ...]):
 class Running(Generic[Key]):
     """Generators of passes that advance side by side.
 
-    `requests`: the tallies that each waits for; `results`: what each returned, once it is done.
+    `requests`: the tallies that each waits for; `results`: the return value of each that is done.
     """
 
     def __init__(self, passes: Mapping[Key, Passes]) -> None:
@@ -57,8 +57,8 @@ class Running(Generic[Key]):
 def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) -> Passes:
     """Run evaluations that share fitted numbers; return their sections by key, if `sectioned`.
 
-    The first fits. Each tally that `scores` and `section` read is counted in the first pass in
-    which what is fitted determines it. That may be a pass of `fit` or `exact`.
+    The first fits. Each tally that `scores` and `section` read is counted in the first pass for
+    which the fitted numbers are known. That may be a pass of `fit` or `exact`.
     """
     first = next(iter(evaluations.values()))
     exact = {key: evaluation.exact() for key, evaluation in evaluations.items()}

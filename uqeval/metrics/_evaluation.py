@@ -48,8 +48,8 @@ Passes = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Any]
 class Section:
     """What an evaluation adds to a report.
 
-    `items`: one record for each item; none from a part. `fitted`: what was fitted on the whole set,
-    as JSON can hold it. `flat`: the results of a part are fields of the results of the whole.
+    `items`: one record for each item; none from a part. `fitted`: the numbers fitted on the whole
+    set, as JSON values. `flat`: the results of a part are fields of the results of the whole.
     """
 
     results: dict[str, Any]
@@ -198,8 +198,7 @@ class Evaluation(ABC, Generic[Settings]):
         return True
 
     def maps(self) -> set[str]:
-        """Return the names of the maps that the passes read: those of the tallies, if none depends
-        on what is fitted."""
+        """Return the names of the maps that the passes read: by default those of the tallies."""
         return {name for tally in (*self.tallies(), *self.extra_tallies()) for name in tally.inputs}
 
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
@@ -210,7 +209,7 @@ class Evaluation(ABC, Generic[Settings]):
         before `fit` runs on saved states."""
 
     def fit(self) -> Passes:
-        """Fit on the whole set; put each number into `fitted` as soon as it is known."""
+        """Fit on the whole set; put each number into `fitted` once it is known."""
         yield from ()
 
     def exact(self) -> Passes:
@@ -307,8 +306,8 @@ class Evaluation(ABC, Generic[Settings]):
 class Part(Evaluation[Settings]):
     """A part of the results of a family, with its own tallies, counted in the same passes.
 
-    Its results are a record under its `name`, or with `flat` fields of the family's results. States
-    of versions of uqeval without the part are `known` by what `fit` puts into `fitted`.
+    Its results are a record under its `name`, or with `flat` fields of the family's results.
+    `fitted` shows whether states of an older version have the part.
     """
 
     name: ClassVar[str]

@@ -41,7 +41,7 @@ class _Families(MutableMapping[str, Family]):
 
 
 class _InReports(Mapping[str, Family]):
-    """The families by what reports call them."""
+    """The families by their names in reports."""
 
     def __getitem__(self, name: str) -> Family:
         return FAMILIES[FAMILIES.names_in_reports()[name]]

@@ -1,4 +1,4 @@
-"""A family of metrics: what one command evaluates, under one key of a report."""
+"""A family: the metrics of one command, under one key of a report."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Family:
     `parts` does the same for a part of its results, if the settings request it. `kinds`: the kinds
     of data that it evaluates. `key`: its name in reports, if that differs from its command.
     `settings_type` makes settings from their record in a report. `about`: the help of its command:
-    one line, more, and an example. `label`: the heading of its part of a page. `words`: what tables
-    call the fields of its results that are no metric. `of_items`: fields of items that rank them
+    one line, more, and an example. `label`: the heading of its part of a page. `words`: the names
+    in tables of result fields that are not metrics. `of_items`: fields of items that rank them
     where items have none of the headlines. `display`: how its results are shown. `on_subsets`: in a
     sweep. `needs_reference`: it compares the predictions with those of a reference.
     `needs_annotators`: it compares the labels of several annotators. `on_request`: it is evaluated
@@ -93,7 +93,7 @@ class Family:
     ) -> dict[str, Evaluation[Any]]:
         """Return the evaluation of a variant by its key, and of its parts by `key/part`.
 
-        They are of the region that the key names. `fitted`: what was fitted, by the same keys.
+        They are of the region that the key names. `fitted`: the fitted numbers, by the same keys.
         """
         kinds = {key: self.evaluation}
         kinds |= {f"{key}/{part.name}": part for part in self.parts if part.is_requested(settings)}

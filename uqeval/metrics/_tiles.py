@@ -24,7 +24,7 @@ class Tiles(Protocol):
     def totals(self, name: str, factor: Array | None = None) -> Array:
         """Return the sums of a field over the bins of each tile, [set, row, tile].
 
-        `factor` [bin]: by what the field is multiplied first.
+        `factor` [bin]: multiplies the field first.
         """
 
     def upto(self, name: str, tile: int, row: int) -> Array:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Sign:
     """A score whose sign says whether the uncertainty is better than chance.
 
-    `below`: what a value below `neutral` means. Without an interval, a value within `tolerance` of
-    `neutral` is close to chance, where `chance` is true. `of_curve`: the tolerance is relative to
-    the first value of the curve.
+    `below`: the meaning of a value below `neutral`. Without an interval, a value within `tolerance`
+    of `neutral` is close to chance, where `chance` is true. `of_curve`: the tolerance is relative
+    to the first value of the curve.
     """
 
     field: str

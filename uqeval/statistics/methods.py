@@ -222,13 +222,13 @@ def paired_mover(first: Limits, second: Limits, correlation: float) -> tuple[flo
     """Return the interval of the difference of two errors on the same units, from that of each.
 
     Method of variance estimates recovery (Zou & Donner 2008). l and u are the distances of the ends
-    from the estimates. The low end is the difference of the estimates less
-    √((1 − r)·l₁² + (1 − r)·u₂² + r·max(0, l₁ − l₂, u₂ − u₁)²); the high end likewise. Reason: what
-    two models have in common moves both to the same side, so of this part only the difference of
-    l₁ and l₂ or of u₁ and u₂ counts. With l = u this is the published √(l₁² + u₂² − 2r·l₁·u₂).
-    If l belongs to a low end of 0, √(1 − r)·l is added to the root of the other two: the true error
-    may be 0 itself, so that the estimate is too high by l in every set of units. No end is beyond
-    the difference of the opposite ends.
+    from the estimates. The low end is the difference of the estimates less √((1 − r)·l₁² + (1 −
+    r)·u₂² + r·max(0, l₁ − l₂, u₂ − u₁)²); the high end likewise. Reason: the common part of two
+    models moves both to the same side, so only the difference of l₁ and l₂, or of u₁ and u₂, counts
+    for this part. With l = u this is the published √(l₁² + u₂² − 2r·l₁·u₂). If l belongs to a low
+    end of 0, √(1 − r)·l is added to the root of the other two: the true error may be 0 itself, so
+    that the estimate is too high by l in every set of units. No end is beyond the difference of the
+    opposite ends.
     """
     down_1, up_1 = first.centre - first.low, first.high - first.centre
     down_2, up_2 = second.centre - second.low, second.high - second.centre

@@ -78,7 +78,7 @@ class PairedComparison:
     def difference(
         self, model: int, baseline: int, address: str, level: float
     ) -> tuple[Interval | None, SwapTest | None]:
-        """Return the interval of a model's score less the baseline's, and the test that swaps the
+        """Return the interval of a model's score minus the baseline's, and the test that swaps the
         two.
 
         Two models of several trainings each: Welch's interval over trainings, and no test, since
@@ -135,8 +135,7 @@ class PairedComparison:
         self, address: str, direction: str, positions: Sequence[int]
     ) -> list[tuple[float, float]]:
         """Return for each model the shares of draws in which none is better, and in which it has
-        the rank
-        `positions` says; none where too many draws are undefined."""
+        its rank in `positions`; nothing if too many draws are undefined."""
         if self.resampling.units < 2 or self.resampling.problem:
             return []
         draws = self._samples.scores("drawn", address)

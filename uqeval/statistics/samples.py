@@ -80,8 +80,8 @@ class Samples:
     def beside(self, sets: Sets, address: str) -> list[str]:
         """Return the scores of the same variant that are computed together.
 
-        Of draws, and of all but one unit, only those whose intervals need the same sets. Only those
-        that are named; of the whole set all of the same part, which need the same states.
+        For draws and for all but one unit: only named scores whose intervals need the same sets.
+        For the whole set: all scores of the same part, which need the same states.
         """
         scoring = self.runs[0]
         kinds = {text: kind_of(text) for text in scoring.addresses_of(Address.parse(address).key)}
@@ -172,7 +172,7 @@ class Samples:
         return self.stacked(scoring, positions, tally).sets(self.placed(scoring, positions, block))
 
     def placed(self, scoring: Scoring, positions: Sequence[int], block: ItemSets) -> ItemSets:
-        """Return sets of units as sets of what `stacked` has for one run."""
+        """Return sets of units as sets of the rows of `stacked` for one run."""
         if self.resampling.is_of_items:
             return self.resampling.of_items(block, positions, scoring.items)
         return block

@@ -140,7 +140,7 @@ class Scoring:
         self, sets: ItemSets, addresses: Sequence[str], states_of: SetsOf | None = None
     ) -> Floats:
         """Return the scores at `addresses` of sets of items: [set, address], NaN where they are
-        undefined. Only what the addresses name is scored.
+        undefined. Only scores at these addresses are computed.
 
         `states_of(tally, rows)`: the states of some of the sets, where they are known.
         """
@@ -280,9 +280,8 @@ class Scoring:
         evaluations: Mapping[str, Evaluation[Any]],
         fields: Collection[str] | None = None,
     ) -> dict[tuple[str, str], Floats]:
-        """Return what is computed from fields of the items' records: [set]; of names whose first
-        words are `fields` (None: all).
-        """
+        """Return the scores from fields of the items' records, each [set]; only names whose first
+        words are in `fields` (None: all)."""
         means = {}
         for key, evaluation in evaluations.items():
             over = evaluation.over_items()

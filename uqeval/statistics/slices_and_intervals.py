@@ -223,9 +223,8 @@ def slices(
     options: CutOptions,
     groups: Sequence[str] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return results of every slice, what was fitted on the whole set held fixed; with intervals if
-    `options` has a level.
-    """
+    """Return the results of every slice, with the fit of the whole set; with intervals if `options`
+    has a level."""
     slice_records: dict[str, dict[str, Any]] = {}
     for key, items in slice_items(table, keys).items():
         resampling = resampling_for(scoring, options.draws, options.seed, groups, items)

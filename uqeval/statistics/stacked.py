@@ -161,7 +161,7 @@ class Stacked:
     def folded(self, sets: ItemSets) -> list[Array]:
         """Return each field over sets of items: [set, number].
 
-        One set of items taken once has the same bits as if they had been folded one by one.
+        A set that has each item once has the same bits as folding the items one by one.
         """
         dense = {name: self._field(i, sets) for i, name in enumerate(self.names)}
         if self.ranked is not None:

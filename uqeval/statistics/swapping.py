@@ -19,7 +19,7 @@ _KEPT = 192 << 20
 
 @dataclass(frozen=True)
 class Halves:
-    """Numbers of the items of one run less those of the same items of another [item, number], and
+    """Numbers of the items of one run minus those of the same items of another [item, number], and
     the sums of each run [number]."""
 
     differences: Array

@@ -244,7 +244,7 @@ def _tallies(evaluation: Evaluation[Any]) -> list[Tally]:
 
 @dataclass(frozen=True)
 class _Source:
-    """Some items of a run, and the tally of the other run for each of its own."""
+    """Some items of a run, and for each of its tallies that of the other run."""
 
     scoring: Scoring
     places: Sequence[int]

@@ -91,7 +91,7 @@ class StoredArray(ABC):
         """
 
     def suit(self, axes: tuple[str, ...]) -> None:
-        """Choose `chunks` for these axes if the format has none of its own."""
+        """Choose `chunks` for these axes if the format has no chunks."""
         return
 
     @property

@@ -34,9 +34,8 @@ class FromBfloat16(np.ndarray[Any, np.dtype[np.float32]]):
 
 
 def is_coarse(array: Any) -> bool:
-    """Return whether the numbers of an array were bfloat16; of a stored array, its attributes say
-    so.
-    """
+    """Return whether the numbers of an array were bfloat16; a stored array records it in its
+    attributes."""
     if isinstance(array, np.ndarray):
         return isinstance(array, FromBfloat16)
     return SOURCE.items() <= getattr(array, "attributes", {}).items()

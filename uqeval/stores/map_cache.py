@@ -1,8 +1,8 @@
 """Cache of arrays on disk between runs, with checksums, and of the maps of items, so that sample
 stacks are read once.
 
-A read returns what any process has written under that name, or None. Several processes may share a
-folder.
+A read returns the array that any process has written under that name, or None. Several processes
+may share a folder.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def most_bytes(field: Field) -> int:
 def zeros(field: Field) -> Array:
     """Return zeros that take no memory until they are written to: states of ranks are mostly empty.
 
-    Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.
+    For large arrays, `numpy.zeros` would clear reused memory, or fault on every page.
     """
     import mmap
 

@@ -159,8 +159,8 @@ class ItemColumns:
 class LoadedItems:
     """The checked states of several items of one tally.
 
-    `columns`: the large fields by what they hold, of a tally that `checks_columns`. `pixels` and
-    `evaluated` [item] as the tally has them.
+    `columns`: the large fields by their nonzero columns, if the tally `checks_columns`. `pixels`
+    and `evaluated` [item] as the tally has them.
     """
 
     counted: CountedItems

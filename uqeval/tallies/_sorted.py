@@ -121,8 +121,8 @@ def _empty_bins(bins: int) -> list[Array]:
 def rows_of_bins(
     bins: Sequence[Any], shape: tuple[int, ...], dtype: str = "int16"
 ) -> tuple[Array, Array]:
-    """Return which bins of a state have a row of their own, uint8 [..., bin + 1], and which row
-    that is, [..., bin]. `bins` are places in `shape` [..., bin], by row."""
+    """Return which bins of a state have a row, uint8 [..., bin + 1], and the row of each, [...,
+    bin]. `bins` are places in `shape` [..., bin], by row."""
     row = np.zeros(shape, dtype)
     is_wanted = np.zeros((*shape[:-1], shape[-1] + 1), np.uint8)
     for i, place in enumerate(bins):

@@ -15,7 +15,7 @@ __all__ = ["RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
 class Uncertainty:
     """An uncertainty by name; entropies in units of `log_base` (e by default).
 
-    `confidence` counts as 1 - confidence; any other name is taken as it is, larger meaning less
+    `confidence` counts as 1 - confidence; any other map counts unchanged; larger values are less
     certain.
     """
 
@@ -34,7 +34,7 @@ class Uncertainty:
 
 @dataclass(frozen=True)
 class RawMap:
-    """A float32 map as it is: `confidence` is the confidence itself, no uncertainty."""
+    """An unchanged float32 map: `confidence` is the confidence itself, not 1 - confidence."""
 
     name: str
 

@@ -144,7 +144,7 @@ class AnnotatorDistances(Tally):
 class Pairs:
     """The distances of all pairs of maps [map, map], and of each class alone [map, map, class].
 
-    With `pooled` they are not used: distances are 1 less the ratio of the sums of `shared` and
+    With `pooled` they are not used: distances are 1 minus the ratio of the sums of `shared` and
     `size` [map, map, class], of which some are `counted` [class].
     """
 

@@ -94,8 +94,8 @@ class _AtBeta(Tally):
 class Tempered(_AtBeta):
     """Calibration at one β: non-void pixels by bin of max p̄^β / Σ p̄^β, and their NLL.
 
-    `count`, `correct` and the sum `confidence`, [bin + 1], and `special`, as of `Reliability`;
-    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip); `clipped` [1] counts the pixels below `clip`.
+    `count`, `correct` and the sum `confidence`, [bin + 1], and `special` as in `Reliability`; `nll`
+    [1] sums -ln max(p̄_y^β / Σ p̄^β, clip); `clipped` [1] counts the pixels below `clip`.
     """
 
     id: ClassVar[str] = "tempered"

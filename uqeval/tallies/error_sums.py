@@ -30,8 +30,8 @@ class Intervals:
         """Return the interval [y, x] of each pixel, counted from `base`; -1 outside of all, and
         where void.
 
-        Sums are added up in runs of one interval: what lies below a void pixel must not join two
-        runs, or it would change their last digit.
+        Void pixels must separate runs of one interval: sums are added up per run, so joining two
+        runs would change the last digit.
         """
         k = place_of(maps["target"], self.step) - self.base
         k[(k < 0) | (k >= self.count) | (maps["label"] == VOID)] = -1

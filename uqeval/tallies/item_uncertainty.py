@@ -1,4 +1,4 @@
-"""One number for the uncertainty of a whole item: a percentile, a patch, or what is above a
+"""One number for the uncertainty of a whole item: a percentile, a patch, or the pixels above a
 threshold."""
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class CountsByRank(Tally):
 
 @dataclass(frozen=True)
 class Ranks(CountsByRank):
-    """Values by rank: non-void pixels' uncertainties or maps as they are, or patch means.
+    """Values by rank: uncertainties or unchanged maps of non-void pixels, or patch means.
 
     `of`: which values. `by_category`: each category of patches (classes, then mixed) apart.
     """
@@ -151,7 +151,7 @@ class Ranks(CountsByRank):
         return slot
 
     def _values(self, maps: Maps) -> tuple[Array, Array, int]:
-        """Return values [i], their groups [i], and the group of what does not count."""
+        """Return values [i], their groups [i], and the group that does not count."""
         void = void_of(self.classes)
         if not isinstance(self.of, Patches):
             return self.of.values(maps).reshape(-1), maps["label"].reshape(-1), void
@@ -214,7 +214,7 @@ def _ranks(n: int, p: float) -> tuple[int, int, float]:
 
 
 def order_statistics(coarse: Array, fine: dict[int, Array], ranks: Sequence[int]) -> list[float]:
-    """Return the values of ranks from 0 on; `coarse` and `fine` as of `percentile`."""
+    """Return the values of ranks from 0 on; `coarse` and `fine` as in `percentile`."""
     values = []
     for index, within in _located(coarse, ranks):
         ((low, _),) = _located(fine[index], (within,))

@@ -1,4 +1,4 @@
-"""Recalibration: what isotonic regression and vector scaling are fitted on, and scores after."""
+"""Recalibration: counts to fit isotonic regression and vector scaling, and scores after it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class LogitSlopes(Tally):
 class _Recalibrated(Tally):
     """Base: non-void pixels by bin of the new confidence, and their proper scores.
 
-    `count`, `correct`, the sum `confidence` and `special`, as of `Reliability`; `sums` [2]: the
+    `count`, `correct`, the sum `confidence` and `special` as in `Reliability`; `sums` [2]: the
     clipped NLL and the Brier scores.
     """
 

@@ -79,7 +79,7 @@ class Reliability(Tally):
 class ClassReliability(Tally):
     """Non-void pixels by the probability of each class, the label being that class or another.
 
-    `count`, `correct` and the sum `confidence`, [class, bin + 1]; `special` as of `Reliability`,
+    `count`, `correct` and the sum `confidence`, [class, bin + 1]; `special` as in `Reliability`,
     over all classes.
     """
 

@@ -68,8 +68,8 @@ class TemperatureSlopes(Tally):
 class SampleLikelihoods(Tally):
     """Summed NLL of mean_t p_t^β / Σ_c p_tc^β over the non-void pixels, at several β.
 
-    Of each pixel it is at most -ln `clip`, as in the NLL that is reported. `nll` [β]; `pixels` [2]:
-    those that are added, and those with p_ty = 0 in all samples, which are not.
+    The NLL of a pixel is at most -ln `clip`, as in the report. `nll` [β]; `pixels` [2]: those that
+    are added, and those with p_ty = 0 in all samples, which are not.
     """
 
     id: ClassVar[str] = "sample_likelihoods"
@@ -109,8 +109,8 @@ class SampleLikelihoods(Tally):
 class Likelihoods(Tally):
     """Summed NLL of p̄^β / Σ p̄^β over the non-void pixels, at several β: at most -ln `clip` each.
 
-    The β as of `TemperatureSlopes`, and so `sample`. `nll` [β]; `pixels` [2]: those that are added,
-    and those with p̄_y = 0, which are not.
+    The β and `sample` as in `TemperatureSlopes`. `nll` [β]; `pixels` [2]: those that are added, and
+    those with p̄_y = 0, which are not.
     """
 
     id: ClassVar[str] = "likelihoods"

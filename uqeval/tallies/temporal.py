@@ -21,7 +21,7 @@ class PairCounts(Tally):
     ŷ_t(p) = y_{t-1}(floor(p + w(p) + ½)), w the flow of `flow` on frame t's grid. `mirror` compares
     on frame t-1's grid instead: the roles of the frames and of both flows are swapped. `void` is
     the id that is not counted; `occlusion` counts occluded pixels separately (needs flow both
-    ways); `clamp` takes what comes from outside of the frame from its border.
+    ways); `clamp`: pixels from outside the frame take the value at its border.
 
     A state has, as `kernels.warping.count_pair` says: `counts` [visible, occluded][here, warped,
     both][class], `still` [here, before, both][class] without a warp, `pixels` [all, counted, out of

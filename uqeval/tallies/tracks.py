@@ -13,7 +13,7 @@ from uqeval.tallies._fields import Field
 
 @dataclass(frozen=True)
 class TrackCounts(Tally):
-    """What `maps.names.track_columns` says, of one `model` along one `flow`.
+    """The counts of `maps.names.track_columns` for one `model` along one `flow`.
 
     The item is a pair of frames; its map is the int64 [model, column] array that
     `maps.tracks.Tracker.step` returned, and a track is counted in the pair with which it ends.

@@ -48,9 +48,9 @@ class Evaluator:
                 evaluator.update(predict(images), labels, names)
             report = evaluator.report(ci=0.95)
 
-    `metrics`: families as `uqeval.evaluate` takes them. `kind`: what `update` gets, "probs" or
-    "logits". `scratch`: a folder for temporary files (default: that of the system). Options:
-    `class_names`, `ignore_index` (255), `sum_tolerance`.
+    `metrics`: families as `uqeval.evaluate` takes them. `kind`: the content of `probs` in `update`,
+    "probs" or "logits". `scratch`: a folder for temporary files (default: that of the system).
+    Options: `class_names`, `ignore_index` (255), `sum_tolerance`.
 
     Keeps the maps that the metrics read in `folder`, never the probabilities of the samples. They
     take 2 bytes per pixel for predicted and true class, 4 for each map of uncertainty, and 4 for
@@ -323,9 +323,8 @@ def _named_as_evaluator(store: Path) -> Iterator[None]:
 
 
 def _names_to_come(families: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...] | None:
-    """Return the names of the items that options name, and of another one; None without such
-    options. The items may come with later updates.
-    """
+    """Return the names of the items that options name, and another name; None without such options.
+    Later updates may add these items."""
     from uqeval.stores.names import read_names_file
 
     given = [options["fit_on"] for options in families.values() if options.get("fit_on")]

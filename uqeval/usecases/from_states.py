@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | None:
     """Return the states of a tally; None where they are not saved. Raises `StoreError`.
 
-    Of a tally that adds up exactly, the totals of files are enough.
+    For a tally that adds up exactly, the totals of files are enough.
     """
     if merged_states.holds(tally.parameters()):
         return sum_states(tally, merged_states)

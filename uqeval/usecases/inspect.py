@@ -116,7 +116,7 @@ def _readable(source: MapSource) -> list[str]:
 
 
 def _inspect_store(store: Store, fill: bool) -> Inspection:
-    """Return what the metadata show; missing chunks are problems unless `fill`."""
+    """Return the facts in the metadata; missing chunks are problems unless `fill`."""
     arrays = []
     warnings = list(store.warnings)
     problems: list[str] = []

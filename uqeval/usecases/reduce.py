@@ -115,7 +115,7 @@ class _Writing:
     origin: Mapping[str, str] | None
 
     def __call__(self, opened: Opened) -> None:
-        """Write the items of a job. Raises `OutputError` where the store is not to be seen."""
+        """Write the items of a job. Raises `OutputError` if this host does not see the store."""
         if not (Path(self.root) / "zarr.json").is_file():
             raise OutputError(
                 f"{self.root}: the worker does not see the new store there. Write to a folder that "

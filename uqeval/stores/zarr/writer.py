@@ -166,9 +166,8 @@ def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], wher
 
 
 def _whole(where: Path, call: Callable[[], T]) -> T:
-    """Call Zarr, which writes in a thread of its own. An interrupt waits until the call has ended.
-    Then nothing writes to the folder, so it can be removed. Raises `OutputError`.
-    """
+    """Call Zarr, which writes in another thread. An interrupt waits until the call has ended. Then
+    nothing writes to the folder, so it can be removed. Raises `OutputError`."""
     outcome: Future[T] = Future()
 
     def work() -> None:

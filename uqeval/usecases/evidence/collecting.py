@@ -1,4 +1,4 @@
-"""Collect reports and what belongs to them; refuse files that do not belong together."""
+"""Collect reports and their files; refuse files that do not belong together."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _WORDS = {"passed": "passed", "warned": "passed with a warning", "failed": "fail
 
 
 def readme(evidence: Evidence, files: Mapping[str, str], created: str) -> bytes:
-    """Return the README; `files`: what each other file is; `created`: when, in UTC."""
+    """Return the README; `files`: descriptions of the other files; `created`: the time in UTC."""
     tests = sorted_tests(evidence)
     result = result_of(tests)
     lines = [

@@ -63,7 +63,7 @@ class NamedMap:
 
     @property
     def title(self) -> str:
-        """Return what the map shows."""
+        """Return the title of the map."""
         if self.logarithm:
             return f"log10 {self.base}"
         if self.percentile is None:

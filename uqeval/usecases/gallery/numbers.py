@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Numbers:
     """Pictures of predicted numbers: errors and standard deviations on one scale.
 
-    `maps`: only these, in this order; each standard deviation then has a scale of its own. Raises
+    `maps`: only these, in this order; each standard deviation then has its own scale. Raises
     `UsageError` for names that are of no map.
     """
 

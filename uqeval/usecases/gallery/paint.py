@@ -82,7 +82,7 @@ def heat(
 def painted(title: str, pixels: Array, alt: str, meanings: Meanings = ()) -> Picture:
     """Return pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; do not interpolate.
 
-    `meanings`: CSS colours of categories, and what they mean.
+    `meanings`: CSS colours of categories, and their meanings.
     """
     from PIL import Image
 

@@ -69,7 +69,7 @@ def _run(
 
 
 def difference_of_runs(fitted: Mapping[str, Any], own: Mapping[str, Any]) -> str | None:
-    """Return in what two runs differ, with both values; None if they are the same."""
+    """Return the first difference of two runs with both values; None if they are the same."""
     if fitted.get("fingerprint") != own["fingerprint"]:
         return "the content of the stores"
     return difference(fitted, own)

@@ -122,7 +122,7 @@ def run_stores(
 
 
 def _evaluations(tasks: Sequence[Task]) -> list[str]:
-    """Return what is evaluated, as `compiling_ahead` calls it."""
+    """Return the evaluations of the run, by the names of `compiling_ahead`."""
     return [name for task in tasks for name in evaluations_on(task.inputs, task.families)]
 
 

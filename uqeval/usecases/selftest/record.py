@@ -27,7 +27,7 @@ class Check:
 
 @dataclass
 class Selftest:
-    """All checks, with the versions of what was checked."""
+    """All checks, with the versions of the checked packages."""
 
     checks: list[Check] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)

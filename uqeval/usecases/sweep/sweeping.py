@@ -84,7 +84,7 @@ def sweep(
 def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:
     """Evaluate all subsets of a planned sweep in one read; return the report.
 
-    Of a shard of the items, count the next pass, and save it.
+    For a shard of the items, count the next pass and save it.
     """
     from uqeval.engine.scheduler import Scheduler
 

@@ -132,7 +132,7 @@ def _majority(labels: Array, ignore_index: int) -> Array:
 
 
 def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:
-    """Add the ground truth, and what depends on it and the mean probabilities."""
+    """Add the ground truth, and the maps that depend on it and the mean probabilities."""
     label = label.astype(np.int64)
     maps.void = label == ignore_index
     maps.label = np.where(maps.void, 0, label)

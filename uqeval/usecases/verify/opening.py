@@ -1,4 +1,4 @@
-"""Open the stores that a report was made of, and say whether they are still the same."""
+"""Open the stores of a report, and check whether they have changed."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _checked_names(names: Any, report: str) -> list[str]:
 def fingerprints(
     report: Report, inputs: Inputs, roles: Sequence[Role]
 ) -> Iterator[tuple[Role, str]]:
-    """Yield each store with the fingerprint that it has now; ground truth inside of one as well."""
+    """Yield each store with its present fingerprint, also ground truth inside another store."""
     record = inputs.record
     stores = iter(record.get("predictions") or [])
     current: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Compare what a report computes from all items: intervals, debiased values and slices."""
+"""Compare the values that a report computes from all items: intervals, debiased values, slices."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:
 
 
 def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:
-    """Return AUSE and AURG; `error` is what is averaged (squared already where it is rooted)."""
+    """Return AUSE and AURG; `error` is averaged (already squared if the root is taken)."""
     if not score.size:
         return {"ause": None, "aurg": None}
     model, oracle = (curve(ranking, error, steps, rooted) for ranking in (score, error))

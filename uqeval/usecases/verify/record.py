@@ -25,7 +25,7 @@ class Checked:
 
 @dataclass
 class Verification:
-    """Whether a report follows from the predictions, with what was and was not checked."""
+    """Whether a report follows from the predictions, and which values were checked."""
 
     report: str
     report_sha256: str

@@ -131,8 +131,8 @@ class Resampled:
         return low, high
 
     def _least_share(self, counted: Counted, sums: Array, level: float) -> float:
-        """The smallest share of the error that random signs of what else is in the units' gaps do
-        not reject, by 8 halvings."""
+        """Return the smallest share of the error that the test of random signs does not reject, by
+        8 bisections."""
         assert counted.gaps is not None
         gaps, weights = counted.gaps(sums)[0], counted.gaps(sums.sum(axis=0)[None])[1][0]
         rng = np.random.Generator(np.random.PCG64(self.seed))

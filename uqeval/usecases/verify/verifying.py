@@ -89,7 +89,7 @@ def _verified(
 
 
 def _refuse(report: Report, name: str) -> None:
-    """Raise `UsageError` for a report that does not say which predictions it is of."""
+    """Raise `UsageError` for a report that does not name its predictions."""
     if report.partial or report.inputs.get("missing_parts"):
         raise UsageError(
             f"{name}: is a partial report ({len(report.items)} of "
