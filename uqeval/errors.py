@@ -13,8 +13,8 @@ from typing import Any, TypeGuard
 
 #: Longest text from a file or a user that a message repeats.
 _MOST = 200
-#: Control characters, those that turn the direction of what follows, and halves of characters,
-#: which UTF-8 cannot say.
+#: Control characters, marks that change the direction of text, and lone surrogates, which UTF-8
+#: cannot encode.
 _CONTROLS = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -75,7 +75,7 @@ class UsageError(UqevalError):
 
 #: Largest size or count: the largest number of 32 bits.
 _MOST_WHOLE = 2**31 - 1
-#: Options of any size that 64 bits hold: seeds; and of any number: values that stand in the data.
+#: Options whose value may have 64 bits (seeds), and options that may be any number (data values).
 _ANY_SIZE, _ANY_NUMBER = frozenset({"seed"}), frozenset({"invalid"})
 
 

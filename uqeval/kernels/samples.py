@@ -195,7 +195,7 @@ def add_squares(tile, start, stop, at, t0, c0, first, squares):
 
 # ---- sums to maps --------------------------------------------------------------------------------
 # p̄ = sums / samples · unit. Maps are [pixel] and hold `n` pixels of the accumulators, from pixel
-# `at`. Again one small kernel a purpose: only what is asked for is compiled.
+# `at`. There is one small kernel per map, so that only the requested ones are compiled.
 
 
 @kernel

@@ -53,8 +53,8 @@ class _InReports(Mapping[str, Family]):
         return len(FAMILIES)
 
 
-#: The only list: what a run can evaluate, the report's columns, the gate's directions and the
-#: documentation's table come from it. By name the module that has its `FAMILY`.
+#: The only list of families, by name, with the module that defines `FAMILY`. Runs, columns of
+#: reports, directions of the gate and tables of the docs come from it.
 FAMILIES = _Families({
     "segmentation": "segmentation",
     "pavpu": "pavpu",

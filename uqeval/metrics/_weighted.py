@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uqeval.arrays import Array, Floats, np
 
-#: Items of which the weights are added up first.
+#: The number of items in a run, whose weights are added up first.
 _RUN = 128
 
 
@@ -17,7 +17,7 @@ def quantile(share: float, weights: Array, values: Floats) -> Floats:
     if not order.size:
         return np.full(len(weights), np.nan)
     ordered = weights[:, order]
-    # The sums of runs of items say in which run a rank lies: only this one is added up by item.
+    # The sums of runs show which run has the rank. Only this run is added up by item.
     runs = np.add.reduceat(ordered, np.arange(0, order.size, _RUN), axis=1, dtype=np.int64)
     upto = runs.cumsum(axis=1)
     total = upto[:, -1]

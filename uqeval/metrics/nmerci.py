@@ -176,8 +176,8 @@ def _percentiles(settings: NmerciSettings, totals: ns.Sums, coarse: Array, where
     )
     bins = tuple((k, b) for k, ranks in enumerate((ratio, error)) for b in ranks.bins)
     fine = ErrorRanks(settings.sigma, bins, max(ratio.most, error.most) < 1 << 16)
-    # By the paper's definition the curve needs no trimmed sums, and the one trimmed MAE no pass of
-    # its own: values below the bin of max^α are summed while the bin is split.
+    # With the paper's definition the curve needs no trimmed sums. The trimmed MAE needs no extra
+    # pass: values below the bin of max^α are summed while the bin is split.
     every_alpha = settings.over == "kept" or settings.mae == "trimmed"
     lower = None if every_alpha else error.limit(settings.alpha)
     sums = [] if lower is None else [ErrorsUpto(lower, error.bins_of(settings.alpha))]

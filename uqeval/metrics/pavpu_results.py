@@ -140,8 +140,8 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
     curve: dict[str, Any] = {"t": t, "threshold": threshold}
     for field in ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus"):
         _put_curve(curve, field, values[field])
-    # Ma et al. 2024, §6: where the Surplus is negative the uncertainty says less than nothing, and
-    # the PAvPU there should not be read.
+    # Ma et al. 2024, §6: where the Surplus is negative, the uncertainty is worse than chance, so
+    # the PAvPU there is misleading.
     curve["misleading"] = [value is not None and value < 0 for value in curve["surplus"]]
     record: dict[str, Any] = {"curve": curve}
     for field, best in (("pavpu", _peak(curve["pavpu"])), ("surplus", best_step(by_threshold))):

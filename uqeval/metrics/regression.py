@@ -213,7 +213,7 @@ def _target_spread(states: Iterable[State]) -> float:
         return 0.0
     counts = [int(s["count"][0]) for s in nonempty]
     means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, nonempty, strict=True)]
-    # Of large means the differences: a mean is rounded, and `rest` says what it lacks.
+    # Differences of means lose no digits; `rest` corrects the rounding of each mean.
     deviations = [
         m - means[0] + float(s["rest"][0]) / n
         for m, n, s in zip(means, counts, nonempty, strict=True)

@@ -84,7 +84,7 @@ class SparsificationSettings(Settings):
 
     def for_data(self, kind: str, where: str) -> SparsificationSettings:
         """Return these settings with the defaults for a kind of data. Raises `UsageError`."""
-        # Over every rank there is no root: torch-uncertainty takes the mean of any errors.
+        # The grid every-rank takes no root: torch-uncertainty averages errors of any kind.
         default = "mse" if self.grid == "every-rank" and kind == "regression" else ERRORS[kind][0]
         error = self.error or default
         if error not in ERRORS[kind]:

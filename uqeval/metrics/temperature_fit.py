@@ -30,8 +30,8 @@ _DOUBLINGS = 11
 #: Number of β around an estimate, and their relative distance. Between two neighbours the
 #: polynomial of degree 7 is exact to rounding.
 _AROUND, _CLOSE = 9, 0.01
-#: Pixels of an item in the sample for the first estimate, and the number of β among which the
-#: solution then lies almost always.
+#: Pixels of an item in the sample for the first estimate, and the number of β around it that
+#: almost always enclose the solution.
 _SAMPLE, _FEW = 2**15, 5
 #: Pixels of an item in the sample for the power of two at which the clipped NLL is least: each
 #: pixel costs 11 β.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     #: Pixels of each class [set, class].
     Counts: TypeAlias = Array
 
-#: Pairs whose images differ by less than this are as good as still: no warp can be judged by them.
+#: Pairs whose images differ by less than this do not move enough to judge a warp.
 MOVING = 1e-4
 #: A pair is flagged as a scene cut where the photometric error after the warp is large in itself,
 #: against that without a warp, and against the median of its sequence.

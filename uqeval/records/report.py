@@ -23,7 +23,7 @@ _NO_ITEMS = '\n  "items": []'
 #: By the key of a result and by cell, (row, column) or (bin,): places of the items that hold most
 #: wrong pixels there, and how many, most first.
 ItemsByCell: TypeAlias = "Mapping[str, Mapping[tuple[int, ...], Sequence[tuple[int, int]]]]"
-#: By item: class, labelled pixels, wrong ones of them, of each class that the item has.
+#: For each item and each of its classes: class, labelled pixels, wrong pixels.
 ItemClasses: TypeAlias = "Sequence[Sequence[tuple[int, int, int]]]"
 
 
@@ -74,7 +74,7 @@ class Report:
                 title = f"{self._stores()}: {number_of(len(self.items), 'item')}"
                 title += ", partial" if self.partial else ""
                 return html_of(title, self.results, self.metrics, self.intervals, self.warnings)
-        except StoreError as error:  # raised here, a notebook shows all frames of its own
+        except StoreError as error:  # a notebook would show its whole traceback
             return f"<p>{escape(str(error))}</p>"
 
     def _stores(self) -> str:

@@ -182,7 +182,7 @@ def table(judgement: Judgement) -> Table:
 
 
 def _range_heading(judgement: Judgement) -> str:
-    """Return what the gate compares besides values: intervals, changes or both."""
+    """Return the heading of what the gate compares besides values: intervals, changes or both."""
     changes = any(verdict.change is not None for verdict in judgement.verdicts)
     intervals = any(verdict.interval is not None for verdict in judgement.verdicts)
     return "change or interval" if changes and intervals else "change" if changes else "interval"

@@ -30,7 +30,7 @@ from uqeval.statistics.no_interval import (
 )
 from uqeval.statistics.samples import Samples, Sets
 
-#: A correlation that differs from 1 by less is that of the same scores.
+#: Scores whose correlation differs from 1 by less count as the same.
 _ROUNDING = 1e-12
 #: The runs of a model, and those of the other: several are trainings, whose scores are averaged.
 TwoModels = tuple[Sequence[int], Sequence[int]]

@@ -37,9 +37,9 @@ class Resampling:
 
     `unit` is "item", "group", "batch" or "sequence". `draws` and `seed` are of the bootstrap. In a
     video `lag1` is the autocorrelation of neighbouring pairs and `effective` the number of
-    independent pairs that carry as much information; `problem` says why there can be no interval.
-    `strata` names the set of each item where units are drawn within sets, such as in-distribution
-    and out-of-distribution items; no unit is in two.
+    independent pairs that carry as much information; `problem`: the reason why there is no
+    interval. `strata` names the set of each item where units are drawn within sets, such as
+    in-distribution and out-of-distribution items; no unit is in two.
 
     Raises `UsageError` for draws or a seed that `CutOptions` does not allow.
     """

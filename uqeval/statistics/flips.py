@@ -1,8 +1,8 @@
 """The smallest true calibration error that random signs of the gaps of units do not reject.
 
-Under perfect calibration the gaps (right pixels less summed confidences) of each unit are as likely
-as their negative. If the true gaps are a share λ of the observed ones, that holds for the rest of
-the gaps of each unit. The test statistic is the calibration error itself.
+Under perfect calibration the gaps (right pixels minus summed confidences) of each unit are as
+likely as their negative. If the true gaps are a share λ of the observed ones, that holds for the
+rest of the gaps of each unit. The test statistic is the calibration error itself.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from uqeval.tallies._fields import Field, FieldOfItems, identity
 #: Larger fields (bytes) are stored as sparse entries if these are less than a quarter.
 _DENSE_BYTES = 64 << 20
 _SPARSE = 0.25
-#: Fields of fewer numbers, of an item and of all items, are not worth two products.
+#: For fields with fewer numbers per item or in all, two products are slower than one.
 _WIDE, _MANY = 1000, 1 << 20
 
 

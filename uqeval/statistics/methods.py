@@ -65,8 +65,8 @@ class Spread:
     def of(cls, value: float, without_unit: Floats, members: Sequence[Ints], units: int) -> Spread:
         """Return the spread of G values that each leave out one unit; `units`: those with a score.
 
-        Of several strata, the `members` of each, variances and biases are added. The degrees are
-        Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the variance v.
+        Variances and biases of several strata, with the `members` of each, are added. The degrees
+        are Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the variance v.
         """
         if len(members) == 1:
             variance = float(jackknife_variance(without_unit))
@@ -147,14 +147,11 @@ def jackknife_t(
 def jackknife_log(
     value: float, without_unit: Floats, members: Sequence[Ints], units: int, level: float
 ) -> Bounds | NoBounds:  # fmt: skip
-    """Return θ·exp(± t·se) of a score above 0, with the jackknife of its logarithm; arguments as of
-    `Spread.of`.
-
-    As with the logit, it goes from the lower of θ and θ less its bias to the higher one. Reason: a
-    mean of squared errors is mostly that of a few units, and sets without these have a low mean and
-    a low spread. Percentiles of draws are then too low; on the scale of the logarithm mean and
-    spread are about independent.
-    """
+    """Return θ·exp(± t·se) of a score above 0, with the jackknife of its logarithm; arguments as in
+    `Spread.of`. As with the logit, it goes from the lower of θ and θ minus its bias to the higher
+    one. Reason: a mean of squared errors is mostly that of a few units, and sets without these have
+    a low mean and a low spread. Percentiles of draws are then too low; on the scale of the
+    logarithm mean and spread are about independent."""
     if not np.isfinite(without_unit).all():
         return NoBounds(LEFT_OUT)
     if value <= 0 or without_unit.min() <= 0:
@@ -222,7 +219,7 @@ def paired_mover(first: Limits, second: Limits, correlation: float) -> tuple[flo
     """Return the interval of the difference of two errors on the same units, from that of each.
 
     Method of variance estimates recovery (Zou & Donner 2008). l and u are the distances of the ends
-    from the estimates. The low end is the difference of the estimates less √((1 − r)·l₁² + (1 −
+    from the estimates. The low end is the difference of the estimates minus √((1 − r)·l₁² + (1 −
     r)·u₂² + r·max(0, l₁ − l₂, u₂ − u₁)²); the high end likewise. Reason: the common part of two
     models moves both to the same side, so only the difference of l₁ and l₂, or of u₁ and u₂, counts
     for this part. With l = u this is the published √(l₁² + u₂² − 2r·l₁·u₂). If l belongs to a low

@@ -23,10 +23,8 @@ from uqeval.statistics.units import resampling_of_video
 
 @dataclass(frozen=True)
 class SeriesMean:
-    """A mean over pairs, its interval at a level (or why there is none), and its units.
-
-    `warnings`: that it rests on few units, or on few independent pairs.
-    """
+    """A mean over pairs, its interval at a level (or the reason why there is none), and its units.
+    `warnings` about few units or few independent pairs."""
 
     value: float
     level: float

@@ -16,9 +16,9 @@ from uqeval.statistics.item_values import SparseValues
 
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
 LIGHT_WEIGHT = 16
-#: Sums that a block of sets keeps, in bytes.
+#: Bytes of sums that are cached for a block of sets.
 _KEPT_SUMS = 4 << 20
-#: Units between two of which the sums of all before and all after are kept.
+#: At every so many units, the sums of all units before and after are stored.
 _GRID = 1024
 
 #: Numbers of items, [item, number].
@@ -83,8 +83,8 @@ class ItemSets(ABC):
 class Weighting(ItemSets):
     """Sets by their `weights` [set, item], whole numbers that may be negative.
 
-    Sums that take little memory are kept, since several scores are of the same numbers. `known`:
-    those of the same sets that were computed before. Weights as other types are not kept with them.
+    Small sums are cached, because several scores use them. `known`: those of the same sets that
+    were computed before. Weights as other types are not kept with them.
     """
 
     def __init__(self, weights: Array, known: _Known | None = None) -> None:

@@ -82,7 +82,7 @@ class RequiredPercentiles:
         self._bin_of = occupied[at].tolist()
         self._within = (self._ranks - below[at]).tolist()
         self.bins = tuple(sorted(set(self._bin_of)))
-        #: The most values that lie in one of these.
+        #: The largest number of values in one of these bins.
         self.most = max((int(coarse[b]) for b in self.bins), default=0)
 
     def limit(self, p: float) -> float | None:

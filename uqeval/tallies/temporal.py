@@ -91,7 +91,7 @@ class PairCounts(Tally):
         *frames, flow = (maps[name] for name in self.inputs[:5])
         backward_flow = maps[self.inputs[-1]]  # without occlusion the flow itself, and not read
         outside = 0
-        if INSIDE in maps:  # what is unknown is in no count but these two
+        if INSIDE in maps:  # pixels of unknown flow have only these two counts
             outside = int(flow.shape[0] * flow.shape[1] - maps[INSIDE].sum())
             flow = np.where(maps[INSIDE][..., None], flow, flow.dtype.type(np.nan))
         height = flow.shape[0]

@@ -1,6 +1,4 @@
-"""The tables of a report, the same on a terminal and in Markdown: headlines, and what families
-declare.
-"""
+"""The tables of a report, the same on a terminal and in Markdown: headlines, then families."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class NumpyArray(StoredArray):
             values = self._found()
             if not isinstance(values, FileValues):
                 return values.reshape(shape)
-            if values.fortran:  # its order is that of its own axes
+            if values.fortran:  # Fortran order depends on the shape
                 return values.read(tuple(map(slice, values.shape))).reshape(shape)
             return dataclasses.replace(values, shape=shape)
 

@@ -41,7 +41,7 @@ VERSION = 1
 HIDDEN = ".uqeval"
 
 #: Characters that a folder's name may not contain, or that have a meaning in it; quoted by `%`.
-#: Halves of characters are such, except those that stand for a byte of a file's name.
+#: Includes lone surrogates, except those that represent a byte of a file's name.
 _UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f\ud800-\udc7f\udd00-\udfff]|^\.|^__")
 
 

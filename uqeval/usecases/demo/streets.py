@@ -128,7 +128,7 @@ def save_depth(path: Path, items: int, size: tuple[int, int], seed: int) -> None
         scene = street(rng, *size)
         metres = np.minimum(2.4 / np.maximum(y - 0.42, 0.02), _FARTHEST)
         for kind in map(CLASSES.index, ("building", "tree", "car", "person", "sign")):
-            is_kind = scene == kind  # what stands upright is as far away as its foot
+            is_kind = scene == kind  # upright things are as far away as their lowest pixel
             if is_kind.any():
                 metres[is_kind] = np.minimum(2.4 / max(y[is_kind].max() - 0.42, 0.03), _FARTHEST)
         spread = 0.02 * metres * np.exp(0.8 * smooth(rng, height, width, 12))

@@ -131,7 +131,7 @@ def with_cuts(
     of_none = all(names_in_table.isdisjoint(task.inputs.source.names) for task in tasks)
     kept_tasks = []
     for task in tasks:
-        if not task.families:  # a sweep alone, of which nothing is read off
+        if not task.families:  # only a sweep, which has no slices and intervals
             kept_tasks.append(task)
             continue
         with Failures(task.name, outcome, run_settings):
