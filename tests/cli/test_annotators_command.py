@@ -40,7 +40,7 @@ def test_tables_gate_page_and_verify(folder: Path) -> None:
     page = (folder / "page.html").read_text()
     assert "Diversity of samples and annotators" in page and "Several annotators" in page
     verified = run_well("verify", "r.json", "--all", cwd=folder)
-    assert "annotators is not recomputed in plain NumPy" in verified.stdout
+    assert "annotators: accuracy, agreement" in verified.stdout
 
 
 def test_a_folder_for_each_annotator(folder: Path) -> None:

@@ -210,12 +210,12 @@ def test_bravo_is_made_of_the_formulas_of_its_toolkit() -> None:
     )
 
 
-def test_what_cannot_be_verified_is_refused(tmp_path: Path) -> None:
+def test_sets_with_names_are_verified(tmp_path: Path) -> None:
     first, *others = save(tmp_path)
     report = uqeval.evaluate(first, None, ["ood"], out=others)
     report.save(tmp_path / "r.json")
-    with pytest.raises(UqevalError, match="uqeval verify does not recompute"):
-        verify(tmp_path / "r.json")
+    found = verify(tmp_path / "r.json", [first, *others], everything=True)
+    assert found.passed and {"auroc", "per_set", "images"} < set(found.fields["ood"])
 
 
 def test_sets_in_memory_give_the_scores_of_stores(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Sets:
     ) -> None:
         """`set_of`: the set of each source; `names`: of the items; `classes`: the sets; `samples`:
         of IN, also where no item of it is evaluated."""
-        self._sources, self._set_of, self._mask = tuple(sources), tuple(set_of), mask
+        self.sources, self.set_of, self.mask = tuple(sources), tuple(set_of), mask
         self.names, self.classes, self.samples = tuple(names), classes, samples
         self.where = ", ".join(source.where for source in sources)
         self._first = np.cumsum([0, *(source.items for source in sources)]).tolist()
@@ -81,16 +81,16 @@ class Sets:
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item."""
-        k, first = self._source_of(item)
-        return self._sources[k].size(item - first)
+        k, first = self.source_of(item)
+        return self.sources[k].size(item - first)
 
     def want(self, names: Sequence[str]) -> None:
         """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
         self.wanted = frozenset(names)
         inner = {name.removeprefix(OF_CLASSES) for name in names if name not in _OF_SETS}
-        for source in self._sources:
+        for source in self.sources:
             # Labels are read for their void pixels, unless the mask reads them.
-            masked = self._mask is not None and self._mask.out is not None
+            masked = self.mask is not None and self.mask.out is not None
             label = {"label"} if source.labels is not None and not masked else set()
             source.want(sorted(inner | label))
 
@@ -98,7 +98,7 @@ class Sets:
         """Return ranges of items that must be read together."""
         return [
             range(first + batch.start, first + batch.stop)
-            for source, first in zip(self._sources, self._first, strict=False)
+            for source, first in zip(self.sources, self._first, strict=False)
             for batch in source.batches()
         ]
 
@@ -108,19 +108,19 @@ class Sets:
 
     def joins(self, batches: range) -> bool:
         """Return whether whole batches are read faster in one call."""
-        (k, first), (last, _) = self._source_of(batches[0]), self._source_of(batches[-1])
+        (k, first), (last, _) = self.source_of(batches[0]), self.source_of(batches[-1])
         inner = range(batches.start - first, batches.stop - first)
-        return k == last and self._sources[k].joins(inner)
+        return k == last and self.sources[k].joins(inner)
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes."""
-        k, first = self._source_of(batch[0])
-        return self._sources[k].batch_bytes(range(batch.start - first, batch.stop - first))
+        k, first = self.source_of(batch[0])
+        return self.sources[k].batch_bytes(range(batch.start - first, batch.stop - first))
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """Return the wanted maps [y, x] of the items of a batch."""
-        k, first = self._source_of(batch[0])
-        source, local = self._sources[k], range(batch.start - first, batch.stop - first)
+        k, first = self.source_of(batch[0])
+        source, local = self.sources[k], range(batch.start - first, batch.stop - first)
         items = []
         for item, maps in zip(local, source.read(local, heartbeat), strict=True):
             sets = self._sets(k, item, maps.get("label"))
@@ -131,16 +131,16 @@ class Sets:
 
     def _sets(self, k: int, item: int, label: Array | None) -> Array:
         """Return the set of each pixel of an item of a source."""
-        source, void = self._sources[k], void_of(self.classes)
-        if self._mask is not None:
-            sets = self._mask.sets(item, source.size(item), source.names[item])
+        source, void = self.sources[k], void_of(self.classes)
+        if self.mask is not None:
+            sets = self.mask.sets(item, source.size(item), source.names[item])
         else:
-            sets = np.full(source.size(item), self._set_of[k], np.uint8)
+            sets = np.full(source.size(item), self.set_of[k], np.uint8)
         if label is not None:
             sets[label == void_of(source.classes)] = void
         return sets
 
-    def _source_of(self, item: int) -> tuple[int, int]:
+    def source_of(self, item: int) -> tuple[int, int]:
         """Return the source of an item, and the first item of it."""
         k = int(np.searchsorted(self._first, item, side="right")) - 1
         return k, self._first[k]

@@ -246,7 +246,7 @@ class Conformal(Evaluation[ConformalSettings]):
             f"If the {images} are exchangeable, the expected share of the {pixels} of a new image "
             f"whose {inside} the {truth} is at least {float(1 - self.settings.level):g}, "
             f"averaged over images and over the choice of the {count} calibration images. It "
-            "does not hold for each image, class or pixel."
+            "does not hold for each image, class, region or pixel."
         )
 
     def _pooled(self, state: State) -> Record:

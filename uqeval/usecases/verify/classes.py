@@ -4,6 +4,8 @@ float32.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,9 @@ from uqeval.usecases.verify.arrays import probabilities_of
 
 if TYPE_CHECKING:
     from uqeval.stores.stack import Stack
+
+#: Uncertainties in nats, whose base can be chosen.
+_NATS = ("entropy", "mutual_information", "expected_entropy")
 
 
 @dataclass
@@ -88,7 +93,7 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
     return maps
 
 
-def class_maps(source: Any, item: int) -> ClassMaps:
+def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps:
     """Return the maps of an item of opened class data, from samples or from stored maps."""
     if source.stack is not None:
         images = maps_of_samples(source.stack, item)
@@ -109,7 +114,7 @@ def class_maps(source: Any, item: int) -> ClassMaps:
     maps.brier, maps.label_probability = images.pop("brier", None), None
     maps.label_probability = images.pop("label_probability", None)
     maps.uncertainty |= {name: values.astype(np.float32) for name, values in images.items()}
-    if source.labels is not None:
+    if source.labels is not None and with_labels:
         label = source.labels.planes.read(item)
         if label.ndim == 3:
             label = _majority(label, source.labels.ignore_index)
@@ -141,3 +146,14 @@ def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:
         label_probs = np.take_along_axis(wide, maps.label[None], 0)[0]
         maps.label_probability = label_probs
         maps.brier = (wide**2).sum(axis=0) - label_probs**2 + (1 - label_probs) ** 2
+
+
+def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -> Array | None:
+    """Return the float32 map [y, x] of the uncertainty that settings name; None without it."""
+    values = maps.uncertainty.get(settings["uncertainty"])
+    base = settings.get("log_base", math.e)
+    base = float(classes) if base == "classes" else float(base)
+    if values is None or settings["uncertainty"] not in _NATS or base == math.e:
+        return values
+    scaled: Array = (values.astype(np.float64) / math.log(base)).astype(np.float32)
+    return scaled

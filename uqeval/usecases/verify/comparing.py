@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 #: Tolerances by family, relative to the larger of 1 and the value. Maps of classes are float32,
 #: whose last bit depends on the library's logarithm; other values are float64.
-TOLERANCE = {"calibration": 1e-6, "failure": 1e-5, "sparsification": 1e-5, "divergence": 1e-6}
+TOLERANCE = {
+    "calibration": 1e-6, "failure": 1e-5, "sparsification": 1e-5, "divergence": 1e-6, "ood": 1e-5,
+    "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
+}  # fmt: skip
 DEFAULT = 1e-9
+#: Ends of the names of fields that stand beside a score.
+_BESIDE = ("_reason", "_bound")
 
 
 @dataclass(frozen=True)
@@ -95,10 +100,11 @@ def compare(
     for name, first, second in _values(reported, recomputed):
         tally.compared += 1
         difference = distance(first, second)
+        size = max(1.0, abs(second)) if is_number(second) else 1.0
         if math.isfinite(difference):
-            tally.largest = max(tally.largest, difference / max(1.0, abs(second or 0.0)))
+            tally.largest = max(tally.largest, difference / size)
         are_integers = isinstance(first, int) and isinstance(second, int)
-        limit = 0.0 if are_integers else tolerance * max(1.0, abs(second or 0.0))
+        limit = 0.0 if are_integers else tolerance * size
         if not difference <= slack.get(name, 0.0) + limit:
             tally.differences.append(Difference(where, f"{key}.{name}", first, second))
 
@@ -113,7 +119,9 @@ def _values(
         first = reported[name]
         if isinstance(second, dict) and isinstance(first, dict):
             for part in dict.fromkeys((*first, *second)):
-                yield f"{name}.{part}", first.get(part), second.get(part)
+                if not part.endswith(_BESIDE):
+                    both = ({part: own.get(part)} for own in (first, second))
+                    yield from ((f"{name}.{at}", a, b) for at, a, b in _values(*both))
         else:
             yield name, first, second
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +13,8 @@ from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
-from uqeval.usecases.verify.classes import ClassMaps
+from uqeval.usecases.verify.classes import ClassMaps, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
-
-_NATS = ("entropy", "mutual_information", "expected_entropy")
 
 #: A bound that a report states is believed up to here.
 _MOST_BOUND = 1e-3
@@ -35,10 +32,11 @@ _PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "regression": {"proportion": ("interval",), "area": ("trapezoid",), "grid": ("open",)},
     "nmerci": {"over": ("all",), "interpolation": ("linear", "inverted_cdf")},
+    "conformal": {"method": ("lac", "aps", "scaled")},
 }  # fmt: skip
 COVERED = (
     "segmentation", "pavpu", "calibration", "failure", "sparsification", "regression", "nmerci",
-    "temporal", "divergence",
+    "temporal", "divergence", "ood", "image_failure", "conformal", "annotators",
 )  # fmt: skip
 
 
@@ -48,7 +46,7 @@ def not_covered(
     """Return why the scores under a key are not recomputed from this kind of data; None if they
     are."""
     family, region = family_of(key), Key.parse(key).region
-    if family not in COVERED:
+    if family not in COVERED or (family == "annotators" and region is not None):
         return f"{family} is not recomputed in plain NumPy"
     if region is not None and (reason := regions.not_covered(region, kind, class_names)):
         return reason
@@ -66,17 +64,6 @@ def converted(options: Mapping[str, Any]) -> str | None:
         if options.get(name):
             return f"--{name.replace('_', '-')} is not supported by uqeval verify"
     return None
-
-
-def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -> Array | None:
-    """Return the float32 map [y, x] of the uncertainty that settings name; None without it."""
-    values = maps.uncertainty.get(settings["uncertainty"])
-    base = settings.get("log_base", math.e)
-    base = float(classes) if base == "classes" else float(base)
-    if values is None or settings["uncertainty"] not in _NATS or base == math.e:
-        return values
-    scaled: Array = (values.astype(np.float64) / math.log(base)).astype(np.float32)
-    return scaled
 
 
 @dataclass

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from uqeval.errors import UsageError, cut, listed
 
 if TYPE_CHECKING:
@@ -38,9 +40,11 @@ def roles_of(report: Report) -> list[Role]:
     roles += [_role("predictions", record) for record in predictions]
     paths = [str(record.get("path")) for record in predictions]
     pseudo = bool(options.get("pseudo_labels"))
-    for name in ("labels", "target", "reference"):
+    for name in ("labels", "target", "reference", "ood_mask"):
         record = inputs.get(name)
-        if record and (name == "reference" or str(record.get("path")) not in paths):
+        if isinstance(record, Mapping) and (
+            name == "reference" or str(record.get("path")) not in paths
+        ):
             roles.append(_role("pseudo-labels" if pseudo and name == "labels" else name, record))
     return roles
 
@@ -105,6 +109,10 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     if "pseudo-labels" in path_of_role:
         input_settings["pseudo_labels"] = path_of_role["pseudo-labels"]
     predictions = [role.path for role in roles if role.name == "predictions"]
+    if out := input_settings.get("out"):
+        predictions, input_settings["out"] = _sets(predictions, out)
+    if "ood_mask" in path_of_role:
+        input_settings["ood_mask"] = path_of_role["ood_mask"]
     truth = path_of_role.get("labels") or path_of_role.get("target")
     if "frames" in path_of_role and (frame_names := report.inputs.get("frame_names")) is not None:
         input_settings["names"] = _checked_names(frame_names, name)
@@ -112,12 +120,25 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     if "frames" not in path_of_role and open_predictions(predictions, options).names is None:
         # The run had them from --names, or numbered its items.
         names = [str(item["name"]) for item in report.items]
-        if names != [str(number) for number in range(len(names))]:
+        number = "in/{}" if out else "{}"
+        if out:
+            names = names[: int(report.inputs["sets"][0]["items"])]
+        if names != [number.format(i) for i in range(len(names))]:
             options = InputOptions(**(input_settings | {"names": names}))
     inputs = open_inputs(predictions or None, truth, options)
     if "reference" in path_of_role:
         inputs = beside_reference(inputs, path_of_role["reference"], options)
     return inputs
+
+
+def _sets(paths: Sequence[str], out: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """Return the paths of IN, and a list of those of each OUT set as the run had them."""
+    from uqeval.inputs.opened import members_of
+
+    sizes = [len(members_of(given)) for given in out]
+    ends = np.cumsum([len(paths) - sum(sizes), *sizes]).tolist()
+    sets = [list(paths[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+    return sets[0], sets[1:]
 
 
 def _checked_names(names: Any, report: str) -> list[str]:
@@ -156,7 +177,9 @@ def fingerprints(
 def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:
     """Raise `UsageError` if the stores do not contain the items of the report."""
     kind = "video" if "frames" in report.inputs else "classes"
-    if kind == "classes" and "classes" not in report.inputs:
+    if "sets" in report.inputs or "ood_mask" in report.inputs:
+        kind = "ood"
+    elif kind == "classes" and "classes" not in report.inputs:
         kind = "regression"
     if inputs.source.kind != kind:
         raise UsageError(

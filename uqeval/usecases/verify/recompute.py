@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +10,14 @@ import numpy as np
 from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify import video
-from uqeval.usecases.verify.classes import class_maps
+from uqeval.usecases.verify.annotators import Annotators
+from uqeval.usecases.verify.classes import ClassMaps, class_maps
 from uqeval.usecases.verify.comparing import Comparison, Recomputed
+from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
+from uqeval.usecases.verify.image_failure import ImageFailure
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
+from uqeval.usecases.verify.out_of_distribution import OutOfDistribution, item_of_sets
 from uqeval.usecases.verify.pooled import compare_intervals, compare_slices
 from uqeval.usecases.verify.regions import in_region, inside_box
 
@@ -23,6 +27,13 @@ if TYPE_CHECKING:
 
 #: Bytes of pixels that stay in memory for pooled scores.
 MOST_BYTES = 2 * 10**9
+
+#: Families that are recomputed item by item, with what the set needs kept from each item.
+ByItem = Annotators | Conformal | ImageFailure | OutOfDistribution
+_BY_ITEM: dict[str, type[ByItem]] = {
+    "annotators": Annotators, "conformal": Conformal, "image_failure": ImageFailure,
+    "ood": OutOfDistribution,
+}  # fmt: skip
 
 
 class Recomputation(Comparison):
@@ -36,11 +47,16 @@ class Recomputation(Comparison):
         for key, settings in self.settings.items():
             if reason := f.not_covered(key, settings, self.kind, names) or f.converted(options):
                 self.why_not[key] = reason
+        self._of_items: dict[str, Any] = {
+            key: _BY_ITEM[family_of(key)](key, report)
+            for key in self.keys if family_of(key) in _BY_ITEM
+        }  # fmt: skip
 
     def run(self, items: Sequence[int], pooled: bool) -> None:
         """Recompute the chosen items; with `pooled` also the set, which takes all items."""
         ways: dict[str, Callable[[Sequence[int], bool], None]] = {
             "classes": self._classes, "regression": self._regression, "video": self._video,
+            "ood": self._sets,
         }  # fmt: skip
         with self.opened.session():
             ways[self.kind](items, pooled)
@@ -71,6 +87,9 @@ class Recomputation(Comparison):
             self._divergence(item, kl, lambda s, i: class_maps(s, i), maps)
             for region, settings in views.items():
                 view = in_region(maps, region, self.opened.class_names)
+                for key in self._each_by_item(settings):
+                    self.hold(key, item, self._item_of_classes(key, item, view, source))
+                settings = self._of_pixels(settings)
                 pixels = f.pixels_of(view, settings, classes)
                 for key, scores in self._scores(settings, pixels, item):
                     self.hold(key, item, scores)
@@ -78,8 +97,47 @@ class Recomputation(Comparison):
                     parts[region].append(pixels)
         if pooled:
             for region, settings in views.items():
-                self._pooled_classes(parts[region], settings, region)
+                self._pooled_classes(parts[region], self._of_pixels(settings), region)
+            self._pooled_by_item()
         self._pooled_divergence(kl, pooled)
+
+    def _each_by_item(self, keys: Iterable[str]) -> list[str]:
+        """Return the keys that are recomputed item by item."""
+        return [key for key in keys if key in self._of_items and key not in self.why_not]
+
+    def _of_pixels(self, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """Return the settings of the keys that are recomputed from the pixels of any items."""
+        return {key: own for key, own in settings.items() if key not in self._of_items}
+
+    def _item_of_classes(
+        self, key: str, item: int, view: ClassMaps, source: Any
+    ) -> Recomputed | str:
+        """Return the scores of an item under a key that is recomputed item by item."""
+        own, classes = self._of_items[key], self.opened.source.classes
+        if isinstance(own, Conformal):
+            return own.of_classes(item, view, list(self.opened.class_names))
+        if isinstance(own, ImageFailure):
+            return own.of_classes(view, classes)
+        assert isinstance(own, Annotators)
+        return own.add(view, source, item)
+
+    def _pooled_by_item(self) -> None:
+        """Compare the scores of the set under the keys that are recomputed item by item."""
+        for key in self._each_by_item(self._of_items):
+            self.hold(key, None, self._of_items[key].of_set())
+
+    def _sets(self, items: Sequence[int], pooled: bool) -> None:
+        """Recompute out-of-distribution scores."""
+        pooled = pooled and not self._too_much(8 * max(len(self._of_items), 1))
+        for key in self._each_by_item(self._of_items):
+            if "bravo" in self.report.results[key]:
+                self.why_not[f"{key}.bravo"] = "BRAVO scores are not recomputed"
+        for item in items:
+            maps, classes, sets = item_of_sets(self.opened.source, item)
+            for key in self._each_by_item(self._of_items):
+                self.hold(key, item, self._of_items[key].add(maps, classes, sets))
+        if pooled:
+            self._pooled_by_item()
 
     def _by_region(self) -> dict[str | None, dict[str, Mapping[str, Any]]]:
         """Return the settings of the recomputed keys, without divergence, by their region."""
@@ -184,14 +242,24 @@ class Recomputation(Comparison):
                 item_numbers = of_image
                 if region is not None:
                     item_numbers = of_image.only(inside_box(region, *is_valid.shape)[is_valid])
-                for key in settings:
+                for key in self._each_by_item(settings):
+                    self.hold(key, item, self._item_of_numbers(key, item, item_numbers))
+                for key in self._of_pixels(settings):
                     self.hold(key, item, f.of_numbers(key, item_numbers, settings[key]))
                 if pooled:
                     parts[region].append(item_numbers)
         if pooled:
             for region, settings in views.items():
-                self._pooled_numbers(parts[region], settings)
+                self._pooled_numbers(parts[region], self._of_pixels(settings))
+            self._pooled_by_item()
         self._pooled_divergence(kl, pooled)
+
+    def _item_of_numbers(self, key: str, item: int, data: Numbers) -> Recomputed | str:
+        own = self._of_items[key]
+        if isinstance(own, Conformal):
+            return own.of_numbers(item, data)
+        assert isinstance(own, ImageFailure)
+        return own.of_numbers(data)
 
     def _pooled_numbers(
         self, parts: list[Numbers], settings: Mapping[str, Mapping[str, Any]]
@@ -228,9 +296,10 @@ class Recomputation(Comparison):
     def _video(self, items: Sequence[int], pooled: bool) -> None:
         inputs = self.opened
         assert inputs.video is not None
-        pairs_by_key: dict[str, list[dict[str, Any]]] = {key: [] for key in self.keys}
+        keys = [key for key in self.keys if key not in self._of_items]
+        pairs_by_key: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
         for item in items:
-            for key in self.keys:
+            for key in keys:
                 settings = self.settings[key]
                 models = inputs.video.models
                 model = str(settings.get("model", models[0]))
@@ -244,3 +313,5 @@ class Recomputation(Comparison):
         for key, pairs in pairs_by_key.items() if pooled else ():
             means = {} if self.settings[key].get("drop_cuts") else video.means(pairs)
             self.hold(key, None, Recomputed(means))
+        if pooled:
+            self._pooled_by_item()

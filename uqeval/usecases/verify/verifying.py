@@ -103,11 +103,6 @@ def _refuse(report: Report, name: str) -> None:
             f"{report.uqeval_version}, or evaluate again with this version."
         )
     inputs = report.inputs
-    if "sets" in inputs or "ood_mask" in inputs:
-        raise UsageError(
-            f"{name}: holds out-of-distribution scores, which uqeval verify does not recompute. "
-            "Verify a report of other metrics; uqeval selftest checks this installation."
-        )
     records = (inputs.get(kind) for kind in ("labels", "target", "frames", "reference"))
     shard_records = [r for r in records if r and " + " in str(r.get("path"))]
     members = len(inputs.get("predictions") or []) > 1 and inputs.get("items") != len(report.items)

@@ -1,0 +1,188 @@
+"""`uqeval verify` of conformal, image failure, annotators and out-of-distribution reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.usecases.selftest import synthetic_data
+from uqeval.usecases.verify import verify
+
+FIT_ON = [str(i) for i in range(0, 12, 2)]
+CONFORMAL = {"conformal": {"fit_on": "fit.json", "alpha": 0.3}}
+IMAGES: dict[str, Any] = {"image_failure": {}}
+
+#: By name: stores, metrics with settings, and other options.
+RUNS: dict[str, tuple[tuple[str, ...], Mapping[str, Any], Mapping[str, Any]]] = {
+    "ood": (("classes.npz",), {"ood": {}}, {"out": ["out.npz"]}),
+    "two_sets": (
+        ("classes.npz",), {"ood": {"aggregation": ["patch-max", "p90"]}},
+        {"out": ["out.npz", "more.npz"]},
+    ),
+    "members": (("classes.npz",), {"ood": {}}, {"out": ["out.npz+same.npz"]}),
+    "mask": (("classes.npz",), {"ood": {}}, {"ood_mask": "mask.npz"}),
+    "label_id": (("classes.npz",), {"ood": {"uncertainty": "mutual_information"}},
+                 {"ood_mask": 255}),
+    "bravo": (("classes.npz",), {"ood": {"definition": "bravo"}}, {"ood_mask": "mask.npz"}),
+    "lac": (("classes.npz",), CONFORMAL, {"region": ["box:0:0.5,0:1"]}),
+    "aps": (("classes.npz",), {"conformal": {**CONFORMAL["conformal"], "method": "aps"}}, {}),
+    "fnr": (("classes.npz",), {"conformal": {**CONFORMAL["conformal"], "risk": "fnr:2"}}, {}),
+    "intervals": (("numbers.npz",), CONFORMAL, {}),
+    "images": (
+        ("classes.npz",),
+        {"image_failure": {"risk": ["dice", "accuracy"], "confidence": ["p75", "patch-max"]}},
+        {"region": ["class:1"]},
+    ),
+    "image_numbers": (("numbers.npz",), IMAGES, {}),
+    "image_video": (
+        (), {"image_failure": {"risk": "temporal.tc_no_warp", "confidence": "temporal.tc"}},
+        {"video": "video.npz"},
+    ),
+    "annotators": (("classes.npz", "people.npz"), {"annotators": {}}, {}),
+    "values": (("classes.npz", "people.npz"), {"annotators": {"definition": "values"}}, {}),
+    "entropies": (
+        ("classes.npz", "people.npz"),
+        {"annotators": {"disagreement": "entropy", "absent": "agree", "distance": "dice"}}, {},
+    ),
+}  # fmt: skip
+
+
+def _stores() -> None:
+    stores = {name: synthetic_data.classes(name, items=12) for name in ("in", "out", "more")}
+    arrays = {name: stores["in"][name] for name in ("probs", "labels")}  # without names
+    np.savez("classes.npz", **arrays)
+    for name in ("out", "more"):
+        flat = stores[name]["probs"][:5].astype(np.float32) ** 0.5
+        flat /= flat.sum(axis=2, keepdims=True)
+        np.savez(f"{name}.npz", probs=flat.astype(np.float16))
+        if name == "out":
+            np.savez("same.npz", probs=flat[:, :1].astype(np.float16))
+    labels = stores["in"]["labels"]
+    mask = np.zeros_like(labels)
+    mask[:, 4:9, 3:20] = 3
+    mask[:, 0] = 255
+    np.savez("mask.npz", labels=mask)
+    others = [np.roll(labels, shift, axis=2) for shift in (0, 1, 3)]
+    others[2][3] = 255  # an item that one of them left out
+    np.savez("people.npz", labels=np.stack(others, axis=1))
+    np.savez("numbers.npz", **synthetic_data.numbers("verify", items=12))
+    np.savez("video.npz", **synthetic_data.video("verify", frames=8))
+    Path("fit.json").write_text(json.dumps(FIT_ON))
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stores and the reports of `RUNS`, with paths relative to it."""
+    folder = tmp_path_factory.mktemp("by_item")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        _stores()
+        for name, (stores, metrics, options) in RUNS.items():
+            flow = {"tc": {"flow": "file"}} if "video" in options else {}
+            report = uqeval.evaluate(*stores, metrics={**flow, **metrics}, workers=1, **options)
+            report.save(f"{name}.json")
+    return folder
+
+
+@pytest.fixture
+def folder(made_once: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A copy of it, with its times, as the working folder."""
+    copy = tmp_path / "work"
+    shutil.copytree(made_once, copy, copy_function=os.link)
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def _changed(name: str, change: Callable[[Any], None]) -> str:
+    """A copy of a report with its record changed, as a file."""
+    record = json.loads(Path(f"{name}.json").read_text())
+    change(record)
+    Path("changed.json").write_text(json.dumps(record))
+    return "changed.json"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_report_follows_from_its_predictions(name: str, folder: Path) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    found = verify(f"{name}.json", everything=True)
+    assert found.passed, found.problems()
+    assert set(found.fields) == set(record["results"])
+    assert found.compared["set"] >= 8
+    assert verify(f"{name}.json", items=1).passed
+
+
+#: Run, key, and a path to a number of the record.
+CHANGES: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("ood", "ood", ("items", 13, "score")), ("ood", "ood", ("results", "auroc")),
+    ("ood", "ood", ("results", "images", "fpr95")),
+    ("two_sets", "ood", ("results", "per_set", "more", "aupr_in")),
+    ("two_sets", "ood[aggregation=p90]", ("items", 2, "score")),
+    ("mask", "ood", ("items", 1, "pixels_out")), ("mask", "ood", ("results", "detection_error")),
+    ("lac", "conformal", ("items", 1, "loss")), ("lac", "conformal", ("results", "mean_loss")),
+    ("lac", "conformal", ("results", "calibration_loss")),
+    ("lac", "conformal", ("results", "items", "p25")),
+    ("lac", "conformal@box:0:0.5,0:1", ("results", "size")),
+    ("fnr", "conformal", ("items", 1, "loss")), ("aps", "conformal", ("results", "size")),
+    ("intervals", "conformal", ("results", "width")),
+    ("images", "image_failure", ("items", 0, "risk")),
+    ("images", "image_failure@class:1", ("items", 0, "confidence")),
+    ("images", "image_failure", ("results", "kendall")),
+    ("image_numbers", "image_failure", ("items", 0, "confidence")),
+    ("image_video", "image_failure", ("results", "aurc")),
+    ("annotators", "annotators", ("items", 0, "ged")),
+    ("annotators", "annotators", ("results", "kappa")),
+    ("values", "annotators", ("items", 0, "ncc")),
+    ("entropies", "annotators", ("results", "brier")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "key", "path"), CHANGES)
+def test_a_changed_value_is_found(name: str, key: str, path: tuple[Any, ...], folder: Path) -> None:
+    def change(record: Any) -> None:
+        first, *rest = path
+        own = record["results"][key] if first == "results" else record["items"][rest.pop(0)][key]
+        for part in rest[:-1]:
+            own = own[part]
+        own[rest[-1]] += 3 if isinstance(own[rest[-1]], int) else 1e-3
+
+    found = verify(_changed(name, change), everything=True)
+    fields = [own.field for own in found.differences]
+    rest = path[1:] if path[0] == "results" else path[2:]
+    assert ".".join([key, *map(str, rest)]) in fields
+
+
+def test_a_forged_threshold_is_found_with_the_scores_that_fit_it(folder: Path) -> None:
+    """A report whose scores follow from another threshold than its calibration items give."""
+    record = json.loads(Path("lac.json").read_text())
+    other = uqeval.evaluate(
+        "classes.npz", metrics={"conformal": {"fit_on": "fit.json", "alpha": 0.2}}, workers=1,
+        region=["box:0:0.5,0:1"],
+    )  # fmt: skip
+    forged = json.loads(other.to_json())
+    for key in ("conformal", "conformal@box:0:0.5,0:1"):
+        forged["settings"][key] = record["settings"][key]
+        forged["results"][key]["alpha"] = 0.3
+    Path("forged.json").write_text(json.dumps(forged))
+    fields = {own.field for own in verify("forged.json", everything=True).differences}
+    assert "conformal.threshold" in fields
+
+
+def test_bravo_scores_are_named_as_not_recomputed(folder: Path) -> None:
+    texts = verify("bravo.json", everything=True).not_verified
+    assert "ood.bravo: BRAVO scores are not recomputed." in texts
+
+
+def test_given_stores_take_the_place_of_the_paths(folder: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(folder.parent)
+    stores = [f"work/{name}.npz" for name in ("classes", "out", "more")]
+    assert verify("work/two_sets.json", stores, items=2).passed
+    masked = ["work/classes.npz", "work/mask.npz"]
+    assert verify("work/mask.json", masked, items=2).passed

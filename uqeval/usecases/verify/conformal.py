@@ -1,0 +1,186 @@
+"""Conformal prediction from its definition: scores are sorted, sets and intervals are counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uqeval.arrays import Array
+from uqeval.keys import Key
+from uqeval.usecases.verify import class_scores as cs
+from uqeval.usecases.verify.classes import ClassMaps
+from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.numbers import Numbers
+
+if TYPE_CHECKING:
+    from uqeval.records.report import Report
+
+_FNR = "fnr:"
+_PERCENTILES = {"least": 0, "p05": 5, "p25": 25, "median": 50, "p75": 75, "p95": 95, "most": 100}
+_CALIBRATED = ("threshold", "calibration_items", "calibration_loss")
+_OF_ITEM = ("coverage", "size", "width", "loss", "above")
+
+
+@dataclass(frozen=True)
+class _Item:
+    """Flat arrays of the pixels of an item: `score` of the truth float32 (of lac the probability),
+    whether the set holds it, the size of the set (or the width), and which pixels the risk is of.
+
+    `near`: the number of scores that float32 cannot tell from the threshold.
+    """
+
+    score: Array
+    hit: Array
+    size: Array
+    at_risk: Array
+    near: int
+
+    @property
+    def loss(self) -> float | None:
+        """Return the share of the pixels that the risk is of whose set does not hold the truth."""
+        own = self.hit[self.at_risk]
+        return 1 - float(own.mean()) if own.size else None
+
+
+class Conformal:
+    """Scores of items one after another; then the threshold, and the scores of the set."""
+
+    def __init__(self, key: str, report: Report) -> None:
+        self._key, self._report = key, report
+        self._settings = report.settings[key]
+        #: The key of the whole image, of a region.
+        self._of_image = None if Key.parse(key).region is None else str(Key.parse(key).of(None))
+        threshold = report.results[key]["threshold"]
+        self._threshold = math.inf if threshold is None else float(threshold)
+        self._calibration: list[_Item] = []
+        self._evaluated: list[_Item] = []
+
+    def of_classes(self, item: int, maps: ClassMaps, names: list[str]) -> Recomputed | str:
+        """Return the scores of an item with labels."""
+        if maps.probs is None or maps.label is None:
+            return "the store holds no mean_probs to recompute it from"
+        probs, label = maps.valid(maps.probs), maps.valid(maps.label)
+        is_lac = self._settings["method"] == "lac"
+        scores = probs if is_lac else _masses(probs)
+        limit = np.float32(1 - self._threshold if is_lac else self._threshold)
+        inside = scores >= limit if is_lac else scores <= limit
+        places = np.arange(label.size)
+        risk = str(self._settings["risk"])
+        at_risk: Array = np.ones(label.shape, bool)
+        if risk.startswith(_FNR):
+            name = risk.removeprefix(_FNR)
+            at_risk = label == (names.index(name) if name in names else int(name))
+        near = _near(scores, float(limit))
+        return self._add(item, _Item(
+            scores[label, places], inside[label, places], inside.sum(axis=0), at_risk, near
+        ))  # fmt: skip
+
+    def of_numbers(self, item: int, data: Numbers) -> Recomputed | str:
+        """Return the scores of an item with a target."""
+        sigma = data.sigma_of(self._settings["uncertainty"])
+        if sigma is None:
+            return f"the store holds no {self._settings['uncertainty']} to recompute it from"
+        error = data.error
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.where(sigma > 0, error / sigma, np.where(error > 0, np.inf, 0))
+        ratio = ratio.astype(np.float32)
+        near = _near(ratio[np.isfinite(ratio)], self._threshold)
+        width = 2 * self._threshold * sigma
+        inside = ratio <= self._threshold
+        return self._add(item, _Item(ratio, inside, width, np.ones(ratio.shape, bool), near))
+
+    def _add(self, item: int, own: _Item) -> Recomputed:
+        if self._report.items[item][self._key].get("calibration"):
+            self._calibration.append(own)
+            return Recomputed(dict.fromkeys(_OF_ITEM))
+        self._evaluated.append(own)
+        values = self._sizes([own])
+        loss = own.loss
+        values |= {"loss": loss, "above": None if loss is None else loss > self._settings["alpha"]}
+        slack = own.near / max(int(own.at_risk.sum()), 1)
+        if loss is not None and abs(loss - self._settings["alpha"]) <= slack:
+            del values["above"]
+        return Recomputed(values, dict.fromkeys(("coverage", "size", "loss"), slack))
+
+    def _sizes(self, items: list[_Item]) -> dict[str, Any]:
+        """Return the coverage and the mean size or width over the pixels of some items."""
+        hit, size = (np.concatenate([getattr(own, n) for own in items]) for n in ("hit", "size"))
+        name = "width" if self._settings["method"] == "scaled" else "size"
+        if not hit.size:
+            return {"coverage": None, name: None}
+        mean = float(size.mean(dtype=np.float64))
+        return {"coverage": float(hit.mean()), name: mean if math.isfinite(mean) else None}
+
+    def of_set(self) -> Recomputed | str:
+        """Return the threshold of the calibration items, and the scores of the others."""
+        record, items = self._sizes(self._evaluated), self._evaluated
+        size = np.concatenate([own.size for own in items])
+        record |= {"pixels": size.size, "evaluated_items": len(items)}
+        if "size" in record:
+            record |= {"singletons": float((size == 1).mean()), "empty": float((size == 0).mean())}
+        losses = np.array([own.loss for own in items if own.loss is not None])
+        record |= {"mean_loss": None, "items_above": None}
+        if losses.size:
+            alpha, coverage = self._settings["alpha"], 1 - losses
+            record["mean_loss"] = float(losses.mean())
+            record["items_above"] = float((losses > alpha).mean())
+            record["items"] = {"mean": float(coverage.mean()), "std": float(coverage.std())} | {
+                name: float(np.percentile(coverage, p)) for name, p in _PERCENTILES.items()
+            }
+        # What follows from the counts may differ by the pixels near the threshold.
+        near = [own.near / max(int(own.at_risk.sum()), 1) for own in items]
+        names = {*record, *(f"items.{name}" for name in record.get("items", ()))}
+        slack = dict.fromkeys(names - {"pixels", "evaluated_items"}, max(near, default=0.0))
+        at_limit = sum(abs(v - self._settings["alpha"]) <= max(near) for v in losses)
+        slack["items_above"] = at_limit / max(losses.size, 1)
+        if self._of_image is not None:  # a region has the threshold of the image
+            results = self._report.results[self._of_image]
+            return Recomputed(record | {name: results[name] for name in _CALIBRATED}, slack)
+        calibrated, slack_of_loss = self._calibrated()
+        slack["calibration_loss"] = slack_of_loss
+        slack["threshold"] = cs.NEAR * max(1.0, abs(calibrated["threshold"] or 0.0))
+        return Recomputed(record | calibrated, slack)
+
+    def _calibrated(self) -> tuple[dict[str, Any], float]:
+        """Return the smallest threshold at which (n·mean loss + 1)/(n + 1) ≤ α, and the loss that
+        the pixels near it weigh."""
+        kept = [own for own in self._calibration if own.at_risk.any()]
+        n, is_lac = len(kept), self._settings["method"] == "lac"
+        of_items = [own.score[own.at_risk].astype(np.float64) for own in kept]
+        score = np.concatenate([1 - own if is_lac else own for own in of_items])
+        share = np.concatenate([np.full(own.size, 1 / own.size) for own in of_items])
+        order = np.argsort(score, kind="stable")
+        ordered = score[order]
+        above = n - np.cumsum(share[order])  # Σ of the losses, if the threshold is this score
+        above = above[np.r_[ordered[1:] != ordered[:-1], True]]
+        distinct = np.unique(ordered)
+        limit = float(Fraction(str(self._settings["alpha"])) * (n + 1) - 1)
+        k = int(np.flatnonzero(above <= limit + 1e-9)[0])
+        threshold = float(distinct[k])
+        near = sum(own.near / own.score.size for own in kept)
+        return {
+            "calibration_items": n, "calibration_loss": max(float(above[k]), 0.0) / n,
+            "threshold": threshold if math.isfinite(threshold) else None,
+        }, near / n  # fmt: skip
+
+
+def _near(score: Array, limit: float) -> int:
+    """Return the number of scores that are not the threshold, and closer than float32 tells."""
+    gap = np.abs(score.astype(np.float64) - limit)
+    return int(((gap > 0) & (gap <= cs.NEAR * max(1.0, abs(limit)))).sum())
+
+
+def _masses(probs: Array) -> Array:
+    """Return the probability of all likelier classes, float32 [class, pixel].
+
+    A class is in the smallest set of the likeliest classes with a mass of at least τ where this is
+    below τ: Romano et al. 2020, §2.1.
+    """
+    wide = probs.astype(np.float64)
+    masses = [np.where(wide > own, wide, 0).sum(axis=0) for own in wide]
+    scores: Array = np.array(masses).astype(np.float32)
+    return scores

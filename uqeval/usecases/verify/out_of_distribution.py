@@ -1,0 +1,121 @@
+"""Out-of-distribution scores from their definitions: OUT pixels or items are the positives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uqeval.arrays import Array
+from uqeval.usecases.verify import ranks
+from uqeval.usecases.verify.aggregation import aggregated
+from uqeval.usecases.verify.classes import ClassMaps, class_maps, uncertainty_of
+from uqeval.usecases.verify.comparing import Recomputed
+
+if TYPE_CHECKING:
+    from uqeval.records.report import Report
+
+_SCORES = ("auroc", "aupr_out", "aupr_in", "fpr95", "detection_error")
+#: A bound that a report states is believed up to here.
+_MOST_BOUND = 1e-3
+
+
+class OutOfDistribution:
+    """Scores of items one after another, and then of all pixels and items."""
+
+    def __init__(self, key: str, report: Report) -> None:
+        self._key, self._report = key, report
+        self._settings = report.settings[key]
+        self._names = [str(own["name"]) for own in report.inputs.get("sets") or ()]
+        self._values: list[Array] = []
+        self._sets: list[Array] = []
+
+    def add(self, maps: ClassMaps, classes: int, sets: Array) -> Recomputed | str:
+        """Return the scores of an item; `sets` uint8 [y, x]: 0 IN, k the k-th OUT set."""
+        values = uncertainty_of(maps, self._settings, classes)
+        if values is None:
+            return f"the store holds no map {self._settings['uncertainty']} to recompute it from"
+        own = sets[~maps.void]
+        self._values.append(values[~maps.void])
+        self._sets.append(own)
+        record: dict[str, Any] = {
+            "pixels": own.size, "pixels_in": int((own == 0).sum()),
+            "pixels_out": int((own > 0).sum()),
+        }  # fmt: skip
+        if not self._names:
+            return Recomputed(record)
+        k = int(sets.max())
+        settings = self._settings
+        score = aggregated(settings["aggregation"], values, maps.void, settings["patch"])
+        return Recomputed(record | {"set": self._names[k], "out": int(k > 0), "score": score})
+
+    def of_set(self) -> Recomputed | str:
+        """Return the scores of all pixels, and those of the items from their recorded scores."""
+        values, sets = np.concatenate(self._values), np.concatenate(self._sets)
+        results = self._report.results[self._key]
+        record = _scores(values, sets > 0)
+        record |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets > 0).sum())}
+        slack = _bounds(results)
+        if len(self._names) > 2:
+            record["per_set"] = {}
+            for k, name in enumerate(self._names[1:], 1):
+                of_pair = (sets == 0) | (sets == k)
+                own = _scores(values[of_pair], sets[of_pair] > 0)
+                own |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets == k).sum())}
+                record["per_set"][name] = own
+                of_report = (results.get("per_set") or {}).get(name) or {}
+                slack |= {f"per_set.{name}.{field}": b for field, b in _bounds(of_report).items()}
+        if self._names:
+            record["images"] = self._of_items()
+        return Recomputed(record, slack)
+
+    def _of_items(self) -> dict[str, Any]:
+        items = [own[self._key] for own in self._report.items]
+        scored = [own for own in items if own.get("score") is not None]
+        scores = np.array([own["score"] for own in scored], np.float64)
+        is_out = np.array([own["out"] for own in scored], bool)
+        record = _scores(scores, is_out)
+        del record["pixels"]
+        return record | {
+            "aggregation": self._settings["aggregation"],
+            "items_in": int((~is_out).sum()), "items_out": int(is_out.sum()),
+        }  # fmt: skip
+
+
+def _scores(score: Array, is_out: Array) -> dict[str, Any]:
+    """Return the scores of flat pixels or of items; None unless there are both kinds."""
+    found = ranks.failure(score, is_out)
+    if found["auroc"] is None:
+        return {"pixels": int(score.size)} | dict.fromkeys(_SCORES)
+    number, outs = ranks.grouped(score, is_out)
+    # A threshold at or above each group: OUT at or below it are missed, IN above it are flagged.
+    missed = np.r_[0, np.cumsum(outs)] / outs.sum()
+    flagged = 1 - np.r_[0, np.cumsum(number - outs)] / (number - outs).sum()
+    return {
+        "pixels": int(score.size), "auroc": found["auroc"], "aupr_out": found["aupr_error"],
+        "aupr_in": found["aupr_success"], "fpr95": found["fpr95"],
+        "detection_error": float(((missed + flagged) / 2).min()),
+    }  # fmt: skip
+
+
+def _bounds(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the errors of binning that a report states, of fields with such an error."""
+    bounds = {name: record.get(f"{name}_bound") for name in _SCORES}
+    return {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
+
+
+def item_of_sets(source: Any, item: int) -> tuple[ClassMaps, int, Array]:
+    """Return the maps of an item of joined sets, the number of its classes, and the set of each
+    pixel uint8 [y, x]."""
+    k, first = source.source_of(item)
+    own, place, mask = source.sources[k], item - first, source.mask
+    # A mask that is an id of the labels reads them itself.
+    maps = class_maps(own, place, with_labels=mask is None or mask.out is None)
+    if mask is None:
+        return maps, own.classes, np.full(own.size(place), source.set_of[k], np.uint8)
+    ids = mask.planes.read(place)
+    is_out = ids != 0 if mask.out is None else ids == mask.out
+    if mask.out != mask.ignore_index:
+        maps.void = maps.void | (ids == mask.ignore_index)
+    return maps, own.classes, is_out.astype(np.uint8)
