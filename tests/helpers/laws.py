@@ -314,12 +314,12 @@ def cleared_states_are_empty(tally: Tally) -> None:
 
 
 def what_needs_no_state_is_the_state(tally: Tally) -> None:
-    """`thin_of` folds to the same bits as the state of an item, if it gives anything."""
+    """`count_item` folds to the same bits as the state of an item, if it gives anything."""
     for maps, counted in zip(items_for(tally), states_for(tally), strict=True):
-        thin = tally.thin_of(maps)
-        if thin is not None:
+        item_counts = tally.count_item(maps)
+        if item_counts is not None:
             state = tally.empty()
-            tally.fold(state, thin)
+            tally.fold_items(state, item_counts)
             agree(tally, state, counted)
 
 

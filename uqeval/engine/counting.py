@@ -165,14 +165,14 @@ class Counting:
     ) -> list[Thin]:
         """Return the states of one item of some tallies `apart`; `empty` states are reused."""
         #: States of the item by view, which tallies of that view may read.
-        known_of_views: dict[View, dict[Tally, Thin]] = {view: {} for view in maps_of_views}
+        known_of_views: dict[View, KnownItems] = {view: {} for view in maps_of_views}
         results: list[Thin] = []
         for i in which:
             view, plain = self.apart[i].view, self._plain[i]
             known = known_of_views[view]
             if plain not in known:
-                known[plain] = _thin_state(plain, maps_of_views[view], known, empty)
-            results.append(known[plain])
+                known[plain] = _state_of_item(plain, maps_of_views[view], known, empty)
+            results.append(known[plain].thin(0))
         return results
 
     def together(self) -> dict[Tally, Total]:
@@ -197,18 +197,18 @@ class _Worker(NamedTuple):
     empty: dict[Tally, State]
 
 
-def _thin_state(
-    tally: Tally, maps: Maps, known: dict[Tally, Thin], empty: dict[Tally, State]
-) -> Thin:
-    """Return the state of one item; `known` and `empty` as in `Tally.thin_of` and `Counting`."""
-    if (thin := tally.thin_of(maps, known)) is not None:
-        return thin
+def _state_of_item(
+    tally: Tally, maps: Maps, known: KnownItems, empty: dict[Tally, State]
+) -> CountedItems:
+    """Return the state of one item; `known` as in `Tally.count_items`, `empty` as in `Counting`."""
+    if (counted := tally.count_item(maps, known)) is not None:
+        return counted
     state = empty.pop(tally, None) or tally.empty()
     tally.update(state, maps)
     thin = tally.thin(state)
     if tally.clear(state, thin):
         empty[tally] = state
-    return thin
+    return CountedItems.of([thin])
 
 
 class Strip(dict[str, Array]):

@@ -102,8 +102,13 @@ class Tally(ABC):
     def update(self, state: State, maps: Maps) -> None:
         """Add the maps [y, x] of one item to a state, in place. Do not change the maps.
 
-        Tallies have `update_items`, or else this.
+        Tallies have `update_items`, or a `count_items` for items of any size, or else this.
         """
+        has_own = type(self).update_items is not Tally.update_items
+        counted = None if has_own else self.count_item(maps)
+        if counted is not None:
+            self.fold_items(state, counted)
+            return
         first = np.array([0, maps[self.inputs[0]].size])
         self.update_items({name: values[None] for name, values in state.items()}, maps, first)
 
@@ -234,21 +239,18 @@ class Tally(ABC):
         self.update(state, maps)
         return state
 
-    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
-        """Return the sparse form of an item's state, if it can be made directly; else None.
-
-        `known`: those of other tallies of the same item, which it may read and add to.
-        """
-        return None
+    def count_item(self, maps: Maps, known: KnownItems | None = None) -> CountedItems | None:
+        """Return the state of one item as `count_items` does."""
+        return self.count_items(maps, np.array([0, maps[self.inputs[0]].size]), known)
 
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
-        """Return the states of small items, counted in one call; None if not possible.
+        """Return the states of several small items, or of one; None where `update` is the way.
 
         `maps` [1, pixel] contain the pixels of all items, one item after another. Item i has the
         columns `first[i]` up to `first[i + 1]` (excluded). The states have the same bits as those
-        of `update`. `known` as in `thin_of`.
+        of `update`. `known`: states of other tallies of these items, which it may read and add to.
         """
         if type(self).update_items is Tally.update_items:
             return None

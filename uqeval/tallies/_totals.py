@@ -35,11 +35,11 @@ class Total:
 
     def update(self, maps: Maps) -> None:
         """Add the maps of an item."""
-        thin = self._tally.thin_of(maps) if self._dense is None else None
-        if thin is None:
+        counted = self._tally.count_item(maps) if self._dense is None else None
+        if counted is None:
             self._tally.update(self._as_dense(), maps)
         else:
-            self._add(thin)
+            self._add(counted.thin(0))
 
     def fold_items(self, counted: CountedItems) -> None:
         """Add the states of several items."""

@@ -74,7 +74,7 @@ class ErrorRanks(OfErrors, CountsByRank):
         from uqeval.tallies._fields import CountedItems, FieldOfItems
         from uqeval.tallies._sorted import rank_counts
 
-        if self.bins:
+        if self.bins or first.size == 2:
             return None
         error, sigma, label = self.flat(maps)
         ratio = np.empty(error.size, np.float32)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Ints, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import CountedItems, Counts, Field, Thin
+from uqeval.tallies._fields import CountedItems, Counts, Field
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors
 
@@ -107,17 +107,6 @@ class ItemCurves(Tally):
 
     def evaluated(self, state: State) -> Counts:
         return state["kept"][..., 0]
-
-    def update(self, state: State, maps: Maps) -> None:
-        self.fold(state, self.thin_of(maps))
-
-    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin:
-        known = {} if known is None else known
-        counted: KnownItems = {}
-        for _, ranked in self._rankings:
-            if (thin := known.get(ranked) or ranked.thin_of(maps)) is not None:
-                known[ranked], counted[ranked] = thin, CountedItems.of([thin])
-        return self.count_items(maps, np.array([0, maps["label"].size]), counted).thin(0)
 
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None

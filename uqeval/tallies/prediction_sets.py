@@ -18,8 +18,6 @@ LAC, APS_RANDOM = "lac", "aps-randomised"
 _INFINITE = 0x7F800000
 _LOW_BITS = 15
 _COARSE, _FINE = (_INFINITE >> _LOW_BITS) + 1, 1 << _LOW_BITS
-#: Most pixels that are sorted; more are counted in a table.
-_SORTED = 4096
 
 
 @dataclass(frozen=True)
@@ -67,22 +65,18 @@ class Nonconformity(Tally):
         bits = _INFINITE - key if self.score == LAC else key
         return float(np.array(bits, np.int32).view(np.float32))
 
-    def update(self, state: State, maps: Maps) -> None:
-        bins = self._bins(maps)[1]
-        counts = state["counts"]
-        if bins.size > _SORTED:
-            counts += np.bincount(bins, minlength=counts.size)
-        else:
-            places, times = np.unique(bins, return_counts=True)
-            counts[places] += times
-
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
-    ) -> CountedItems | None:
+    ) -> CountedItems:
         pixels, bins = self._bins(maps)
-        item = np.searchsorted(first, pixels, side="right") - 1
         size = self.fields["counts"].shape[0]
-        places, times = np.unique(item * size + bins, return_counts=True)
+        if first.size == 2:
+            counts = np.bincount(bins, minlength=size)
+            places = np.flatnonzero(counts)
+            times = counts[places]
+        else:
+            item = np.searchsorted(first, pixels, side="right") - 1
+            places, times = np.unique(item * size + bins, return_counts=True)
         ends = np.searchsorted(places, np.arange(first.size) * size)
         own = FieldOfItems(times.astype(np.int64), places % size, ends)
         return CountedItems(first.size - 1, (own,))

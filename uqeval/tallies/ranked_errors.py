@@ -89,8 +89,8 @@ class RankedErrors(Tally):
         from uqeval.kernels.ranked import count_ranked
 
         is_dense = self.by_class and self.any_order
-        if not is_dense and (thin := self.thin_of(maps)) is not None:
-            self.fold(state, thin)
+        if not is_dense and (counted := self.count_item(maps)) is not None:
+            self.fold_items(state, counted)
             return
         if not self.by_class:
             self._update_all(state, maps)
@@ -103,15 +103,12 @@ class RankedErrors(Tally):
             state["pixels"], state["errors"],
         )  # fmt: skip
 
-    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
-        """Return the occupied bins: the dense state is large, and mostly empty.
+    def _occupied_bins(self, maps: Maps) -> Thin | None:
+        """Return the occupied bins of one item: the dense state is large, and mostly empty.
 
         Sums of floats in bins with all low bits are those of the ties, sorted, if they have few
         pixels.
         """
-        if not (self.skip or self.by_class):
-            counted = self.count_items(maps, np.array([0, maps["label"].size]))
-            return counted.thin(0) if counted is not None else None
         if self.any_order:
             return self._sorted_counts(maps)
         if self.by_class or not self._has_ties:
@@ -187,6 +184,9 @@ class RankedErrors(Tally):
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
+        if first.size == 2 and (self.skip or self.by_class):
+            thin = self._occupied_bins(maps)
+            return None if thin is None else CountedItems.of([thin])
         if self.by_class or self.any_order or not is_large(self.packing.fields["pixels"]):
             return None
         score, error = self._values(maps)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import CountedItems, Counts, Field, Thin
+from uqeval.tallies._fields import CountedItems, Counts, Field
 from uqeval.tallies._values import RawMap, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
 
@@ -96,8 +96,8 @@ class Ranks(CountsByRank):
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import count_ranks, count_ranks_finely
 
-        if (thin := self.thin_of(maps)) is not None:
-            self.fold(state, thin)
+        if (counted := self.count_item(maps)) is not None:
+            self.fold_items(state, counted)
             return
         values, group, void = self._values(maps)
         if not self.by_category:
@@ -118,12 +118,6 @@ class Ranks(CountsByRank):
             return
         is_wanted, slot = self._rows_of_bins
         count_all_ranks_finely(values, group, void, is_wanted, slot, state["fine"])
-
-    def thin_of(self, maps: Maps, known: dict[Tally, Thin] | None = None) -> Thin | None:
-        if not self.pixelwise:
-            return None
-        counted = self.count_items(maps, np.array([0, maps["label"].size]))
-        return counted.thin(0) if counted is not None else None
 
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
