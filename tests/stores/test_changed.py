@@ -284,3 +284,49 @@ def test_one_look_sees_each_file_once(tmp_path: Path) -> None:
     assert file_state(path) != before
     with one_look():
         assert file_state(path) != before
+
+
+def _tables(folder: Path) -> dict[str, Any]:
+    """Write small inputs and the files that options name; return the arguments of a run."""
+    rng = np.random.default_rng(0)
+    names = [f"i{k}" for k in range(6)]
+    chances = rng.dirichlet([1.0] * 3, (6, 8, 8)).transpose(0, 3, 1, 2).astype(np.float32)
+    save(folder / "s.zarr", {"probs": chances, "labels": chances.argmax(1)}, {"names": names})
+    (folder / "fit.txt").write_text("i0\ni1\ni2\n")
+    (folder / "items.csv").write_text(
+        "name,sky\n" + "".join(f"{n},{n in names[:3]}\n" for n in names)
+    )
+    fit = {"fit_on": str(folder / "fit.txt")}
+    return {
+        "predictions": folder / "s.zarr", "slices": folder / "items.csv", "workers": 1,
+        "metrics": {"calibration": fit, "conformal": fit | {"alpha": 0.4}},
+        "states": folder / "r.states.zip", "map_cache": folder / "cache",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("file", ["fit.txt", "items.csv"])
+@pytest.mark.parametrize("is_warm", [False, True])
+@pytest.mark.parametrize("batch", [0, 7])
+def test_a_file_of_an_option_that_changes_ends_the_run(
+    file: str, is_warm: bool, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fit reads the names again, and slices read the table after the last pass."""
+    arguments = _tables(tmp_path)
+    if is_warm:
+        uqeval.evaluate(**arguments | {"states": None})
+    read, batches = Scratch.read, iter(range(1000))
+
+    def change_and_read(*given: Any) -> Any:
+        if next(batches) == batch:
+            lines = (tmp_path / file).read_text().splitlines()
+            (tmp_path / "new").write_text("\n".join([lines[0], *lines[:0:-1]]))
+            (tmp_path / "new").rename(tmp_path / file)
+        return read(*given)
+
+    with monkeypatch.context() as changing:
+        changing.setattr(Scratch, "read", change_and_read)
+        with pytest.raises(ChangedError, match=f"{file}: changed after this run had begun"):
+            uqeval.evaluate(**arguments)
+    assert next(batches) > batch
+    assert not (tmp_path / "r.states.zip").exists()
+    assert uqeval.evaluate(**arguments).results

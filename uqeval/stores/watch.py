@@ -187,7 +187,7 @@ class Watch:
         self._files: dict[str, str] = {}
 
     def add(self, file: str) -> None:
-        """Watch one more file, on which all items depend."""
+        """Watch one more file, on which all items or the scores of the set depend."""
         self._files[file] = file_state(file)
 
     def and_of(self, second: Watch) -> Watch:
@@ -225,12 +225,16 @@ class Watch:
 
     def check_all(self) -> None:
         """Raise `ChangedError` if the files of any item have changed."""
-        for file, state in self._files.items():
-            if file_state(file) != state:
-                raise _error(file, "", file_state(file) == GONE)
+        self.check_files()
         self.check(range(len(self.parts)))
         for array in self._arrays():
             array.recheck()
+
+    def check_files(self) -> None:
+        """Raise `ChangedError` if a file that belongs to no item has changed."""
+        for file, state in self._files.items():
+            if file_state(file) != state:
+                raise _error(file, "", file_state(file) == GONE)
 
     def _arrays(self) -> list[StoredArray]:
         """Return the stored arrays with the items, each once."""

@@ -110,12 +110,16 @@ def _check_states(
     from uqeval.disk.outputs import paths_in, refuse_overlap
     from uqeval.stores.states.writer import partial_path
 
-    state_paths = [
-        options.get(name)
-        for options in families.values()
-        for name in ("threshold_from", "fit_on", "item_table")
-    ]
-    refuse_overlap([states, partial_path(states)], paths_in([*inputs, *state_paths]))
+    refuse_overlap([states, partial_path(states)], paths_in([*inputs, *_files_of(families)]))
+
+
+def _files_of(families: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    """Return the files that the options of families name."""
+    from uqeval.disk.outputs import paths_in
+
+    names = ("threshold_from", "fit_on", "item_table")
+    files = (options.get(name) for options in families.values() for name in names)
+    return [file for file in paths_in(files) if file is not None]
 
 
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:
@@ -125,6 +129,9 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     if options.cut is not None and options.states is None:
         return _with_temporary_states(inputs, families, options)
     began = time.perf_counter()
+    table = options.cut.slices if options.cut is not None else None
+    for file in (*_files_of(families), *([] if table is None else [table])):
+        inputs.watch.add(str(file))
     if options.cut is not None:
         from uqeval.statistics.slices_and_intervals import check_cut
 
@@ -169,6 +176,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             report = dataclasses.replace(report, states_digest=digest)
             if options.cut is not None and (shard is None or not shard.unfinished):
                 report = _with_slices(report, states.partial, options.cut)
+                inputs.watch.check_files()  # the table of slices is read again
             states.put()  # last, so that they are next to an older report only briefly
     return report
 
