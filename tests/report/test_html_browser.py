@@ -62,7 +62,7 @@ def test_the_items_behind_a_cell_show_without_script(page: Path) -> None:
     """Only those that the address names: by style alone, the page's script being taken out."""
     text = re.sub(r"<script>.*?</script>", "", page.read_text("utf-8"), flags=re.DOTALL)
     probe = "<style>.frame, .skip { display: none !important }</style>"
-    pile = re.search(r'<div class="pile" id="(behind-1-[^"]+)".*?</div>', text, re.DOTALL)
+    pile = re.search(r'<div class="cell-items" id="(behind-1-[^"]+)".*?</div>', text, re.DOTALL)
     assert pile is not None
     bare = page.with_name("bare.html")
     alone = text.replace(pile[0], "").replace("</body>", f"{probe}{pile[0]}</body>")

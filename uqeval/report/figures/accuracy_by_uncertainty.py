@@ -42,8 +42,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             f"Accuracy by class and uncertainty ({line.label})",
             f"Heat map of {len(rows)} predicted classes by intervals of uncertainty.{summary}",
             "Rows: predicted class; columns: intervals of equal numbers of pixels, from certain to "
-            "uncertain. A trustworthy uncertainty darkens to the right in every row. Empty: no "
-            "pixel.",
+            "uncertain. If the uncertainty is good, rows darken to the right. Empty: no pixel.",
             (8.2, 1.2 + 0.27 * len(rows)),
             partial(_draw, line),
             links="a report counts cells over all items together, so these are the items with the "

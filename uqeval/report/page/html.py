@@ -156,7 +156,7 @@ def _common(
     script = _source(environment, "page.js")
     figures = figures_of(reports)
     titles = {
-        cell.anchor: f"{cell.title}. {cell.said}"
+        cell.anchor: f"{cell.title}. {cell.description}"
         for of_key in behind_cells.values()
         for cell in of_key
     }

@@ -16,7 +16,7 @@ class CellItems:
 
     anchor: str
     title: str
-    said: str
+    description: str
     items: list[tuple[int, str, int]]
 
 

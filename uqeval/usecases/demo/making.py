@@ -14,13 +14,13 @@ from uqeval.usecases.compiling import compiling_ahead
 from uqeval.usecases.run import Listener, Outcome, run_config
 
 #: The configuration of the demo.
-_ASKED = """\
+_CONFIG = """\
 # `uqeval run` reads this file; examples/uqeval.yaml shows more of it.
 stores:
   streets: {predictions: preds.zarr, labels: labels/}
   film:    {video: film/}
   depth:   {predictions: depth.npz}
-evaluate:                       # depth is not said: all that applies
+evaluate:                       # depth is not listed: all metrics that fit
   streets:
     pavpu: {uncertainty: [entropy, mutual_information]}
     calibration: {}
@@ -74,7 +74,7 @@ def demo(
         with writing(home):
             _save_streets(home, items, samples, size, seed, progress)
             sync_tree(home)
-            write_file(home / "uqeval.yaml", _ASKED.encode())
+            write_file(home / "uqeval.yaml", _CONFIG.encode())
         outcome = run_config(
             home / "uqeval.yaml", workers=workers, progress=progress,
             listener=listener or Listener(),

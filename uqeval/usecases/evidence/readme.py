@@ -100,8 +100,8 @@ def _waivers(evidence: Evidence) -> Iterator[str]:
     for verdict in waived:
         bounds = [f"at least {verdict['at_least']}"] if verdict.get("at_least") is not None else []
         bounds += [f"at most {verdict['at_most']}"] if verdict.get("at_most") is not None else []
-        columns = [verdict.get(key, "not said") for key in ("test", "value", "by", "until")]
-        row = (*columns, " and ".join(bounds) or "all", verdict.get("why", "not said"))
+        columns = [verdict.get(key, "not given") for key in ("test", "value", "by", "until")]
+        row = (*columns, " and ".join(bounds) or "all", verdict.get("why", "not given"))
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     yield ""
 
