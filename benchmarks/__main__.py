@@ -2,7 +2,8 @@
 
 Prints one table and keeps a JSON. Each row is measured in a process of its own: median wall and CPU
 seconds of five calls, files in the page cache, and the peak memory. `×` is the time divided by that
-of the yardstick, the row above that has no ratio.
+of the yardstick, the row above that has no ratio. On a busy machine, ratios of wall times need
+`--turns 5`, which measures the rows of a group in turn.
 
 `--check OLD.json` compares the ratios with those of an earlier run on the same kind of machine.
 """
@@ -28,7 +29,7 @@ from benchmarks import (
     of_reports,
     of_stores,
 )
-from benchmarks.common import Case, Setup, measure, measure_here
+from benchmarks.common import Case, Cost, Setup, measure, measure_here, median
 from uqeval.engine.options import usable_cpus
 from uqeval.version import VERSION
 
@@ -55,24 +56,22 @@ def machine() -> dict[str, Any]:
     return {"cpu": model, "cpus": usable_cpus(), "system": platform.system()}
 
 
-def rows_of(name: str, setup: Setup, repeats: int, here: bool) -> Iterator[dict[str, Any]]:
+def rows_of(
+    name: str, setup: Setup, repeats: int, turns: int, here: bool
+) -> Iterator[dict[str, Any]]:
     """Measure a group, and print its rows; those of libraries that are missing are named."""
     group = GROUPS[name]
     print(f"\n{name}: {(group.__doc__ or '').splitlines()[0]}", flush=True)
     print(f"{'':<{_WIDTH}} {'wall s':>8} {'CPU s':>8} {'peak MB':>8} {'× wall':>8} {'× CPU':>8}")
+    cases = list(group(setup))
     base: dict[str, Any] | None = None
-    for case in group(setup):
-        if not case.is_possible:
-            print(f"{case.name:<{_WIDTH}} left out: {case.needs} is not installed", flush=True)
+    for case, cost in zip(cases, _costs_of(cases, repeats, turns, here), strict=True):
+        if isinstance(cost, str):
+            print(f"{case.name:<{_WIDTH}} {cost}", flush=True)
             if case.yardstick:
                 base = None
-            yield {"group": name, "name": case.name, "left_out": case.needs}
-            continue
-        try:
-            cost = (measure_here if here else measure)(case, repeats)
-        except Exception as error:  # one that fails does not end the others
-            print(f"{case.name:<{_WIDTH}} failed: {' '.join(str(error).split())}", flush=True)
-            yield {"group": name, "name": case.name, "failed": str(error)}
+            kind = "failed" if case.is_possible else "left_out"
+            yield {"group": name, "name": case.name, kind: cost if case.is_possible else case.needs}
             continue
         row: dict[str, Any] = {
             "group": name, "name": case.name, "seconds": cost.seconds, "cpu": cost.cpu,
@@ -89,6 +88,25 @@ def rows_of(name: str, setup: Setup, repeats: int, here: bool) -> Iterator[dict[
             line += f" {row['ratio']:8.3g} {row['cpu_ratio']:8.3g}"
         print(line, flush=True)
         yield row
+
+
+def _costs_of(cases: Sequence[Case], repeats: int, turns: int, here: bool) -> Iterator[Cost | str]:
+    """Yield the cost of each case, the median of its turns; or why there is none.
+
+    With several turns all cases are measured one after another, then again: what else the machine
+    does then changes all of them alike.
+    """
+    costs: list[list[Cost]] = [[] for _ in cases]
+    for turn in range(turns):
+        for case, own in zip(cases, costs, strict=True):
+            reason = "" if case.is_possible else f"left out: {case.needs} is not installed"
+            if case.is_possible and len(own) == turn:
+                try:
+                    own.append((measure_here if here else measure)(case, repeats))
+                except Exception as error:  # one that fails does not end the others
+                    reason = f"failed: {' '.join(str(error).split())}"
+            if turn == turns - 1:
+                yield median(own) if len(own) == turns else reason or "failed in an earlier turn"
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> int:
@@ -124,6 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help="stores of real samples; their labels in the folder labels/ beside")
     parser.add_argument("--million", action="store_true", help="also a million items of one pixel")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=1,
+                        help="measure all rows of a group this often, in turn (default: 1)")
     parser.add_argument("--workers", type=int, default=min(usable_cpus(), 2))
     parser.add_argument("--folder", type=Path, default=Path("build/bench"), help="for made data")
     parser.add_argument("--json", type=Path, help="default: results.json in --folder")
@@ -142,7 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }  # fmt: skip
     print(f"uqeval {VERSION} on {new['machine']['cpus']} × {new['machine']['cpu']}")
     new["rows"] = [
-        row for name in options.only for row in rows_of(name, setup, options.repeats, options.here)
+        row
+        for name in options.only
+        for row in rows_of(name, setup, options.repeats, options.turns, options.here)
     ]
     path = options.json or options.folder / "results.json"
     path.parent.mkdir(parents=True, exist_ok=True)

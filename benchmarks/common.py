@@ -88,6 +88,15 @@ class Cost:
     peak: float
 
 
+def median(costs: Sequence[Cost]) -> Cost:
+    """Return the medians of several measurements, and the highest peak memory."""
+    middle = len(costs) // 2
+    seconds, cpu = (
+        sorted(getattr(cost, name) for cost in costs)[middle] for name in ("seconds", "cpu")
+    )
+    return Cost(seconds, cpu, max(cost.peak for cost in costs))
+
+
 def _usage() -> tuple[float, float]:
     """CPU seconds and peak MB of this process and of those that it waited for."""
     both = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -52,6 +52,26 @@ def test_a_case_that_cannot_run_is_named(
     assert "failed: division by zero" in printed
 
 
+def test_rows_are_measured_in_turn(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from benchmarks.common import Case, Setup
+
+    calls: list[str] = []
+
+    def peers(setup: Setup) -> Any:
+        """Two cases."""
+        for name in ("first", "second"):
+            yield Case(name, calls.append, (name,), yardstick=name == "first", warm=False)
+
+    monkeypatch.setitem(program.GROUPS, "peers", peers)
+    options = ["--only", "peers", "--here", "--repeats", "1", "--turns", "3", "--folder"]
+    assert program.main([*options, str(tmp_path)]) == 0
+    assert calls == ["first", "second"] * 3
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert [row["name"] for row in kept["rows"]] == ["first", "second"]
+
+
 def run_of(ratio: float, cpu: str = "x") -> dict[str, Any]:
     row = {"group": "maps", "name": "uqeval", "cpu_ratio": ratio}
     return {"machine": {"cpu": cpu}, "tiny": False, "rows": [row]}
