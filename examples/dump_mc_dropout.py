@@ -16,7 +16,7 @@ SAMPLES, CLASSES, SIZE = 8, 5, (64, 96)
 
 
 def main(folder: Path) -> Path:
-    """Writes `predictions.zarr` of four random images, with labels, into `folder`."""
+    """Write `predictions.zarr` of four random images, with labels, into `folder`."""
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1),
@@ -38,7 +38,7 @@ def main(folder: Path) -> Path:
                 probs = net(image[None])[0].softmax(0)  # [class, y, x]; on a GPU, half: all right
                 writer.add(name, probs, sample=t)
 
-        # Labels may come along, or be given to `uqeval` as a folder of PNGs later.
+        # Store labels here, or give a folder of label PNGs to `uqeval` later.
         for name in images:
             writer.add_labels(name, torch.randint(CLASSES, SIZE))
     return path

@@ -16,14 +16,14 @@ SIZES = {"street_000": (48, 64), "street_001": (48, 80), "street_002": (64, 64)}
 
 
 def predict(rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
-    """Stands for a model: class probabilities [sample, class, y, x]."""
+    """Return random class probabilities [sample, class, y, x], in place of a model."""
     logits = 3 * rng.normal(size=(1, CLASSES, *size)) + rng.normal(size=(SAMPLES, CLASSES, *size))
     e = np.exp(logits - logits.max(axis=1, keepdims=True))
     return (e / e.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def main(folder: Path) -> Path:
-    """Writes `stack.zarr` and `maps.zarr` into `folder`."""
+    """Write `stack.zarr` and `maps.zarr` into `folder`."""
     rng = np.random.default_rng(0)
     about = {"names": list(SIZES), "samples": SAMPLES, "classes": CLASSES, "size": None}
     with (

@@ -53,7 +53,7 @@ class Sinusoid:
 
     @staticmethod
     def gaussian(out):
-        """μ and log σ², kept below -2: else one network in 60 says σ = 10⁴ far from the data."""
+        """μ and log σ² < -2: else one network in 60 predicts σ = 10⁴ far from the data."""
         return out[:, 0, :, 0], -2 - softplus(-2 - out[:, 1, :, 0])
 
     @staticmethod
@@ -63,7 +63,7 @@ class Sinusoid:
 
     @staticmethod
     def arrays(out):
-        """[1, sample, 1, x] of what uqeval reads."""
+        """Return predictions [1, sample, 1, x] in the layout that uqeval reads."""
         mean, log_variance = Sinusoid.gaussian(out)
         parts = {"mean": mean, "std": torch.exp(log_variance / 2)}
         return {name: part.numpy()[None, :, None] for name, part in parts.items()}
@@ -88,7 +88,7 @@ class Circle:
 
     @staticmethod
     def arrays(out):
-        """[1, sample, class, y, x] of what uqeval reads."""
+        """Return predictions [1, sample, class, y, x] in the layout that uqeval reads."""
         probs = out[:, 0].softmax(-1).transpose(1, 2)
         return {"probs": probs.reshape(1, -1, 2, *Circle.shape).numpy()}
 
@@ -138,7 +138,7 @@ def train(toy, members, steps, drop=0.0, optimiser="Adam"):
 
 
 def chains_of(toy, steps):
-    """MAP weights to begin chains at, and the curvature that Adam saw on its way."""
+    """Return MAP weights at which chains begin, and the curvature from Adam's steps."""
     weights = start(toy, CHAINS)
     adam, batch = OPTIMISERS["Adam"]([weights]), 32
     for _ in range(steps):
@@ -332,7 +332,7 @@ def draw_data(ax, toy):
 
 
 def draw_densities(figure, methods, names, data=False):
-    """Draw the predictive distributions of some methods, a row for each toy."""
+    """Draw the predictive distributions of some methods, one row per toy."""
     axes = figure.subplots(len(methods), len(names) + data, squeeze=False)
     for row, own in zip(axes, methods, strict=True):
         if data:
@@ -345,7 +345,7 @@ def draw_densities(figure, methods, names, data=False):
 
 
 def main(folder: Path, quick: bool) -> None:
-    """Trains, compares, prints, and writes stores and figures into `folder`."""
+    """Train, compare, print, and write stores and figures into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     torch.set_num_threads(1)  # these networks are too small for more

@@ -56,7 +56,7 @@ class Nets(torch.nn.Module):
 
 
 def train(nets, x, y, epochs, counts=None):
-    """Adam on the squared error, each point as often as `counts` says; yields after each epoch."""
+    """Adam on the squared error, each point `counts` times; yield after each epoch."""
     counts = torch.ones(1, len(x)) if counts is None else counts
     adam = torch.optim.Adam(nets.parameters(), lr=0.01)
     for _ in range(epochs):
@@ -85,7 +85,7 @@ def predictions(x, y, epochs):
 
 
 def evaluate(runs, y, path):
-    """Saves mean, σ and target as one image of 1×20 pixels; what `uqeval` finds."""
+    """Save mean, σ and target as one image of 1×20 pixels; return the scores of `uqeval`."""
     parts = {"mean": runs.mean(0), "std": runs.std(0), "target": y.numpy()}
     np.savez(path, **{name: part[None, None] for name, part in parts.items()})
     metrics = {"nmerci": {"alpha": ALPHA}, "regression": {}, "sparsification": {}}
@@ -129,7 +129,7 @@ def draw_alpha(results, path):
 
 
 def main(folder, quick):
-    """Trains, evaluates, prints, and writes a store a method and two figures into `folder`."""
+    """Train, evaluate, print, and write one store per method and two figures into `folder`."""
     mpl.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)

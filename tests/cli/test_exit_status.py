@@ -237,6 +237,7 @@ def test_version_and_help() -> None:
     assert run_well("--version").stdout == f"uqeval {__version__}\n"
     whole = run_well("--help")
     assert whole.stdout == run_well("-h").stdout and whole.stderr == ""
+    assert "<bool>" not in whole.stdout
     commands = [line.split()[1] for line in whole.stdout.splitlines() if line.startswith("│ ")]
     commands = [name for name in commands if name.isidentifier()]
     assert {"pavpu", "reduce", "inspect", "convert", "demo"} <= set(commands)

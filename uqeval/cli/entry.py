@@ -24,7 +24,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from uqeval.cli.parsing import Command, replace_command
+from uqeval.cli.parsing import Command, replace_command, show_type
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, quoted
@@ -140,6 +140,8 @@ class _Commands(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
+        for parameter in self.get_params(ctx):
+            show_type(parameter)
         loaded = self.commands
         self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
         try:

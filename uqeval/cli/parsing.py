@@ -45,7 +45,7 @@ class Command(TyperCommand):
         """Write the help; without --help-all, leave out rare options."""
         self.help = unwrap(self.help or "")
         for parameter in self.get_params(ctx):
-            _show_type(parameter)
+            show_type(parameter)
         rare = [] if self._shows_all else self._rare_options()
         for parameter in rare:
             parameter.hidden = True
@@ -116,7 +116,7 @@ class Command(TyperCommand):
             raise
 
 
-def _show_type(parameter: Any) -> None:
+def show_type(parameter: Any) -> None:
     """Show N or NUMBER in help instead of Python's types; show none for flags and arguments."""
     display = parameter.display_type_rich
 
