@@ -262,20 +262,62 @@ def test_a_changed_interval_of_a_region_with_dots_is_found(folder: Path) -> None
     assert f'interval of segmentation@"{REGIONS[3]}".miou' in " ".join(found.problems())
 
 
-def test_boxes_of_numbers_are_recomputed_and_depths_named(folder: Path) -> None:
-    report = uqeval.evaluate(
-        "numbers.npz", metrics=METRICS["numbers"], region=["box:0:0.5,0.1:1", "depth:0-20"],
-        workers=1,
-    )  # fmt: skip
-    report.save("boxes.json")
-    found = verify("boxes.json", everything=True)
+def test_boxes_and_depths_of_numbers_are_recomputed(folder: Path) -> None:
+    regions = ["box:0:0.5,0.1:1", "depth:0-20", "depth:2e1-inf"]
+    uqeval.evaluate("numbers.npz", metrics=METRICS["numbers"], region=regions, workers=1).save(
+        "regions.json"
+    )
+    found = verify("regions.json", everything=True)
     assert found.passed, found.problems()
-    assert {"rmse", "auce"} < set(found.fields["regression@box:0:0.5,0.1:1"])
-    assert {"nmerci"} < set(found.fields["nmerci@box:0:0.5,0.1:1"])
-    assert any("depth: of regression data are not recomputed" in t for t in found.not_verified)
+    for region in ("box:0:0.5,0.1:1", "depth:0-20", "depth:20-inf"):
+        assert {"rmse", "auce"} < set(found.fields[f"regression@{region}"])
+        assert {"nmerci"} < set(found.fields[f"nmerci@{region}"])
 
 
-@pytest.mark.parametrize("region", ["boundary:x", "class:nothing", "box:1", "box:0:1,0:1,0:1"])
+def with_maps() -> str:
+    """A report of regions of a map of ids and of depths, both in files of their own."""
+    rows = np.arange(24)[:, None] + np.zeros((4, 24, 24))
+    np.savez("areas.npz", labels=(rows // 8).astype(np.uint8))
+    np.savez("depth.npz", target=rows.astype(np.float32))
+    uqeval.evaluate(
+        "classes.npz", metrics=["segmentation", "failure"], workers=1,
+        region=["map:areas.npz", "depth:3-9.5"], depth_map="depth.npz",
+    ).save("maps.json")  # fmt: skip
+    return "maps.json"
+
+
+def test_regions_of_maps_and_depths_are_recomputed(folder: Path) -> None:
+    found = verify(with_maps(), everything=True)
+    assert found.passed, found.problems()
+    for region in ("map:areas.npz:0", "map:areas.npz:2", "depth:3-9.5"):
+        assert {"auroc", "fpr95"} < set(found.fields[f"failure@{region}"])
+    np.savez("areas.npz", labels=np.ones((4, 24, 24), np.uint8))
+    changed_map = verify("maps.json", everything=True)
+    assert any("areas.npz (regions) was changed" in text for text in changed_map.problems())
+    assert changed_map.differences
+
+
+@pytest.mark.parametrize("option", ["region", "depth_map"])
+def test_a_map_in_a_report_does_not_lead_out_of_the_folder(option: str, folder: Path) -> None:
+    record = json.loads(Path(with_maps()).read_text())
+    outside = "../areas.npz"
+    record["inputs"]["options"][option] = [f"map:{outside}"] if option == "region" else outside
+    Path("maps.json").write_text(json.dumps(record))
+    with pytest.raises(UsageError, match=r"is \.\./areas\.npz, which is outside"):
+        verify("maps.json")
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        "boundary:x",
+        "class:nothing",
+        "box:1",
+        "box:0:1,0:1,0:1",
+        "depth:x",
+        "map:areas:x",
+    ],
+)
 def test_a_forged_region_is_named(region: str, folder: Path) -> None:
     def change(record: Any) -> None:
         for part in ("results", "settings", *record["items"]):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uqeval.records.report import Report
 
 #: Options of a report that name files which are opened again.
-_FILES = ("label_map", "flow_path", "flow_forward_path")
+_FILES = ("label_map", "flow_path", "flow_forward_path", "depth_map")
 
 
 @dataclass(frozen=True)
@@ -92,20 +92,15 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     from uqeval.inputs.common import open_predictions
 
     options_of_run = dict(report.inputs.get("options") or {})
-    for option in _FILES:
-        if options_of_run.get(option) is not None and not is_inside(str(options_of_run[option])):
-            raise UsageError(
-                f"{name}: its --{option.replace('_', '-')} is {options_of_run[option]}, which is "
-                "outside the working folder, and uqeval does not open such a path from a report. "
-                "Run uqeval verify in a folder that holds it, or evaluate again with a relative "
-                "path."
-            )
+    _refuse_outside(options_of_run, name)
     known_options = {field.name for field in fields(InputOptions)}
     input_settings = {key: value for key, value in options_of_run.items() if key in known_options}
     input_settings |= {"flow_cache": None, "pseudo_labels": None, "part": None, "limit": None}
     path_of_role = {role.name: role.path for role in roles}
     if "frames" in path_of_role:
         input_settings["video"] = path_of_role["frames"]
+        if (frame_names := report.inputs.get("frame_names")) is not None:
+            input_settings["names"] = _checked_names(frame_names, name)
     if "pseudo-labels" in path_of_role:
         input_settings["pseudo_labels"] = path_of_role["pseudo-labels"]
     predictions = [role.path for role in roles if role.name == "predictions"]
@@ -114,8 +109,6 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     if "ood_mask" in path_of_role:
         input_settings["ood_mask"] = path_of_role["ood_mask"]
     truth = path_of_role.get("labels") or path_of_role.get("target")
-    if "frames" in path_of_role and (frame_names := report.inputs.get("frame_names")) is not None:
-        input_settings["names"] = _checked_names(frame_names, name)
     options = InputOptions(**input_settings)
     if "frames" not in path_of_role and open_predictions(predictions, options).names is None:
         # The run had them from --names, or numbered its items.
@@ -129,6 +122,22 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     if "reference" in path_of_role:
         inputs = beside_reference(inputs, path_of_role["reference"], options)
     return inputs
+
+
+def _refuse_outside(options: Mapping[str, Any], report: str) -> None:
+    """Raise `UsageError` for a file in the options of a report outside the working folder."""
+    files = {f"--{name.replace('_', '-')}": options.get(name) for name in _FILES}
+    for region in options.get("region") or ():
+        form, _, place = str(region).strip().partition(":")
+        if form == "map":  # a name or a path
+            files[f"--region {cut(str(region))}"] = place
+    for option, file in files.items():
+        if file is not None and not is_inside(str(file)):
+            raise UsageError(
+                f"{report}: its {option} is {cut(str(file))}, which is outside the working folder, "
+                "and uqeval does not open such a path from a report. Run uqeval verify in a folder "
+                "that holds it, or evaluate again with a relative path."
+            )
 
 
 def _sets(paths: Sequence[str], out: Sequence[Any]) -> tuple[list[str], list[Any]]:
@@ -169,9 +178,11 @@ def fingerprints(
         if before and name not in role_names:
             path = next(role.path for role in roles if role.name == "predictions")
             yield Role(name, path, str(before.get("fingerprint"))), str(current.get("fingerprint"))
-    saved = zip(report.inputs.get("flow") or [], record.get("flow") or [], strict=False)
-    for before, current in saved:
-        yield Role("flow", str(before["path"]), str(before["fingerprint"])), current["fingerprint"]
+    for name in ("flow", "regions"):
+        saved = zip(report.inputs.get(name) or [], record.get(name) or [], strict=False)
+        for before, current in saved:
+            role = Role(name, str(before["path"]), str(before["fingerprint"]))
+            yield role, current["fingerprint"]
 
 
 def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:

@@ -19,7 +19,7 @@ from uqeval.usecases.verify.image_failure import ImageFailure
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution, item_of_sets
 from uqeval.usecases.verify.pooled import compare_intervals, compare_slices
-from uqeval.usecases.verify.regions import in_region, inside_box
+from uqeval.usecases.verify.regions import in_region, of_place
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -86,7 +86,7 @@ class Recomputation(Comparison):
             maps = class_maps(source, item)
             self._divergence(item, kl, lambda s, i: class_maps(s, i), maps)
             for region, settings in views.items():
-                view = in_region(maps, region, self.opened.class_names)
+                view = in_region(maps, region, self.opened.class_names, source, item)
                 for key in self._each_by_item(settings):
                     self.hold(key, item, self._item_of_classes(key, item, view, source))
                 settings = self._of_pixels(settings)
@@ -241,7 +241,9 @@ class Recomputation(Comparison):
             for region, settings in views.items():
                 item_numbers = of_image
                 if region is not None:
-                    item_numbers = of_image.only(inside_box(region, *is_valid.shape)[is_valid])
+                    inside = of_place(region, source, item, is_valid.shape)
+                    assert inside is not None
+                    item_numbers = of_image.only(inside[is_valid])
                 for key in self._each_by_item(settings):
                     self.hold(key, item, self._item_of_numbers(key, item, item_numbers))
                 for key in self._of_pixels(settings):

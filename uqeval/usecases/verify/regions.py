@@ -1,9 +1,12 @@
-"""Pixels of a region, from its definition: boundaries, interiors, classes and boxes."""
+"""Pixels of a region, from its definition: boundaries, classes, boxes, depths and maps of ids."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +15,11 @@ from uqeval.errors import cut
 from uqeval.usecases.verify.classes import ClassMaps
 
 #: The regions that are recomputed, by the kind of data.
-COVERED = {"classes": ("boundary", "interior", "class", "box"), "regression": ("box",)}
+COVERED = {
+    "classes": ("boundary", "interior", "class", "box", "depth", "map"),
+    "regression": ("box", "depth", "map"),
+}  # fmt: skip
+_DEPTHS = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)-(inf|[0-9.]+(?:e[+-]?[0-9]+)?)")
 
 
 def not_covered(region: str, kind: str, class_names: Sequence[str]) -> str | None:
@@ -28,39 +35,59 @@ def not_covered(region: str, kind: str, class_names: Sequence[str]) -> str | Non
 
 
 def _numbers_in(region: str, class_names: Sequence[str]) -> list[float]:
-    """Return the radius, the class, or the ends y0, y1, x0, x1 of a box. Raises `ValueError`."""
+    """Return the radius, the class, the id of a map, the least depth and the next that is too
+    large, or the ends y0, y1, x0, x1 of a box. Raises `ValueError`."""
     form, _, value = region.partition(":")
     if form == "class":
         return [class_names.index(value) if value in class_names else int(value)]
+    if form == "map":
+        return [int(value.rpartition(":")[2])]
+    if form == "depth":
+        match = _DEPTHS.fullmatch(value)
+        return [float(end) for end in match.groups()] if match else [float(value), math.nan]
     ends = [float(end) for end in value.replace(",", ":").split(":")]
     if len(ends) != (4 if form == "box" else 1):
         raise ValueError(region)
     return ends
 
 
-def inside_box(region: str, height: int, width: int) -> Array:
-    """Return the pixels [y, x] whose centre lies in box:y0:y1,x0:x1, in fractions of the size."""
-    y0, y1, x0, x1 = _numbers_in(region, ())
-    rows, columns = (np.arange(size) + 0.5 for size in (height, width))
-    in_rows = (y0 * height <= rows) & (rows < y1 * height)
-    in_columns = (x0 * width <= columns) & (columns < x1 * width)
-    mask: Array = np.outer(in_rows, in_columns)
+def of_place(region: str, source: Any, item: int, shape: tuple[int, int]) -> Array | None:
+    """Return the pixels [y, x] in a box, a depth or a map of ids; None for other regions.
+
+    box:y0:y1,x0:x1 has the pixels whose centre lies in these fractions of the size. Without a depth
+    map, the depth is the target.
+    """
+    form, mask = region.partition(":")[0], None
+    if form == "box":
+        y0, y1, x0, x1 = _numbers_in(region, ())
+        rows, columns = (np.arange(size) + 0.5 for size in shape)
+        in_rows = (y0 * shape[0] <= rows) & (rows < y1 * shape[0])
+        in_columns = (x0 * shape[1] <= columns) & (columns < x1 * shape[1])
+        mask = np.outer(in_rows, in_columns)
+    elif form == "depth":
+        low, high = _numbers_in(region, ())
+        planes = source.target if source.depth is None else source.depth.items
+        depth = planes.read(item).astype(np.float64)
+        mask = (low <= depth) & (depth < high)
+    elif form == "map":
+        name = region.partition(":")[2].rpartition(":")[0]
+        mask = source.maps[name].items.read(item) == int(_numbers_in(region, ())[0])
     return mask
 
 
-def in_region(maps: ClassMaps, region: str | None, class_names: Sequence[str]) -> ClassMaps:
+def in_region(
+    maps: ClassMaps, region: str | None, class_names: Sequence[str], source: Any, item: int
+) -> ClassMaps:
     """Return maps in which the pixels outside of a region are void; None is the whole image."""
     if region is None:
         return maps
     assert maps.label is not None
-    form = region.partition(":")[0]
-    if form == "box":
-        inside = inside_box(region, *maps.void.shape)
-    elif form == "class":
+    inside = of_place(region, source, item, maps.void.shape)
+    if inside is None and region.startswith("class:"):
         inside = maps.label == _numbers_in(region, class_names)[0]
-    else:
+    elif inside is None:
         is_near = _distances(maps.label, maps.void) <= _numbers_in(region, ())[0] ** 2
-        inside = is_near if form == "boundary" else ~is_near
+        inside = is_near if region.startswith("boundary:") else ~is_near
     return replace(maps, void=maps.void | ~inside, void_of_image=maps.void)
 
 
