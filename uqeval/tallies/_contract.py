@@ -246,7 +246,7 @@ class Tally(ABC):
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
-        """Return the states of several small items, or of one; None where `update` is the way.
+        """Return the states of several small items, or of one; None if `update` must count them.
 
         `maps` [1, pixel] contain the pixels of all items, one item after another. Item i has the
         columns `first[i]` up to `first[i + 1]` (excluded). The states have the same bits as those

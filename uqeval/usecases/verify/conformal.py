@@ -27,10 +27,11 @@ _OF_ITEM = ("coverage", "size", "width", "loss", "above")
 
 @dataclass(frozen=True)
 class _Item:
-    """Flat arrays of the pixels of an item: `score` of the truth float32 (of lac the probability),
-    whether the set holds it, the size of the set (or the width), and which pixels the risk is of.
+    """Flat arrays of the pixels of an item: `score` of the truth, float32 (for lac the
+    probability), whether the set contains it, the size of the set (or the width), and the pixels of
+    the risk.
 
-    `near`: the number of scores that float32 cannot tell from the threshold.
+    `near`: the number of scores that float32 cannot distinguish from the threshold.
     """
 
     score: Array
@@ -41,7 +42,7 @@ class _Item:
 
     @property
     def loss(self) -> float | None:
-        """Return the share of the pixels that the risk is of whose set does not hold the truth."""
+        """Return the share of the pixels of the risk whose set does not contain the truth."""
         own = self.hit[self.at_risk]
         return 1 - float(own.mean()) if own.size else None
 
@@ -146,8 +147,8 @@ class Conformal:
         return Recomputed(record | calibrated, slack)
 
     def _calibrated(self) -> tuple[dict[str, Any], float]:
-        """Return the smallest threshold at which (n·mean loss + 1)/(n + 1) ≤ α, and the loss that
-        the pixels near it weigh."""
+        """Return the smallest threshold at which (n·mean loss + 1)/(n + 1) ≤ α, and the loss from
+        the pixels near it."""
         kept = [own for own in self._calibration if own.at_risk.any()]
         n, is_lac = len(kept), self._settings["method"] == "lac"
         of_items = [own.score[own.at_risk].astype(np.float64) for own in kept]
@@ -169,7 +170,8 @@ class Conformal:
 
 
 def _near(score: Array, limit: float) -> int:
-    """Return the number of scores that are not the threshold, and closer than float32 tells."""
+    """Return the number of scores closer to the threshold than float32 resolves, without equal
+    ones."""
     gap = np.abs(score.astype(np.float64) - limit)
     return int(((gap > 0) & (gap <= cs.NEAR * max(1.0, abs(limit)))).sum())
 

@@ -100,7 +100,7 @@ def _scores(score: Array, is_out: Array) -> dict[str, Any]:
 
 
 def _bounds(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return the errors of binning that a report states, of fields with such an error."""
+    """Return the bounds of binning errors in a report, by field."""
     bounds = {name: record.get(f"{name}_bound") for name in _SCORES}
     return {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
 
