@@ -71,6 +71,27 @@ def _change_to(grey, grey_before, x0, y0, x1, y1, fx, fy):
     return change + fy * (below - change)
 
 
+@kernel_part
+def _neighbours(place, size):
+    """Return the pixels below and above a place on an axis, clipped to the frame, and the weight of
+    the upper one. They are the same pixel if the place is one.
+    """
+    clipped = min(max(place, 0.0), np.float64(size - 1))
+    # Unsigned, so that Numba does not test for negative indices.
+    low = np.uint64(np.int64(clipped))
+    weight = clipped - np.int64(low)
+    return low, low + np.uint64(weight > 0.0), weight
+
+
+@kernel_part
+def _count_ids(counts, current, before):
+    """Count a pixel of two ids into [now = c, before = c, both][class]."""
+    counts[0, current] += 1
+    counts[1, before] += 1
+    if current == before:
+        counts[2, current] += 1
+
+
 @kernel
 def count_pair(
     current, before, grey, grey_before, flow, backward, occlusion, clamp, void, begin, end,
@@ -97,7 +118,6 @@ def count_pair(
     Keutzer 2010). Without, `backward` is not read.
     """
     height, width = current.shape
-    right, bottom = np.float64(width - 1), np.float64(height - 1)
     farthest = longest[0]
     for y in range(begin, end):
         pair_count, outside, unknown, empty, hidden = 0, 0, 0, 0, 0
@@ -106,10 +126,7 @@ def count_pair(
             c = current[y, x]
             b = before[y, x]
             if c != void and b != void:
-                still[0, c] += 1
-                still[1, b] += 1
-                if c == b:
-                    still[2, c] += 1
+                _count_ids(still, c, b)
             u, v = np.float64(flow[y, x, 0]), np.float64(flow[y, x, 1])
             moved = u * u + v * v
             if not moved <= _FARTHEST:
@@ -130,12 +147,8 @@ def count_pair(
                 empty += 1
                 continue
             pair_count += 1
-            # Bilinear neighbours of p + w, clipped to the frame; only one if p + w is a pixel.
-            qx, qy = min(max(px, 0.0), right), min(max(py, 0.0), bottom)
-            # Unsigned, so that Numba does not test for negative indices.
-            x0, y0 = np.uint64(np.int64(qx)), np.uint64(np.int64(qy))
-            fx, fy = qx - np.int64(x0), qy - np.int64(y0)
-            x1, y1 = x0 + np.uint64(fx > 0.0), y0 + np.uint64(fy > 0.0)
+            x0, x1, fx = _neighbours(px, width)
+            y0, y1, fy = _neighbours(py, height)
             g = np.int64(grey[y, x])
             error = _change_to(g, grey_before, x0, y0, x1, y1, fx, fy)
             warped += error * error
@@ -145,10 +158,7 @@ def count_pair(
             if occlusion and _is_hidden(u, v, moved, backward, x0, y0, x1, y1, fx, fy):
                 o = 1
                 hidden += 1
-            counts[o, 0, c] += 1
-            counts[o, 1, s] += 1
-            if c == s:
-                counts[o, 2, c] += 1
+            _count_ids(counts[o], c, s)
         pixels[0] += width
         pixels[1] += pair_count
         pixels[2] += outside
