@@ -18,7 +18,7 @@ from uqeval.maps.names import lambda_of
 from uqeval.metrics import failure, nmerci, sparsification
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._rank_bins import BIN_WIDTH
-from uqeval.metrics.failure_scores import AREAS
+from uqeval.metrics.failure_scores import BOUNDS
 
 N, C, H, W = 4, 3, 24, 30
 Maps = dict[str, Any]
@@ -118,7 +118,7 @@ def test_failure_of_what_bins_tell_apart(threshold: str) -> None:
 
 def test_failure_lies_within_its_bounds() -> None:
     expected, found, again = both(failure.FAMILY, "classes", {}, ITEMS)
-    for name in AREAS:
+    for name in BOUNDS:
         off = abs(found[name] - expected[name])
         assert 0 < off <= found[f"{name}_bound"] + expected[f"{name}_bound"]
         assert found[f"{name}_bound"] < 0.01
@@ -208,7 +208,7 @@ def test_failure_of_other_items(tmp_path: Path, classes: Any, items: list[int]) 
                  metrics={"failure": {"threshold": threshold}})  # fmt: skip
     expected = own.results("failure")
     assert found["undetected_error_rate"] == expected["undetected_error_rate"]
-    for name in AREAS:
+    for name in BOUNDS:
         bound = found[f"{name}_bound"] + expected[f"{name}_bound"]
         assert abs(found[name] - expected[name]) <= bound + 1e-12
     assert own.scores("failure") == found

@@ -15,8 +15,9 @@ from uqeval.errors import UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._rank_bins import RankBins
 from uqeval.metrics.failure import Failure
+from uqeval.metrics.failure_columns import best_aurc, harmonic
 from uqeval.metrics.failure_curve import put_curve
-from uqeval.metrics.failure_scores import AREAS, best_aurc, harmonic
+from uqeval.metrics.failure_scores import BOUNDS
 from uqeval.metrics.failure_settings import FailureSettings
 
 CLASSES = 3
@@ -202,7 +203,7 @@ def test_labels_of_one_class_only() -> None:
     found = results([maps])
     empty = found["per_class"][0]
     assert empty["pixels"] == 0
-    for field in AREAS:
+    for field in BOUNDS:
         assert empty[field] is None and empty[f"{field}_reason"]
         assert found["per_class"][1][field] == found[field]
     assert empty["risk_at_coverage"]["80"] is None and empty["risk_at_coverage"]["80_reason"]

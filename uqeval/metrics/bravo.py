@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import uqeval.metrics.failure_columns as failure_columns
-import uqeval.metrics.failure_scores as failure_scores
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.arrays import Array, State, np
 from uqeval.maps.views import InDistribution
-from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over
+from uqeval.metrics._columns import SetColumns, SetStates, as_number, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics.calibration_scores import Binned, ece
-from uqeval.metrics.failure_cuts import fpr95, wrong_and_right
+from uqeval.metrics.failure_columns import SCORES, SetRankBins
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings
 from uqeval.metrics.segmentation import class_counts, miou
@@ -38,31 +36,33 @@ _OOD = ("ood_auroc", "ood_aupr", "ood_fpr95")
 _NONE = "one of its component scores is undefined"
 
 
-def harmonic_mean(values: Sequence[float | None]) -> float | None:
-    """Return n/Σ 1/x, 0 if one is 0. Undefined if one is."""
-    numbers = [value for value in values if value is not None]
-    if len(numbers) < len(values):
-        return None
-    return 0.0 if min(numbers) <= 0 else len(numbers) / sum(1 / value for value in numbers)
+def harmonic_mean(values: Sequence[Array]) -> Array:
+    """Return n/Σ 1/x of several scores [set], 0 if one is 0. NaN if one is."""
+    stacked = np.stack(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = len(values) / (1 / stacked).sum(axis=0)
+    return np.where((stacked <= 0).any(axis=0) & ~np.isnan(stacked).any(axis=0), 0.0, means)
 
 
-def fpr95_of_success(rank_bins: RankBins) -> float | None:
+def fpr95_of_success(rank_bins: SetRankBins) -> Array:
     """Return the share of wrong pixels at least as certain as the threshold that keeps 95 % of the
-    right ones. Undefined without wrong or without right pixels."""
-    e, c, wrong, _ = wrong_and_right(rank_bins)
-    if not e.any() or not c.any():
-        return None
-    return int(wrong[_bin_of_95_right(rank_bins)]) / int(wrong[-1])
+    right ones [set]. NaN without wrong or without right pixels."""
+    right = rank_bins.upto - rank_bins.errors_upto
+    if not right.shape[1]:
+        return np.full(len(right), np.nan)
+    at = np.argmax(20 * right >= 19 * right[:, -1:], axis=1)
+    shares = over(rank_bins.errors_upto[np.arange(len(at)), at], rank_bins.wrong)
+    return np.where(right[:, -1] > 0, shares, np.nan)
 
 
 def _bin_of_95_right(rank_bins: RankBins) -> int:
     """Return the first bin up to which lie at least 95 % of the right pixels."""
-    right = wrong_and_right(rank_bins)[3]
+    right = rank_bins.right_upto
     return int(np.flatnonzero(20 * right >= 19 * right[-1])[0])
 
 
 def _bins_to_split(rank_bins: RankBins) -> list[int]:
-    if fpr95_of_success(rank_bins) is None:
+    if not rank_bins.errors.any() or not rank_bins.right.any():
         return []
     at = _bin_of_95_right(rank_bins)
     return [at] if rank_bins.open[at] else []
@@ -130,67 +130,37 @@ class Bravo(Part[OodSettings]):
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         counts, bins, *ranks = self._tallies
-        valid, out = exact or [RankBins.from_state(tally, states[tally]) for tally in ranks]
-        one_set = SetStates.of_one(states[bins])
-        (mean_gap,) = as_numbers(ece(Binned.of(one_set, "last"), one_set["count"].sum(axis=1)))
-        areas = {
-            name: bounded and bounded[0]
-            for name, bounded in ((n, failure_scores.AREAS[n](valid))
-                                  for n in ("auroc", "aupr_success", "aupr_error"))
-        }  # fmt: skip
-        both = bool(out.errors.any() and (out.pixels > out.errors).any())
-        of_sets = [failure_scores.AREAS[n](out) for n in ("auroc", "aupr_error")] if both else []
-        ood_auroc, ood_aupr = (
-            (bounded[0] for bounded in of_sets if bounded) if both else (None,) * 2
-        )
-        (mean_iou,) = as_numbers(miou(*class_counts(SetStates.of_one(states[counts]).fields)))
-        values: dict[str, float | None] = {
-            "miou": mean_iou, "ece": mean_gap,
-            **areas, "fpr95": fpr95_of_success(valid),
-            "ood_auroc": ood_auroc, "ood_aupr": ood_aupr, "ood_fpr95": fpr95(out),
-        }  # fmt: skip
-        good = {n: None if v is None else 1 - v if n in _LOWER else v for n, v in values.items()}
-        semantic = harmonic_mean([good[name] for name in _SEMANTIC])
-        ood = harmonic_mean([good[name] for name in _OOD])
+        of_pixels = exact or [RankBins.from_state(tally, states[tally]) for tally in ranks]
+        class_states, bin_states = (SetStates.of_one(states[tally]) for tally in (counts, bins))
+        columns = _columns(class_states, bin_states, *map(SetRankBins.of_one, of_pixels))
         record: dict[str, Any] = {}
-        means = {"bravo_index": harmonic_mean([semantic, ood]), "semantic": semantic, "ood": ood}
-        for name, value in (means | values).items():
-            set_value(record, name, value, _NONE if name in means else "needs pixels of both kinds")
+        for (name,), values in columns.items():
+            is_mean = name in ("bravo_index", "semantic", "ood")
+            reason = _NONE if is_mean else "needs pixels of both kinds"
+            set_value(record, name, as_number(values[0]), reason)
         return record
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
-        counts, bins, *ranks = self._tallies
-        valid, out = (failure_columns.SetRankBins.from_states(states[tally]) for tally in ranks)
-        scores = failure_columns.SCORES
-        both = (out.wrong > 0) & (out.wrong < out.total)
-        pixels = states[bins]["count"].sum(axis=1)
-        values = {
-            "miou": miou(*class_counts(states[counts].fields)),
-            "ece": ece(Binned.of(states[bins], "last"), pixels),
-            **{name: scores[name](valid) for name in ("auroc", "aupr_success", "aupr_error")},
-            "fpr95": _fpr95_of_sets(valid),
-            "ood_auroc": scores["auroc"](out),
-            "ood_aupr": np.where(both, scores["aupr_error"](out), np.nan),
-            "ood_fpr95": np.where(both, scores["fpr95"](out), np.nan),
-        }
-        good = {name: 1 - v if name in _LOWER else v for name, v in values.items()}
-        semantic, ood = (_harmonic_means([good[n] for n in names]) for names in (_SEMANTIC, _OOD))
-        means = {"bravo_index": _harmonic_means([semantic, ood]), "semantic": semantic, "ood": ood}
-        return {(name,): value for name, value in (means | values).items()}
+        counts, bins, *ranks = (states[tally] for tally in self._tallies)
+        return _columns(counts, bins, *map(SetRankBins, ranks))
 
 
-def _fpr95_of_sets(rank_bins: failure_columns.SetRankBins) -> Array:
-    """Return `fpr95_of_success` of many sets [set]."""
-    right = rank_bins.upto - rank_bins.errors_upto
-    if not right.shape[1]:
-        return np.full(len(right), np.nan)
-    at = np.argmax(20 * right >= 19 * right[:, -1:], axis=1)
-    shares = over(rank_bins.errors_upto[np.arange(len(at)), at], rank_bins.wrong)
-    return np.where(right[:, -1] > 0, shares, np.nan)
-
-
-def _harmonic_means(values: Sequence[Array]) -> Array:
-    stacked = np.stack(values)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = len(values) / (1 / stacked).sum(axis=0)
-    return np.where((stacked <= 0).any(axis=0), 0.0, means)
+def _columns(
+    counts: SetStates, bins: SetStates, valid: SetRankBins, out: SetRankBins
+) -> SetColumns:
+    """Return all scores of sets, from their class counts, bins of confidence, and the ranks of
+    valid pixels and of the two sets of pixels."""
+    both = (out.wrong > 0) & (out.wrong < out.total)
+    values = {
+        "miou": miou(*class_counts(counts.fields)),
+        "ece": ece(Binned.of(bins, "last"), bins["count"].sum(axis=1)),
+        **{name: SCORES[name](valid) for name in ("auroc", "aupr_success", "aupr_error")},
+        "fpr95": fpr95_of_success(valid),
+        "ood_auroc": SCORES["auroc"](out),
+        "ood_aupr": np.where(both, SCORES["aupr_error"](out), np.nan),
+        "ood_fpr95": np.where(both, SCORES["fpr95"](out), np.nan),
+    }
+    good = {name: 1 - v if name in _LOWER else v for name, v in values.items()}
+    semantic, ood = (harmonic_mean([good[n] for n in names]) for names in (_SEMANTIC, _OOD))
+    means = {"bravo_index": harmonic_mean([semantic, ood]), "semantic": semantic, "ood": ood}
+    return {(name,): value for name, value in (means | values).items()}

@@ -174,7 +174,7 @@ class Failure(Evaluation[FailureSettings]):
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         rank_bins, undetected = (
-            failure_columns.SetRankBins.from_states(states[self._ranks]),
+            failure_columns.SetRankBins(states[self._ranks]),
             self._undetected,
         )
         results = failure_columns.columns(rank_bins, fields)
@@ -286,7 +286,7 @@ def _item(tally: ItemFailure, data: bytes, counts: Any, reason: str) -> dict[str
         "aupr_success": successes / right if right else None,
         "fpr95": flagged / right if pairs else None,
         "aurc": risks / pixels if pixels else None,
-        "e_aurc": risks / pixels - failure_scores.best_aurc(pixels, wrong) if pixels else None,
+        "e_aurc": risks / pixels - failure_columns.best_aurc(pixels, wrong) if pixels else None,
         "augrc": (pairs - ordered / 2 + wrong**2 / 2) / pixels**2 if pixels else None,
     }
     record: dict[str, Any] = {"pixels": pixels, "errors": wrong}

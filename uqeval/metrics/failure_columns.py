@@ -1,38 +1,50 @@
-"""Scores of failure detection for many sets of items, from pixels and errors by bin.
+"""Scores by rank of sets of pixels, from pixels and errors by bin: of one set, or of many.
 
-The formulas of `failure_scores` over [set, bin], bins of ascending uncertainty that any set
-occupies; the pixels of a bin are a tie, and bins without pixels of a set change nothing.
+Errors are the positives, the uncertainty their score. A threshold accepts or rejects the pixels of
+a bin together, as those of a tie; AUROC and AUGRC average over their orders. Bins without pixels of
+a set change nothing.
+
+N pixels, E wrong, C right; a bin has n pixels, e wrong and c right ones; below it (more certain)
+lie N_b pixels, E_b wrong and C_b right ones, and ↑ includes the bin itself. All scores are [set],
+NaN where undefined.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import SetColumns, SetStates, over
 from uqeval.metrics._tiles import RankedSets, Tiles
-from uqeval.metrics.failure_cuts import COVERAGES, RISKS
-from uqeval.metrics.sparsification_curves import harmonics
+
+if TYPE_CHECKING:
+    from uqeval.metrics._rank_bins import RankBins
+
+#: Coverages and risks, in percent, at which the risk-coverage curve is read.
+COVERAGES, RISKS = (80, 90, 95), (1, 5)
 
 
 @dataclass(frozen=True)
 class SetRankBins:
-    """Pixels and errors of each bin [set, bin], ascending."""
+    """Pixels and errors of each bin [set, bin], ascending; `states` are those of `RankedErrors` of
+    one row."""
 
-    states: RankedSets
+    states: SetStates
 
     @classmethod
-    def from_states(cls, states: SetStates) -> SetRankBins:
-        """Return the bins of states of `RankedErrors` of one row."""
-        assert isinstance(states, RankedSets)
-        return cls(states)
+    def of_one(cls, rank_bins: RankBins) -> SetRankBins:
+        """Return the bins of one set."""
+        fields = {"pixels": rank_bins.pixels, "errors": rank_bins.errors}
+        return cls(SetStates({n: v[None, None].astype(np.float64) for n, v in fields.items()}))
 
     @property
     def tiles(self) -> Tiles:
-        """Return tiles of bins."""
+        """Return tiles of bins, which the states of many sets have."""
+        assert isinstance(self.states, RankedSets)
         return self.states.tiles
 
     @property
@@ -57,17 +69,21 @@ class SetRankBins:
         cumulative: Array = self.errors.cumsum(axis=1)
         return cumulative
 
-    @property
+    @cached_property
     def total(self) -> Array:
         """Return all pixels [set]."""
-        pixels: Array = self.tiles.totals("pixels")[:, 0].sum(axis=1)
-        return pixels
+        return self._sums("pixels")
 
-    @property
+    @cached_property
     def wrong(self) -> Array:
         """Return all errors [set]."""
-        errors: Array = self.tiles.totals("errors")[:, 0].sum(axis=1)
-        return errors
+        return self._sums("errors")
+
+    def _sums(self, name: str) -> Array:
+        is_tiled = isinstance(self.states, RankedSets)
+        values = self.tiles.totals(name) if is_tiled else self.states[name]
+        sums: Array = values[:, 0].sum(axis=1)
+        return sums
 
 
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
@@ -76,14 +92,18 @@ def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
     for name, formula in SCORES.items():
         if name in fields:
             results[name,] = formula(rank_bins)
-    if "risk_at_coverage" in fields:
-        results |= {("risk_at_coverage", str(p)): _risk_at(rank_bins, p) for p in COVERAGES}
-    if "coverage_at_risk" in fields:
-        results |= {("coverage_at_risk", str(p)): _coverage_at(rank_bins, p) for p in RISKS}
+    for name, (cut, percents) in AT_CUTS.items():
+        if name in fields:
+            results |= {(name, str(percent)): cut(rank_bins, percent) for percent in percents}
     return results
 
 
-def _auroc(rank_bins: SetRankBins) -> Array:
+def auroc(rank_bins: SetRankBins) -> Array:
+    """Return Σ e·(C_b + c/2) / (E·C): the probability that a wrong pixel is less certain than a
+    right one.
+
+    Fawcett 2006, §7. Undefined without wrong or without right pixels.
+    """
     wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     # Pairs of a wrong pixel and a right one below it; pairs in the same bin count half.
     errors = rank_bins.errors
@@ -92,62 +112,106 @@ def _auroc(rank_bins: SetRankBins) -> Array:
     return over(pairs - ranked_errors, wrong * right)
 
 
-def _augrc(rank_bins: SetRankBins) -> Array:
+def aupr_error(rank_bins: SetRankBins) -> Array:
+    """Return Σ e/E · E↑/N↑, from the least certain on: scikit-learn's average_precision of the
+    errors. Undefined without wrong pixels.
+    """
+    below = rank_bins.upto - rank_bins.pixels
+    rate = rank_bins.wrong[:, None] - (rank_bins.errors_upto - rank_bins.errors)
+    rate /= np.maximum(rank_bins.total[:, None] - below, 1)
+    rate *= rank_bins.errors
+    return over(np.ascontiguousarray(rate[:, ::-1]).sum(axis=1), rank_bins.wrong)
+
+
+def aupr_success(rank_bins: SetRankBins) -> Array:
+    """Return the same as `aupr_error`, for right pixels ranked by certainty. Undefined without
+    right pixels.
+    """
+    rate = rank_bins.upto - rank_bins.errors_upto
+    rate /= np.maximum(rank_bins.upto, 1)
+    rate *= rank_bins.pixels - rank_bins.errors
+    return over(rate.sum(axis=1), rank_bins.total - rank_bins.wrong)
+
+
+def fpr95(rank_bins: SetRankBins) -> Array:
+    """Return the share of right pixels that the highest threshold with 95 % recall rejects.
+
+    Recall counts the wrong pixels. Undefined without wrong or without right pixels.
+    """
+    wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
+    # The last bin with 20·(errors of it and above) >= 19·errors: at most 5 % lie below it.
+    last = rank_bins.upto.shape[1] - 1
+    at = np.minimum(_first(rank_bins.errors_upto, wrong // 20, "right"), last)
+    pixels, errors = rank_bins.upto - rank_bins.pixels, rank_bins.errors_upto - rank_bins.errors
+    below = _value_at_bin(pixels, at) - _value_at_bin(errors, at)
+    return np.where(wrong > 0, over(right - below, right), np.nan)
+
+
+def aurc(rank_bins: SetRankBins) -> Array:
+    """Return Σ n·E↑/N↑ / N: mean error rate of the k most certain pixels, k = 1 … N, ties as
+    plateaus.
+
+    Geifman & El-Yaniv 2017; Geifman et al. 2019, eq. 1. Undefined without pixels.
+    """
+    rate = np.maximum(rank_bins.upto, 1)
+    np.divide(rank_bins.errors_upto, rate, out=rate)
+    rate *= rank_bins.pixels
+    return over(rate.sum(axis=1), rank_bins.total)
+
+
+def e_aurc(rank_bins: SetRankBins) -> Array:
+    """Return AURC minus that of the best order, which has all errors last: Geifman et al. 2019,
+    eq. 2. Undefined without pixels.
+    """
+    counts = zip(rank_bins.total.tolist(), rank_bins.wrong.tolist(), strict=True)
+    best = [best_aurc(int(total), int(wrong)) for total, wrong in counts]
+    excess: Array = aurc(rank_bins) - np.array(best)
+    return excess
+
+
+def augrc(rank_bins: SetRankBins) -> Array:
+    """Return area under E(k)/N over k/N, 0 to 1, ties averaged: Traub et al. 2024, eq. 5.
+
+    Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. Undefined without pixels.
+    """
     pixels, errors = rank_bins.pixels, rank_bins.errors
     area = dot(pixels, rank_bins.errors_upto) - dot(pixels, errors) / 2
     return over(over(area, rank_bins.total), rank_bins.total)
 
 
-def _aurc(rank_bins: SetRankBins) -> Array:
-    rate = np.maximum(rank_bins.upto, 1)
-    np.divide(rank_bins.errors_upto, rate, out=rate)
-    return over(dot(rank_bins.pixels, rate), rank_bins.total)
+def best_aurc(pixels: int, wrong: int) -> float:
+    """Return AURC with all errors last: (E - C·(H_N - H_C))/N, H the harmonic numbers."""
+    right = pixels - wrong
+    if wrong == 0:
+        return 0.0
+    return (wrong - right * harmonic(right, pixels)) / pixels
 
 
-def _e_aurc(rank_bins: SetRankBins) -> Array:
-    wrong, total = rank_bins.wrong, rank_bins.total
-    right = total - wrong
-    best = over(wrong - right * harmonics(right, total), total)
-    excess: Array = _aurc(rank_bins) - best
-    return excess
+def harmonic(a: int, b: int) -> float:
+    """Return H_b - H_a = 1/(a + 1) + … + 1/b for 0 <= a <= b, with at most 64 terms added up."""
+    if not 0 <= a <= b:
+        raise ValueError(f"harmonic numbers of {a} and {b}")
+    start = min(max(a, 64), b)
+    first = math.fsum(1 / m for m in range(a + 1, start + 1))
+    if start == b:
+        return first
+    tail = [math.log1p((b - start) / start), 1 / (2 * b), -1 / (2 * start)]
+    tail += [-1 / (12 * b**2), 1 / (12 * start**2), 1 / (120 * b**4), -1 / (120 * start**4)]
+    tail += [-1 / (252 * b**6), 1 / (252 * start**6)]
+    return math.fsum([first, *tail])
 
 
-def _aupr_error(rank_bins: SetRankBins) -> Array:
-    below = rank_bins.upto - rank_bins.pixels
-    hits = rank_bins.wrong[:, None] - (rank_bins.errors_upto - rank_bins.errors)
-    rate = hits / np.maximum(rank_bins.total[:, None] - below, 1)
-    return over(dot(rank_bins.errors, rate), rank_bins.wrong)
-
-
-def _aupr_success(rank_bins: SetRankBins) -> Array:
-    rate = (rank_bins.upto - rank_bins.errors_upto) / np.maximum(rank_bins.upto, 1)
-    return over(dot(rank_bins.pixels - rank_bins.errors, rate), rank_bins.total - rank_bins.wrong)
-
-
-def _fpr95(rank_bins: SetRankBins) -> Array:
-    wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
-    # The last bin with 20·(errors of it and above) >= 19·errors: at most 5 % lie below it.
-    at = np.minimum(
-        _first(rank_bins.errors_upto, wrong // 20, "right"), rank_bins.upto.shape[1] - 1
-    )
-    cumulative, wrong_upto = (
-        _value_at_bin(rank_bins.upto, at),
-        _value_at_bin(rank_bins.errors_upto, at),
-    )
-    below = (
-        cumulative
-        - _value_at_bin(rank_bins.pixels, at)
-        - (wrong_upto - _value_at_bin(rank_bins.errors, at))
-    )
-    return np.where(wrong > 0, over(right - below, right), np.nan)
-
-
-def _risk_at(rank_bins: SetRankBins, percent: int) -> Array:
+def risk_at(rank_bins: SetRankBins, percent: int) -> Array:
+    """Return the error rate of the fewest most certain pixels that reach a coverage, ties whole."""
     at = _first(rank_bins.upto, -(-percent * rank_bins.total // 100), "left")
     return over(_value_at_bin(rank_bins.errors_upto, at), _value_at_bin(rank_bins.upto, at))
 
 
-def _coverage_at(rank_bins: SetRankBins, percent: int) -> Array:
+def coverage_at(rank_bins: SetRankBins, percent: int) -> Array:
+    """Return the largest share of most certain pixels with an error rate of at most `percent` %.
+
+    0 if even the most certain tie has a higher one.
+    """
     good = 100 * rank_bins.errors_upto <= percent * rank_bins.upto
     return over(np.where(good, rank_bins.upto, 0.0).max(axis=1, initial=0.0), rank_bins.total)
 
@@ -174,8 +238,11 @@ def _value_at_bin(values: Array, bins: Array) -> Array:
     return selected
 
 
-#: Scores by rank of many sets, by their fields.
+#: Scores by rank, by their fields; and those at given percentages.
 SCORES: dict[str, Callable[[SetRankBins], Array]] = {
-    "auroc": _auroc, "aupr_error": _aupr_error, "aupr_success": _aupr_success, "fpr95": _fpr95,
-    "aurc": _aurc, "e_aurc": _e_aurc, "augrc": _augrc,
+    "auroc": auroc, "aupr_error": aupr_error, "aupr_success": aupr_success, "fpr95": fpr95,
+    "aurc": aurc, "e_aurc": e_aurc, "augrc": augrc,
+}  # fmt: skip
+AT_CUTS: dict[str, tuple[Callable[[SetRankBins, int], Array], tuple[int, ...]]] = {
+    "risk_at_coverage": (risk_at, COVERAGES), "coverage_at_risk": (coverage_at, RISKS),
 }  # fmt: skip

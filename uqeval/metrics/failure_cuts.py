@@ -1,48 +1,14 @@
-"""Failure scores at one cut of the ranks, and the bins that hide the exact place of a cut."""
+"""The bins that hide the exact place of a cut, and those that widen the bounds of areas."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from uqeval.arrays import Array, np
+from uqeval.metrics.failure_columns import COVERAGES, RISKS
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
-
-#: Coverages and risks, in percent, at which the risk-coverage curve is read.
-COVERAGES, RISKS = (80, 90, 95), (1, 5)
-
-
-def fpr95(rank_bins: RankBins) -> float | None:
-    """Return the share of right pixels that the highest threshold with 95 % recall rejects.
-
-    Recall counts the wrong pixels. Undefined without wrong or without right pixels.
-    """
-    e, c, _, right = wrong_and_right(rank_bins)
-    if not e.sum() or not c.sum():
-        return None
-    at = bin_of_95(rank_bins)
-    return int(right[-1] - right[at] + c[at]) / int(right[-1])
-
-
-def risk_at(rank_bins: RankBins, percent: int) -> float | None:
-    """Return the error rate of the fewest most certain pixels that reach a coverage, ties whole."""
-    if not rank_bins.total:
-        return None
-    at = _bin_of_coverage(rank_bins, percent)
-    return int(rank_bins.errors_upto[at]) / int(rank_bins.upto[at])
-
-
-def coverage_at(rank_bins: RankBins, percent: int) -> float | None:
-    """Return the largest share of most certain pixels with an error rate of at most `percent` %.
-
-    0 if even the most certain tie has a higher one.
-    """
-    if not rank_bins.total:
-        return None
-    cumulative = rank_bins.upto
-    good = 100 * rank_bins.errors_upto <= percent * cumulative
-    return int(cumulative[good].max(initial=0)) / rank_bins.total
 
 
 def bins_to_split(rank_bins: RankBins) -> list[int]:

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._ranked_items as ranked_items
-import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.arrays import Array, State, np
 from uqeval.errors import DataError
@@ -25,6 +24,7 @@ from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, 
 from uqeval.metrics._family import Family
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics.bravo import METRICS, Bravo
+from uqeval.metrics.failure_columns import SCORES, SetRankBins
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings, settings_of
 
@@ -129,7 +129,7 @@ class OutOfDistribution(Evaluation[OodSettings]):
             place = ("per_set", name) if name else ()
             if name and "per_set" not in fields:
                 continue
-            bins = failure_columns.SetRankBins.from_states(states[self._ranks(view)])
+            bins = SetRankBins(states[self._ranks(view)])
             results |= {(*place, field): v for field, v in _columns(bins, fields, bool(name))}
         return results
 
@@ -188,21 +188,17 @@ class OutOfDistribution(Evaluation[OodSettings]):
 
 
 def _columns(
-    bins: failure_columns.SetRankBins, fields: Collection[str], every: bool
+    bins: SetRankBins, fields: Collection[str], every: bool
 ) -> Sequence[tuple[str, Array]]:
     """Return the scores of one view: those of `fields`, or all scores of a single set."""
     total, out = bins.total, bins.wrong
     both = (out > 0) & (out < total)
     columns = [("pixels", np.where(total > 0, total, np.nan))]
     columns += [("pixels_in", total - out), ("pixels_out", out)]
-    names = {**ood_scores.OF_FAILURE, "fpr95": "fpr95"}
-    for field, name in names.items():
+    scores = {field: SCORES[name] for field, name in ood_scores.OF_FAILURE.items()}
+    for field, score in (scores | {"detection_error": ood_scores.detection_error}).items():
         if every or field in fields:
-            columns.append((field, np.where(both, failure_columns.SCORES[name](bins), np.nan)))
-    if every or "detection_error" in fields:
-        columns.append(
-            ("detection_error", np.where(both, ood_scores.detection_errors(bins), np.nan))
-        )
+            columns.append((field, np.where(both, score(bins), np.nan)))
     return columns
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import uqeval.metrics.failure_scores as failure_scores
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import Chance, IntervalKind, Metric, set_value
-from uqeval.metrics.failure_cuts import bin_of_95, fpr95, wrong_and_right
+from uqeval.metrics.failure_columns import SCORES, SetRankBins
+from uqeval.metrics.failure_cuts import bin_of_95
+from uqeval.metrics.failure_scores import bounded
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
-    from uqeval.metrics.failure_columns import SetRankBins
 
 _BOTH = "needs pixels in-distribution and out of it"
 _ITEMS = "needs items in-distribution and out of it"
@@ -21,46 +21,34 @@ _UNIT, _HALF = (0.0, 1.0), (0.0, 0.5)
 _ADVICE = "Compare other uncertainties (--uncertainty), or train with outliers."
 
 
-def detection_error(rank_bins: RankBins) -> float | None:
-    """Return the least of (FPR + FNR)/2 over thresholds: Liang et al. 2018, §4.
+def detection_error(rank_bins: SetRankBins) -> Array:
+    """Return the least of (FPR + FNR)/2 over thresholds [set]: Liang et al. 2018, §4.
 
-    Undefined without pixels of both kinds.
+    NaN without pixels of both kinds.
     """
-    both = _errors_at_bins(rank_bins)
-    return None if both is None else float(min(both[0].min(), 0.5))
+    if not rank_bins.pixels.shape[1]:
+        return np.full(len(rank_bins.pixels), np.nan)
+    least: Array = np.minimum(_errors_at_bins(rank_bins)[0].min(axis=1), 0.5)
+    return least
 
 
-def _errors_at_bins(rank_bins: RankBins) -> tuple[Array, Array] | None:
+def _errors_at_bins(rank_bins: SetRankBins) -> tuple[Array, Array]:
     """Return (FPR + FNR)/2 at the threshold at each bin, and its least value at one inside it."""
-    e, c, wrong, right = wrong_and_right(rank_bins)
-    if not e.any() or not c.any():
-        return None
-    missed = (wrong - e) / wrong[-1]
-    flagged = (right[-1] - right) / right[-1]
-    return (flagged + c / right[-1] + missed) / 2, (flagged + missed) / 2
+    wrong, right = rank_bins.wrong[:, None], (rank_bins.total - rank_bins.wrong)[:, None]
+    errors, pixels = rank_bins.errors, rank_bins.pixels
+    missed = over(rank_bins.errors_upto - errors, wrong)
+    flagged = over(right - (rank_bins.upto - rank_bins.errors_upto), right)
+    return (flagged + over(pixels - errors, right) + missed) / 2, (flagged + missed) / 2
 
 
 def bins_to_split(rank_bins: RankBins) -> list[int]:
     """Return the open bins to split before the cuts are exact, the most urgent first."""
-    both = _errors_at_bins(rank_bins)
-    if both is None:
+    if not rank_bins.errors.any() or not rank_bins.right.any():
         return []
-    at, inside = both
+    at, inside = (errors[0] for errors in _errors_at_bins(SetRankBins.of_one(rank_bins)))
     hopeful = np.flatnonzero(rank_bins.open & (inside < min(at.min(), 0.5)))
     cuts = [bin_of_95(rank_bins), *hopeful[np.argsort(inside[hopeful], kind="stable")].tolist()]
     return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]
-
-
-def detection_errors(rank_bins: SetRankBins) -> Array:
-    """Return `detection_error` of many sets [set]."""
-    wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
-    missed = over(rank_bins.errors_upto - rank_bins.errors, wrong[:, None])
-    right_below = rank_bins.upto - rank_bins.pixels - (rank_bins.errors_upto - rank_bins.errors)
-    flagged = over(right[:, None] - right_below, right[:, None])
-    if not missed.shape[1]:
-        return np.full(len(wrong), np.nan)
-    least: Array = np.minimum((flagged + missed).min(axis=1) / 2, 0.5)
-    return least
 
 
 #: The score of an uncertainty that does not depend on the set.
@@ -69,7 +57,7 @@ _CHANCE = {"auroc": Chance(0.5, _CLAIM), "fpr95": Chance(0.95, _CLAIM)}
 
 
 def _metric(
-    field: str, better: Any, limits: tuple[float, float], formula: Callable[..., float | None],
+    field: str, better: Any, limits: tuple[float, float], formula: Callable[[SetRankBins], Array],
     words: tuple[str, str, str], interval: IntervalKind, headline: int = 0,
 ) -> tuple[Metric, Metric]:  # fmt: skip
     """Return the metric of pixels, and that of items; `words`: label, meaning and reference."""
@@ -87,25 +75,17 @@ def _metric(
     return of_pixels, of_items
 
 
-def _value(name: str) -> Callable[[RankBins], float | None]:
-    def value(rank_bins: RankBins) -> float | None:
-        bounded = failure_scores.AREAS[name](rank_bins)
-        return None if bounded is None else bounded[0]
-
-    return value
-
-
 _PAIRS = (
-    _metric("auroc", "higher", _UNIT, _value("auroc"),
+    _metric("auroc", "higher", _UNIT, SCORES["auroc"],
             ("AUROC", "Probability that an OUT pixel is more uncertain than an IN pixel; 0.5 is "
              "chance.", "Hendrycks & Gimpel 2017, §2"), "logit", 1),
-    _metric("aupr_out", "higher", _UNIT, _value("aupr_error"),
+    _metric("aupr_out", "higher", _UNIT, SCORES["aupr_error"],
             ("AUPR-out", "Mean precision when OUT pixels are searched by uncertainty.",
              "Liang et al. 2018, §4"), "logit", 3),
-    _metric("aupr_in", "higher", _UNIT, _value("aupr_success"),
+    _metric("aupr_in", "higher", _UNIT, SCORES["aupr_success"],
             ("AUPR-in", "Mean precision when IN pixels are searched by certainty.",
              "Liang et al. 2018, §4"), "logit"),
-    _metric("fpr95", "lower", _UNIT, fpr95,
+    _metric("fpr95", "lower", _UNIT, SCORES["fpr95"],
             ("FPR95", "Share of IN pixels that are flagged when 95 % of OUT pixels are flagged.",
              "Liang et al. 2018, §4"), "draws", 2),
     _metric("detection_error", "lower", _HALF, detection_error,
@@ -116,19 +96,22 @@ _PAIRS = (
 METRICS = tuple(metric for pair in _PAIRS for metric in pair)
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 #: Which score by rank of failure detection is which one here.
-OF_FAILURE = {"auroc": "auroc", "aupr_out": "aupr_error", "aupr_in": "aupr_success"}
+OF_FAILURE = {
+    "auroc": "auroc", "aupr_out": "aupr_error", "aupr_in": "aupr_success", "fpr95": "fpr95",
+}  # fmt: skip
 
 
 def scores(rank_bins: RankBins) -> dict[str, Any]:
     """Return all scores of pixels from bins, with the bounds of the areas."""
     record: dict[str, Any] = {}
+    both = rank_bins.errors.any() and rank_bins.right.any()
     for field, name in OF_FAILURE.items():
-        bounded = failure_scores.AREAS[name](rank_bins)
-        both = rank_bins.errors.any() and (rank_bins.pixels > rank_bins.errors).any()
-        for suffix, value in zip(("", "_bound"), bounded or (None, None), strict=True):
-            set_value(record, f"{field}{suffix}", value if both else None, _BOTH)
-    for field, formula in (("fpr95", fpr95), ("detection_error", detection_error)):
-        set_value(record, field, formula(rank_bins), _BOTH)
+        value, bound = bounded(rank_bins, name) if both else (None, None)
+        set_value(record, field, value, _BOTH)
+        if field != "fpr95":
+            set_value(record, f"{field}_bound", bound, _BOTH)
+    (error,) = as_numbers(detection_error(SetRankBins.of_one(rank_bins)))
+    set_value(record, "detection_error", error, _BOTH)
     out = int(rank_bins.errors.sum())
     return record | {
         "pixels": rank_bins.total, "pixels_in": rank_bins.total - out, "pixels_out": out,

@@ -154,7 +154,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         if self._of_items:
             return {}
-        ranked, ideal = (SetRankBins.from_states(states[tally]) for tally in self._coarse.values())
+        ranked, ideal = (SetRankBins(states[tally]) for tally in self._coarse.values())
         return sparsification_columns.columns(self.settings, ranked, ideal)
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
