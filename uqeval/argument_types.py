@@ -10,7 +10,8 @@ from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UqevalError, UsageError, quoted
+from uqeval.spelling import spelled
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {
@@ -98,7 +99,8 @@ def _words_of(kind: Any) -> str:
 def checks_types(*names: str) -> Callable[[F], F]:
     """Make a function raise `UsageError` if one of these arguments does not fit its annotation.
 
-    The function receives NumPy scalars as numbers, and 1-D arrays and iterators as lists.
+    The function receives NumPy scalars as numbers, and 1-D arrays and iterators as lists. Its
+    errors spell options as keywords.
     """
 
     def decorate(function: F) -> F:
@@ -118,7 +120,11 @@ def checks_types(*names: str) -> Callable[[F], F]:
                 if not fits(annotation, value):
                     raise UsageError(f"{name}={quoted(value)}; expected {in_words(annotation)}.")
                 bound.arguments[name] = value
-            return function(*bound.args, **bound.kwargs)
+            try:
+                return function(*bound.args, **bound.kwargs)
+            except UqevalError as error:
+                error.args = tuple(spelled(a) if isinstance(a, str) else a for a in error.args)
+                raise
 
         return checked  # type: ignore[return-value]
 

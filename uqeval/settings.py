@@ -194,7 +194,7 @@ class Settings:
     """Base of all settings: frozen dataclasses whose fields are made by `option`.
 
     Raises `UsageError` for a value that its option does not allow; the message names the option as
-    on the command line.
+    on the command line. `uqeval.spelling` turns it into a keyword for callers in Python.
     """
 
     #: Changes to the defaults by definition.

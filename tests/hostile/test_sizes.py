@@ -108,5 +108,5 @@ def test_counts_that_do_not_fit_the_memory_are_refused() -> None:
     classes = 40_000
     probs = np.full((1, 2, classes, 2, 2), 1 / classes, np.float32)
     labels = np.zeros((1, 2, 2), np.uint16)
-    with pytest.raises(UsageError, match=r"--memory 200MB.*counts of .*40,000 classes.*Give --mem"):
+    with pytest.raises(UsageError, match=r"memory=200MB.*counts of .*40,000 classes.*Give mem"):
         uqeval.evaluate(probs, labels, ["failure"], memory="200MB", workers=1)

@@ -103,12 +103,12 @@ def test_the_reference_may_have_what_the_predictions_lack(tmp_path: Path) -> Non
     np.savez(tmp_path / "q.npz", **DATA["probs"])
     logits, probs = str(tmp_path / "p.npz"), str(tmp_path / "q.npz")
     uqeval.evaluate(logits, None, "divergence", reference=probs, sum_tolerance=0.5)
-    with pytest.raises(UsageError, match="--sum-tolerance"):
+    with pytest.raises(UsageError, match="sum_tolerance"):
         uqeval.evaluate(logits, None, "calibration", sum_tolerance=0.5)
 
 
 def test_intervals_need_a_level(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", **DATA["labelled"])
     for options in ({"draws": 300}, {"seed": 1}):
-        with pytest.raises(UsageError, match="--ci LEVEL"):
+        with pytest.raises(UsageError, match="ci=LEVEL"):
             uqeval.evaluate(str(tmp_path / "p.npz"), None, "calibration", **options)  # type: ignore[arg-type]

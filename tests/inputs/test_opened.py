@@ -80,7 +80,7 @@ def test_no_array() -> None:
 @pytest.mark.parametrize(("memory", "same"), [("64MB", 64 * 10**6), ("1GiB", 2**30), ("9e", None)])
 def test_memory_as_people_write_it(memory: str, same: int | None) -> None:
     if same is None:
-        with pytest.raises(UsageError, match="--memory '9e'; expected a size such as 512MB"):
+        with pytest.raises(UsageError, match="memory='9e'; expected a size such as 512MB"):
             miou(PROBS, LABEL, memory=memory)
     else:
         assert miou(PROBS, LABEL, memory=memory) == miou(PROBS, LABEL, memory=same)
@@ -88,7 +88,7 @@ def test_memory_as_people_write_it(memory: str, same: int | None) -> None:
 
 @pytest.mark.parametrize("workers", ["x", 0, 1.5, True])
 def test_workers_are_a_number(workers: Any) -> None:
-    with pytest.raises(UsageError, match=f"--workers {workers!r}; expected a whole number"):
+    with pytest.raises(UsageError, match=f"workers={workers!r}; expected a whole number"):
         miou(PROBS, LABEL, workers=workers)
 
 

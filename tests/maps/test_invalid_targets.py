@@ -94,15 +94,15 @@ def test_values_are_compared_as_they_are_stored(tmp_path: Path, dtype: str) -> N
 
 def test_what_cannot_be(tmp_path: Path) -> None:
     path = save(tmp_path / "r.npz", sparse())
-    with pytest.raises(UsageError, match="--invalid 'zero'; expected a number"):
+    with pytest.raises(UsageError, match="invalid='zero'; expected a number"):
         evaluated(path, invalid=["zero"])
     arrays = sparse()
     arrays["target"][...] = 0
-    with pytest.raises(DataError, match="a value of --invalid"):
+    with pytest.raises(DataError, match="a value of invalid"):
         evaluated(save(tmp_path / "all.npz", arrays), invalid=0)
     probs = np.full((1, 2, 4, 4), 0.5, "f4")
-    with pytest.raises(UsageError, match=r"--invalid is for regression targets.*--ignore-index"):
+    with pytest.raises(UsageError, match=r"invalid is for regression targets.*ignore_index"):
         uqeval.evaluate(probs, np.zeros((1, 4, 4), int), invalid=0)
     other = save(tmp_path / "n.npz", {k: v for k, v in numbers(2).items() if k in ("mean", "std")})
-    with pytest.raises(UsageError, match="--invalid is for a target"):
+    with pytest.raises(UsageError, match="invalid is for a target"):
         uqeval.evaluate(other, None, "divergence", reference=path, invalid=0)

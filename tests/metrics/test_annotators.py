@@ -285,7 +285,7 @@ def test_where_one_label_a_pixel_is_expected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has labels of 2 annotators\. Give the labels of one"):
         uqeval.evaluate(probs, labels, ["ood"], ood_mask=1)
     folder = save_folder(tmp_path / "video", video(["a_1", "a_2", "a_3"]))
-    with pytest.raises(UsageError, match="--annotator-folders True needs a folder of label PNGs"):
+    with pytest.raises(UsageError, match="annotator_folders=True needs a folder of label PNGs"):
         uqeval.evaluate(None, None, ["tc"], video=str(folder), annotator_folders=True)
 
 
@@ -317,6 +317,6 @@ def test_overlaps_of_many_maps_count_as_memory() -> None:
     probs = np.full((1, 200, 300, 2, 2), 1 / 300, np.float32)
     labels = np.zeros((1, 4, 2, 2), np.uint16)
     with pytest.raises(
-        UsageError, match=r"is too small for the counts of .*annotators.*Give --memory"
+        UsageError, match=r"is too small for the counts of .*annotators.*Give memory="
     ):
         uqeval.evaluate(probs, labels, "annotators", memory="512MB")

@@ -106,5 +106,5 @@ def test_two_classes_after_scaling() -> None:
 
 def test_positive_is_for_two_classes() -> None:
     probs, label, _, _ = data(4)
-    with pytest.raises(UsageError, match="--binary positive is for two classes"):
+    with pytest.raises(UsageError, match="binary positive is for two classes"):
         uqeval.evaluate(probs, label, {"calibration": {"binary": "positive"}})

@@ -284,7 +284,7 @@ def refused(names: Sequence[str], tmp_path: Path, **options: Any) -> str:
 
 def test_too_few_calibration_items(tmp_path: Path) -> None:
     text = refused(NAMES[:8], tmp_path, alpha=0.1)
-    assert "8 items" in text and "at least 9" in text and "--alpha 0.1112" in text
+    assert "8 items" in text and "at least 9" in text and "alpha=0.1112" in text
     text = refused(NAMES[:9], tmp_path, alpha=0.05)
     assert "at least 19" in text
     text = refused([NAMES[i] for i in CALIBRATE], tmp_path, alpha=0.1, risk="fnr:3")
@@ -305,11 +305,11 @@ def test_the_fewest_calibration_items_are_a_warning(fit_on: str, tmp_path: Path)
 
 def test_bad_options(fit_on: str) -> None:
     for options, text in (
-        ({"fit_on": None}, "give --fit-on FILE"),
-        ({"risk": "fnr:9"}, "--risk 'fnr:9' is not valid"),
+        ({"fit_on": None}, "give fit_on=FILE"),
+        ({"risk": "fnr:9"}, "risk='fnr:9' is not valid"),
         ({"risk": "dice"}, "expected miscoverage or fnr:"),
         ({"method": "scaled"}, "expected lac or aps"),
-        ({"alpha": 1.0}, "--alpha"),
+        ({"alpha": 1.0}, "alpha"),
         ({"uncertainty": "entropy"}, "has no effect on sets of classes"),
     ):
         with pytest.raises(UqevalError, match=text):

@@ -219,7 +219,7 @@ def test_refused(
 
 def test_refused_for_other_data(data: dict[str, Any]) -> None:
     probs = np.full((1, 2, 4, 4), 0.5)
-    with pytest.raises(UsageError, match="--median-scaling is for predicted depths"):
+    with pytest.raises(UsageError, match="median_scaling is for predicted depths"):
         uqeval.evaluate(probs, np.zeros((1, 4, 4), "u1"), "calibration", median_scaling=True)
     with pytest.raises(UsageError, match="a sweep takes predicted numbers as they are stored"):
         uqeval.sweep(data, None, baseline_focal=2.0)

@@ -133,9 +133,7 @@ def test_a_side_without_names(tmp_path: Path, nameless: str) -> None:
         names = {} if name == nameless else {"names": np.array([f"n{i}" for i in range(len(p))])}
         stores[name] = tmp_path / f"{name}.npz"
         np.savez(stores[name], probs=p, **names)
-    with pytest.raises(
-        StoreError, match=rf"{nameless}\.npz gives its items no names.*--names FILE"
-    ):
+    with pytest.raises(StoreError, match=rf"{nameless}\.npz gives its items no names.*names=FILE"):
         evaluate(stores["mc"], stores["ensemble"])
     given = tmp_path / "names.txt"
     given.write_text("\n".join(f"n{i}" for i in range(len(p))) + "\n", "utf-8")

@@ -277,17 +277,17 @@ def test_merged_parts_are_the_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"confidence": "column:x"}, ["column:x", "--item-table"]),
+        ({"confidence": "column:x"}, ["column:x", "item_table"]),
         ({"confidence": "p101"}, ["p101", "pNN", "FAMILY.FIELD"]),
         ({"risk": "nothing.x"}, ["nothing.x", "miou, dice, accuracy"]),
         ({"risk": "regression.rmse"}, ["regression", "classes data"]),
         ({"risk": "calibration.nothing"}, ["calibration.nothing", "ece"]),
         ({"risk": "pavpu[window=9].pavpu"}, ["pavpu[window=9]", "the same run"]),
-        ({"risk_limit": "mean"}, ["--risk-limit", "median"]),
-        ({"threshold": 0.3}, ["--threshold", "share"]),
-        ({"patch": 3}, ["--patch", "patch-max"]),
-        ({"patch": 99, "confidence": "patch-max"}, ["--patch 99", "16×20"]),
-        ({"uncertainty": "label"}, ["label", "no uncertainty"]),
+        ({"risk_limit": "mean"}, ["risk_limit", "median"]),
+        ({"threshold": 0.3}, ["threshold has no effect", "share"]),
+        ({"patch": 3}, ["patch has no effect", "patch-max"]),
+        ({"patch": 99, "confidence": "patch-max"}, ["patch=99", "16×20"]),
+        ({"uncertainty": "label"}, ["label", "not an uncertainty"]),
     ],
 )
 def test_bad_settings(options: dict[str, Any], words: list[str]) -> None:

@@ -211,12 +211,12 @@ def test_intervals_of_the_target() -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"alpha": 0}, "--alpha 0"), ({"alpha": 100.5}, "--alpha 100.5"),
-        ({"alpha": -1}, "--alpha -1"), ({"depth_step": 0.0}, "--depth-step 0"),
-        ({"depth_step": -1.0}, "--depth-step -1"), ({"interpolation": "nearest"}, "expected one"),
-        ({"over": "kept", "mae": "trimmed"}, "leave out --mae"),
-        ({"definition": "x"}, "--definition"),
-        ({"uncertainty": "target"}, "no uncertainty"),
+        ({"alpha": 0}, "alpha=0"), ({"alpha": 100.5}, "alpha=100.5"),
+        ({"alpha": -1}, "alpha=-1"), ({"depth_step": 0.0}, "depth_step=0"),
+        ({"depth_step": -1.0}, "depth_step=-1"), ({"interpolation": "nearest"}, "expected one"),
+        ({"over": "kept", "mae": "trimmed"}, "leave out mae"),
+        ({"definition": "x"}, "definition"),
+        ({"uncertainty": "target"}, "not an uncertainty"),
     ],
 )  # fmt: skip
 def test_what_cannot_be(tmp_path: Path, options: dict[str, Any], word: str) -> None:

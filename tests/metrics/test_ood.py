@@ -155,9 +155,9 @@ def test_one_kind_of_pixels_is_undefined() -> None:
     ("options", "words"),
     [
         ({"same": True}, ["shares 7 of its 7 items", "in_0"]),
-        ({"out": [FOG], "ood_mask": 3}, ["--ood-mask", "OUT"]),
-        ({"ood_mask": 3}, ["--ood-mask 3", "LABELS"]),
-        ({"out": [FOG], "region": "boundary:2"}, ["--region"]),
+        ({"out": [FOG], "ood_mask": 3}, ["ood_mask", "OUT"]),
+        ({"ood_mask": 3}, ["ood_mask=3", "LABELS"]),
+        ({"out": [FOG], "region": "boundary:2"}, ["region is for class labels"]),
         ({}, ["ood evaluates ood only"]),
     ],
 )
@@ -175,10 +175,10 @@ def test_bad_inputs(tmp_path: Path, options: dict[str, Any], words: list[str]) -
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"aggregation": "share"}, ["--aggregation share", "patch-max"]),
+        ({"aggregation": "share"}, ["aggregation share", "patch-max"]),
         ({"aggregation": "p200"}, ["p200"]),
-        ({"patch": 3}, ["--patch", "patch-max"]),
-        ({"definition": "bravo"}, ["--ood-mask"]),
+        ({"patch": 3}, ["patch has no effect", "patch-max"]),
+        ({"definition": "bravo"}, ["ood_mask"]),
         ({"uncertainty": "prediction"}, ["prediction"]),
     ],
 )

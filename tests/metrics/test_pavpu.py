@@ -338,9 +338,7 @@ def test_one_row_one_column_one_pixel(tmp_path: Path) -> None:
         right = arrays["predictions"] == label
         u = arrays["entropy"][0].astype("f8")
         assert found["n_ac"] == int((right[0] & (u <= np.float32(u.mean()))).sum())
-        with pytest.raises(
-            UsageError, match=r"--window 4 is larger than item 0|items of one pixel"
-        ):
+        with pytest.raises(UsageError, match=r"window=4 is larger than item 0|items of one pixel"):
             uqeval.evaluate(path)
 
 
@@ -376,7 +374,7 @@ def test_reports_without_the_threshold(scene: Scene, tmp_path: Path) -> None:
         scene.evaluate(log_base=2, threshold_from=str(path))
     with pytest.raises(UsageError, match="exclude each other"):
         scene.evaluate(threshold="mean", threshold_from=str(path))
-    with pytest.raises(UsageError, match="--threshold-scope item"):
+    with pytest.raises(UsageError, match="threshold_scope item"):
         scene.evaluate(threshold_scope="item", threshold_from=str(path))
     with pytest.raises(StoreError):
         scene.evaluate(threshold_from=str(tmp_path / "none.json"))
@@ -401,27 +399,27 @@ def test_variants_have_keys_that_say_what_they_change(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"window": 0}, "--window 0; expected a whole number of at least 1"),
-        ({"stride": -1}, "--stride -1"),
-        ({"stride": 0}, "--stride 0"),
-        ({"accuracy_threshold": 1.5}, "--accuracy-threshold 1.5; expected a number from 0 to 1"),
-        ({"accuracy_threshold": float("nan")}, "--accuracy-threshold nan"),
-        ({"top_k": 0}, "--top-k 0; expected a whole number of at least 1"),
-        ({"top_k": 4}, "--top-k 4 of 4 classes"),
-        ({"border": "wrap"}, "--border 'wrap'; expected one of drop, partial, pad"),
-        ({"void": "keep"}, "--void 'keep'; expected one of exclude, inaccurate"),
-        ({"accuracy_op": "<"}, "--accuracy-op '<'"),
-        ({"uncertainty_op": "=="}, "--uncertainty-op '=='"),
-        ({"threshold_scope": "all"}, "--threshold-scope 'all'; expected one of set, class, item"),
-        ({"definition": "mine"}, "--definition 'mine'; expected one of paper, ma"),
-        ({"log_base": 1}, "--log-base 1; expected e, 2, classes"),
-        ({"log_base": "ten"}, "--log-base ten"),
-        ({"threshold": "often"}, "--threshold 'often' is not valid; expected mean, median, pNN"),
-        ({"threshold": "p101"}, "--threshold 'p101'"),
-        ({"threshold": "range:1.01"}, "--threshold 'range:1.01'"),
-        ({"threshold": "nan"}, "--threshold 'nan'"),
-        ({"threshold": float("inf")}, "--threshold inf"),
-        ({"window": []}, "--window is an empty list"),
+        ({"window": 0}, "window=0; expected a whole number of at least 1"),
+        ({"stride": -1}, "stride=-1"),
+        ({"stride": 0}, "stride=0"),
+        ({"accuracy_threshold": 1.5}, "accuracy_threshold=1.5; expected a number from 0 to 1"),
+        ({"accuracy_threshold": float("nan")}, "accuracy_threshold=nan"),
+        ({"top_k": 0}, "top_k=0; expected a whole number of at least 1"),
+        ({"top_k": 4}, "top_k=4 of 4 classes"),
+        ({"border": "wrap"}, "border='wrap'; expected one of drop, partial, pad"),
+        ({"void": "keep"}, "void='keep'; expected one of exclude, inaccurate"),
+        ({"accuracy_op": "<"}, "accuracy_op='<'"),
+        ({"uncertainty_op": "=="}, "uncertainty_op='=='"),
+        ({"threshold_scope": "all"}, "threshold_scope='all'; expected one of set, class, item"),
+        ({"definition": "mine"}, "definition='mine'; expected one of paper, ma"),
+        ({"log_base": 1}, "log_base=1; expected e, 2, classes"),
+        ({"log_base": "ten"}, "log_base ten"),
+        ({"threshold": "often"}, "threshold='often' is not valid; expected mean, median, pNN"),
+        ({"threshold": "p101"}, "threshold='p101'"),
+        ({"threshold": "range:1.01"}, "threshold='range:1.01'"),
+        ({"threshold": "nan"}, "threshold='nan'"),
+        ({"threshold": float("inf")}, "threshold=inf"),
+        ({"window": []}, "window is an empty list"),
         ({"windw": 3}, "unknown pavpu options windw; expected some of uncertainty, window"),
         ({"uncertainty": "label"}, "label is not an uncertainty"),
     ],

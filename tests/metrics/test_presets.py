@@ -180,5 +180,5 @@ def test_the_preset_of_the_paper_is_the_default(scene: Any) -> None:
 
 def test_the_window_of_a_preset_must_fit() -> None:
     p, truth = scenes.softmax(0, 1, 1, 3, 2, 2), np.zeros((1, 2, 2), "u1")
-    with pytest.raises(UsageError, match="--window 3 is larger"):
+    with pytest.raises(UsageError, match="window=3 is larger"):
         uqeval.evaluate(p, truth, {"pavpu": {"definition": "ma"}})

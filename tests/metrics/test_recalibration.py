@@ -209,8 +209,8 @@ def test_few_pixels_are_a_warning() -> None:
 
 def test_options_without_effect() -> None:
     probs, label = drawn(10, items=1, size=8)
-    with pytest.raises(UsageError, match="needs the temperature, --isotonic or --vector"):
+    with pytest.raises(UsageError, match="needs the temperature, isotonic or vector"):
         evaluated(probs, label, fit_on="x.txt")
     many = scenes.softmax(1, 1, 65, 4, 4)[:, None]
-    with pytest.raises(UsageError, match=r"--vector: .* has 65 classes; expected at most 64"):
+    with pytest.raises(UsageError, match=r"vector: .* has 65 classes; expected at most 64"):
         evaluated(many, np.zeros((1, 4, 4), "u1"), "vector")

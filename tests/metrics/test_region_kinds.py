@@ -286,9 +286,9 @@ def test_refused(
 
 def test_refused_beside_other_options(data: dict[str, Any], tmp_path: Path) -> None:
     plain = {name: data[name] for name in ("probs", "labels")}
-    with pytest.raises(UsageError, match=r"no array `depth`\. Give --depth-map"):
+    with pytest.raises(UsageError, match=r"no array `depth`\. Give depth_map"):
         uqeval.evaluate(plain, None, "calibration", region="depth:0-1")
-    with pytest.raises(UsageError, match="has no effect without --region depth"):
+    with pytest.raises(UsageError, match="has no effect without region depth"):
         uqeval.evaluate(plain, None, "calibration", depth_map=tmp_path)
     np.save(tmp_path / "few.npy", data["areas"][:2])
     with pytest.raises(StoreError, match=r"holds 2 maps, .* holds 3 items"):

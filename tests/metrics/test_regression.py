@@ -154,9 +154,9 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     arrays = numbers(8)
     path = save(tmp_path / "r.npz", arrays)
     for options, word in [
-        ({"levels": 1}, "--levels 1"), ({"distribution": "cauchy"}, "expected one of gaussian"),
-        ({"definition": "mine"}, "--definition 'mine'"), ({"sigma": 1}, "unknown regression"),
-        ({"uncertainty": "error"}, "no uncertainty"),
+        ({"levels": 1}, "levels=1"), ({"distribution": "cauchy"}, "expected one of gaussian"),
+        ({"definition": "mine"}, "definition='mine'"), ({"sigma": 1}, "unknown regression"),
+        ({"uncertainty": "error"}, "not an uncertainty"),
     ]:  # fmt: skip
         with pytest.raises(UsageError, match=word):
             scores(path, **options)

@@ -124,8 +124,8 @@ def test_a_report_says_every_choice(store: Path) -> None:
 
 def test_what_cannot_be(store: Path) -> None:
     for options, words in [
-        ({"grid": "half"}, "--grid 'half'; expected one of open, closed, 5-95"),
-        ({"area": "sum"}, "--area 'sum'"), ({"proportion": "tail"}, "--proportion 'tail'"),
+        ({"grid": "half"}, "grid='half'; expected one of open, closed, 5-95"),
+        ({"area": "sum"}, "area='sum'"), ({"proportion": "tail"}, "proportion='tail'"),
     ]:  # fmt: skip
         with pytest.raises(UsageError, match=words):
             regression(store, **options)

@@ -223,7 +223,7 @@ def test_a_maps_store_has_no_samples(tmp_path: Path) -> None:
     path = scenes.zarr_group(tmp_path / "maps.zarr", arrays)
     with pytest.raises(UsageError, match=r"maps\.zarr is a maps store, which has no samples"):
         uqeval.evaluate(path, None, {"calibration": {"temperature_of": "samples"}})
-    with pytest.raises(UsageError, match="leave out --no-temperature"):
+    with pytest.raises(UsageError, match="leave out temperature=False"):
         uqeval.evaluate(
             probs, label, {"calibration": {"temperature_of": "samples", "temperature": False}}
         )
@@ -243,7 +243,7 @@ def test_too_little_memory_is_refused_before_anything_is_read(
         uqeval.evaluate(probs, label, "calibration", memory="1kB")
     with pytest.raises(UsageError) as large:
         uqeval.evaluate(probs, label, asked, memory="1kB")
-    needed = [str(found.value).split("Give --memory ")[1] for found in (small, large)]
+    needed = [str(found.value).split("Give memory=")[1] for found in (small, large)]
     assert needed[0] != needed[1]
     enough = needed[0].split(",")[0]
     with pytest.raises(UsageError, match=needed[1].split(",")[0]):

@@ -125,7 +125,7 @@ def test_of_parts(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="fitted on their own items") as refused:
         uqeval.merge(parts)
     whole = uqeval.evaluate(p, label, options).results["pavpu"]["uncertainty_threshold"]
-    assert whole is not None and f"--threshold {whole!r}" in str(refused.value)
+    assert whole is not None and f"threshold={whole!r}" in str(refused.value)
     # And where all of them together have none, neither has the whole.
     p, label = data([True, True])
     evaluate_each()

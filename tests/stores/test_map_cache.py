@@ -286,7 +286,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         ):
             run(tmp_path / place, given, {"pavpu": {}})
     for folder in ("", "https://host/maps", 3, True):
-        with pytest.raises(UsageError, match=r"--map-cache .* expected a folder of this machine"):
+        with pytest.raises(UsageError, match=r"map_cache=.* expected a folder of this machine"):
             uqeval.evaluate(given, None, "pavpu", map_cache=folder)
     for inside in (given, given / "maps"):
         with pytest.raises(UsageError, match=r"is an input|inside the input"):
@@ -295,7 +295,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     truth = save_label_folder(tmp_path / "labels", labels(ITEMS), names(ITEMS))
     with pytest.raises(UsageError, match="is an input"):
         run(truth, given, {"pavpu": {}}, truth)
-    with pytest.raises(UsageError, match="--map-cache has no effect for a video"):
+    with pytest.raises(UsageError, match="map_cache has no effect for a video"):
         uqeval.evaluate(None, None, "tc", video=tmp_path, map_cache=tmp_path.parent / "c")
 
 
@@ -331,7 +331,7 @@ def test_maps_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         inside = "s3://bucket/p/maps"
         refused(
             lambda: uqeval.evaluate("s3://bucket/p", None, "pavpu", map_cache=inside),
-            "s3://bucket/p/maps is inside the input s3://bucket/p; give another --map-cache",
+            "s3://bucket/p/maps is inside the input s3://bucket/p; give another map_cache",
         )
 
 

@@ -73,7 +73,7 @@ def test_logits_and_axes_are_declared(tmp_path: Path) -> None:
         uqeval.evaluate(tmp_path / "z.npy", LABELS, axes="NC")
     with pytest.raises(UsageError, match="expected letters of NTCHW"):
         uqeval.evaluate(tmp_path / "z.npy", LABELS, axes="NCQ")
-    with pytest.raises(UsageError, match="--kind 'probabilities'; expected one of probs, logits"):
+    with pytest.raises(UsageError, match="kind='probabilities'; expected one of probs, logits"):
         uqeval.evaluate(tmp_path / "z.npy", LABELS, kind="probabilities")
     with pytest.raises(UsageError, match="names its arrays"):
         uqeval.evaluate({"probs": MEAN, "labels": LABELS}, kind="logits")
@@ -95,7 +95,7 @@ def test_what_needs_neighbours_is_refused() -> None:
         uqeval.evaluate(MEAN, LABELS, metrics=("pavpu",))
     for metrics in ("calibration", "all"):
         with pytest.raises(
-            UsageError, match=r"--region boundary:3: .*one pixel.*Leave this region out"
+            UsageError, match=r"region boundary:3: .*one pixel.*Leave this region out"
         ):
             uqeval.evaluate(MEAN, LABELS, metrics, region="boundary:3")
     single = uqeval.evaluate(MEAN, LABELS, metrics={"pavpu": {"window": 1}})
@@ -108,7 +108,7 @@ def test_what_needs_neighbours_is_refused() -> None:
 def test_one_image_without_item_axis_says_what_to_do() -> None:
     image = np.moveaxis(RNG.dirichlet(np.ones(C), (4, 6)), -1, 0)
     labels = np.zeros((C, 4, 6), np.uint8)
-    with pytest.raises(StoreError, match=r"read as image classification.*--axes CHW"):
+    with pytest.raises(StoreError, match=r"read as image classification.*axes=CHW"):
         uqeval.evaluate(image, labels)
     one = uqeval.evaluate(image, labels[:1], metrics=("segmentation",), axes="CHW")
     assert one.inputs["items"] == 1

@@ -142,7 +142,7 @@ def needed(path: Any, truth: Any) -> int:
     """The least memory that a refusal names."""
     with pytest.raises(UsageError) as caught:
         uqeval.evaluate(path, truth, EVERYTHING, memory=1)
-    found = re.search(r"Give --memory (\d+)(MB|kB|B)", str(caught.value))
+    found = re.search(r"Give memory=(\d+)(MB|kB|B)", str(caught.value))
     assert found
     return int(found[1]) * {"MB": 10**6, "kB": 10**3, "B": 1}[found[2]]
 
@@ -155,7 +155,7 @@ def test_the_memory_that_a_refusal_names_is_enough(scene: Any, tmp_path: Path, c
     report = uqeval.evaluate(path, truth, EVERYTHING, memory=enough, workers=8)
     assert report.timing["workers"] == 1
     assert conclusions(report) == conclusions(uqeval.evaluate(path, truth, EVERYTHING))
-    with pytest.raises(UsageError, match="--memory"):
+    with pytest.raises(UsageError, match="memory"):
         uqeval.evaluate(path, truth, EVERYTHING, memory=enough // 2)
 
 
@@ -386,9 +386,9 @@ def test_progress_of_a_run(scene: Any) -> None:
         ({"metrics": ()}, "none"),
         ({"metrics": {"pavpu": {"windw": 2}}}, "windw"),
         ({"window": 3}, "window"),
-        ({"workers": 0}, "--workers 0"),
-        ({"limit": 0}, "--limit 0"),
-        ({"missing_chunks": "skip"}, "--missing-chunks"),
+        ({"workers": 0}, "workers=0"),
+        ({"limit": 0}, "limit=0"),
+        ({"missing_chunks": "skip"}, "missing_chunks"),
     ],
 )
 def test_options_that_cannot_be(scene: Any, options: dict[str, Any], words: str) -> None:

@@ -216,14 +216,10 @@ def test_thresholds_of_their_own_are_refused_with_the_pooled_numbers(
     stores: Path, tmp_path: Path
 ) -> None:
     files = nights(tmp_path, {"pavpu": {"deciles": False}}, 2)
-    with pytest.raises(UsageError, match=r"--threshold [0-9.]+ --curve-range") as refused:
+    with pytest.raises(UsageError, match=r"threshold=[0-9.]+ curve_range=") as refused:
         merge(files)
-    said = str(refused.value).rstrip(".").split()
-    options = {
-        "threshold": said[said.index("--threshold") + 1],
-        "curve_range": said[said.index("--curve-range") + 1],
-        "deciles": False,
-    }
+    named = str(refused.value).rstrip(".").split()[-2:]
+    options = {"deciles": False, **dict(word.split("=") for word in named)}
     whole = evaluated(stores / "classes", tmp_path / "w.zip", {"pavpu": {"deciles": False}})
     merged = told(merge(nights(tmp_path, {"pavpu": options}, 2)))
     assert merged["results"] == whole["results"]
@@ -285,7 +281,7 @@ def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="their stores differ"):
         merge([one, other, three])
     evaluated(stores / "classes", other, "segmentation", part="2/3", sum_tolerance=0.5)
-    with pytest.raises(UsageError, match=r"differ in --sum-tolerance: None and 0\.5"):
+    with pytest.raises(UsageError, match=r"differ in sum_tolerance: None and 0\.5"):
         merge([one, other, three])
     evaluated(stores / "classes", other, {"pavpu": {"window": 2}}, part="2/3")
     with pytest.raises(UsageError, match="differ in metrics"):
@@ -295,7 +291,7 @@ def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
         windows.append(tmp_path / f"window{k}.states.zip")
         given = {"pavpu": {"threshold": "0.5", "window": k}}
         evaluated(stores / "classes", windows[-1], given, part=f"{k}/2")
-    with pytest.raises(UsageError, match="differ in --window of pavpu: 1 and 2"):
+    with pytest.raises(UsageError, match="differ in window of pavpu: 1 and 2"):
         merge(windows)
     evaluated(stores / "regression", other, "regression", part="2/3")
     with pytest.raises(UsageError, match="differ in kind"):

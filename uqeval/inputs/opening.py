@@ -224,7 +224,7 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
         return
     read_maps = _flow_maps(wanted_maps)
     needs = {
-        "flow_path": ("flow:file" in read_maps, "--flow file (in Python flow='file')"),
+        "flow_path": ("flow:file" in read_maps, "--flow file"),
         "flow_forward_path": (
             "flow_forward:file" in read_maps,
             "--flow file with --occlusion fb, --tracks or --grid previous",

@@ -272,12 +272,12 @@ def write_fitted(path: Path, record: dict[str, Any]) -> None:
     [
         (
             {"metrics": {"failure": {"threshold": "0.5"}}},
-            "--threshold of failure: 'mean' and '0.5'",
+            "threshold of failure: 'mean' and '0.5'",
         ),
         ({"metrics": {"pavpu": {}}}, "differ in metrics"),
-        ({"of": 4}, "is of 3 shards, --part names one of 4"),
+        ({"of": 4}, "is of 3 shards, part names one of 4"),
         ({"k": 2, "states": "1"}, "the states of other items than shard 2"),
-        ({"states": "none"}, "does not exist. Give the same -o"),
+        ({"states": "none"}, "does not exist. Give the same states"),
         ({"ignore_index": 0}, "ignore index: 255 and 0"),
         ({"fitted": "none.json"}, "No such file"),
     ],
@@ -377,7 +377,7 @@ def test_intervals_of_a_shard_are_those_of_the_merge(first: Path, tmp_path: Path
     report = again(own, ci=0.9)
     assert not report.intervals
     assert any("give --ci and --slices to the `uqeval merge`" in text for text in report.warnings)
-    with pytest.raises(UsageError, match="give -o FILE"):
+    with pytest.raises(UsageError, match="give states=FILE"):
         uqeval.evaluate(own / "p.npz", None, "failure", part="1/3", ci=0.9)
 
 

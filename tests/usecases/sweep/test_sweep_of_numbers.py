@@ -164,7 +164,7 @@ def test_samples_that_are_no_numbers(tmp_path: Path) -> None:
     assert any(f"{min(counts)} to {max(counts)} pixels" in text for text in report.warnings)
     alone = uqeval.evaluate(path, None, ["regression"], nan_samples="skip").results["regression"]
     assert values_of(report, "regression.crps")[-1][1] == alone["crps"]
-    with pytest.raises(DataError, match=r"of member \d.*--nan-samples skip"):
+    with pytest.raises(DataError, match=r'of member \d.*nan_samples="skip"'):
         uqeval.sweep(path)
     arrays["valid"][...] = True
     arrays["samples"][0, :, 3, 4] = np.nan
@@ -288,13 +288,13 @@ def test_reference_of_samples_beside_samples_with_nan(tmp_path: Path) -> None:
         ({"metrics": {"regression": {"distribution": ["gaussian", "laplace"]}}}, UsageError,
          "one variant"),
         ({"metrics": ["nmerci"], "settings": {"sparsification": {"error": "mae"}}}, UsageError,
-         "--error is an option of sparsification"),
+         "error is an option of sparsification"),
         ({"settings": {"sparsification": {"error": "brier"}}}, UsageError, "rmse, mse, mae"),
         ({"metrics": ["divergence"]}, UsageError, "needs a reference"),
         ({"reference": probabilities(0, 1)}, StoreError, "classes"),
         ({"nan_sample": "skip"}, UsageError, "unknown options"),
-        ({"ignore_index": 3}, UsageError, "--ignore-index is for classes"),
-        ({"memory": 1000}, UsageError, "--memory"),
+        ({"ignore_index": 3}, UsageError, "ignore_index is for classes"),
+        ({"memory": 1000}, UsageError, "memory"),
     ],
 )  # fmt: skip
 def test_what_cannot_be(
