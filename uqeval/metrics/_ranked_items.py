@@ -8,67 +8,46 @@ out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
+import uqeval.metrics.failure_columns as failure_columns
 from uqeval.arrays import Array, Floats, np
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import SetStates, over
+from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.sparsification_curves import harmonics
 
 if TYPE_CHECKING:
     Numbers = Floats
 
+#: Weights, targets and scores to a score of each set.
+ItemScore: TypeAlias = "Callable[[Array, Numbers, Numbers], Numbers]"
 #: Entries of the matrix of signs that are made at a time (16 MB as float32).
 _SIGNS = 1 << 22
 
 
-@dataclass(frozen=True)
-class RankedItems:
-    """Ties of items by ascending score: items and sums of their targets, [set, tie]."""
-
-    items: Numbers
-    targets: Numbers
-
-    @classmethod
-    def of(cls, weights: Array, target: Numbers, score: Numbers) -> RankedItems:
-        """Return the ties of each set."""
-        is_defined = np.isfinite(target) & np.isfinite(score)
-        order = np.argsort(score[is_defined], kind="stable")
-        target, score = (values[is_defined][order] for values in (target, score))
-        w = weights[:, is_defined][:, order].astype(np.float64)
-        if not score.size:
-            return cls(w, w)
+def ties_of(weights: Array, target: Numbers, score: Numbers) -> SetRankBins:
+    """Return the ties of each set by ascending score: items as pixels, targets as errors."""
+    is_defined = np.isfinite(target) & np.isfinite(score)
+    order = np.argsort(score[is_defined], kind="stable")
+    target, score = (values[is_defined][order] for values in (target, score))
+    items = weights[:, is_defined][:, order].astype(np.float64)
+    targets = items * target
+    if score.size:
         first = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
-        sums = (np.add.reduceat(values, first, axis=1) for values in (w, w * target))
-        return cls(*sums)
-
-    @cached_property
-    def upto(self) -> Numbers:
-        """Return the items up to the end of each tie."""
-        cumulative: Numbers = self.items.cumsum(axis=1)
-        return cumulative
-
-    @cached_property
-    def targets_upto(self) -> Numbers:
-        """Return the sums of targets up to the end of each tie."""
-        cumulative: Numbers = self.targets.cumsum(axis=1)
-        return cumulative
-
-    @property
-    def total(self) -> Numbers:
-        """Return the items of each set."""
-        total: Numbers = self.items.sum(axis=1)
-        return total
+        items, targets = (np.add.reduceat(sums, first, axis=1) for sums in (items, targets))
+    return SetRankBins(SetStates({"pixels": items[:, None], "errors": targets[:, None]}))
 
 
-def aurc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
-    """Return the mean over k of the mean risk of the k most certain items, ties as plateaus.
+def of_items(score: Callable[[SetRankBins], Array]) -> ItemScore:
+    """Return a score by rank of pixels as a score of items."""
+    return lambda weights, target, value: score(ties_of(weights, target, value))
 
-    Geifman & El-Yaniv 2017, with risks of any value: Σ n·R↑/N↑ / N over the ties.
-    """
-    ranked = RankedItems.of(weights, risk, uncertainty)
-    return over((ranked.items * _mean_upto(ranked)).sum(axis=1), ranked.total)
+
+#: AURC and AUGRC of risks of any value; AUROC and the others of targets 0 and 1.
+aurc = of_items(failure_columns.aurc)
+augrc = of_items(failure_columns.augrc)
+auroc = of_items(failure_columns.auroc)
 
 
 def e_aurc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
@@ -77,87 +56,17 @@ def e_aurc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     An item that is m times in a set adds Σ_j (R + j·r)/(N + j), j = 1 … m, to the best AURC·N.
     """
     area = aurc(weights, risk, uncertainty)
-    ranked = RankedItems.of(weights, risk, np.where(np.isfinite(uncertainty), risk, np.nan))
-    if not ranked.items.shape[1]:
+    ranked = ties_of(weights, risk, np.where(np.isfinite(uncertainty), risk, np.nan))
+    items, targets = ranked.pixels, ranked.errors
+    if not items.shape[1]:
         return area
-    r = over(ranked.targets, ranked.items)
+    r = over(targets, items)
     r[np.isnan(r)] = 0.0
-    before = ranked.upto - ranked.items
-    excess = ranked.targets_upto - ranked.targets - r * before
-    best = ranked.targets + excess * harmonics(before, ranked.upto)
+    before = ranked.upto - items
+    excess = ranked.errors_upto - targets - r * before
+    best = targets + excess * harmonics(before, ranked.upto)
     difference: Numbers = area - over(best.sum(axis=1), ranked.total)
     return difference
-
-
-def augrc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
-    """Return the area under R(k)/N over k/N, ties averaged: Traub et al. 2024, eq. 5, with risks of
-    any value."""
-    ranked = RankedItems.of(weights, risk, uncertainty)
-    area = (ranked.items * (ranked.targets_upto - ranked.targets / 2)).sum(axis=1)
-    return over(over(area, ranked.total), ranked.total)
-
-
-def auroc(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
-    """Return the probability that a positive has a higher score than a negative; ties count half.
-
-    Fawcett 2006, §7. Undefined without positives or without negatives.
-    """
-    ranked = RankedItems.of(weights, positive, score)
-    negatives = ranked.items - ranked.targets
-    below = negatives.cumsum(axis=1) - negatives / 2
-    pairs = ranked.targets.sum(axis=1) * negatives.sum(axis=1)
-    return over((ranked.targets * below).sum(axis=1), pairs)
-
-
-def average_precision(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
-    """Return Σ (R_n − R_{n−1})·P_n over the thresholds: scikit-learn's average_precision.
-
-    Undefined without positives.
-    """
-    ranked = RankedItems.of(weights, positive, score)
-    flagged, hits = _from_top(ranked)
-    precision = over(hits, flagged)
-    precision[flagged == 0] = 0.0
-    return over((ranked.targets * precision).sum(axis=1), ranked.targets.sum(axis=1))
-
-
-def average_precision_in(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
-    """Return `average_precision` of the negatives, ranked by the negated score."""
-    return average_precision(weights, 1 - positive, -score)
-
-
-def fpr95(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
-    """Return the share of negatives at or above the highest threshold that keeps 95 % of the
-    positives. Undefined without positives or without negatives."""
-    ranked = RankedItems.of(weights, positive, score)
-    flagged, hits = _from_top(ranked)
-    if not flagged.shape[1]:
-        return np.full(len(flagged), np.nan)
-    total = hits[:, :1]
-    last = flagged.shape[1] - 1 - np.argmax((20 * hits >= 19 * total)[:, ::-1], axis=1)
-    rows = np.arange(len(last))
-    shares = over((flagged - hits)[rows, last], (flagged - hits)[:, 0])
-    return np.where(total[:, 0] > 0, shares, np.nan)
-
-
-def detection_error(weights: Array, positive: Numbers, score: Numbers) -> Numbers:
-    """Return the least of (FPR + FNR)/2 over thresholds. Undefined as `fpr95`."""
-    ranked = RankedItems.of(weights, positive, score)
-    flagged, hits = _from_top(ranked)
-    if not flagged.shape[1]:
-        return np.full(len(flagged), np.nan)
-    negatives = flagged - hits
-    errors = over(negatives, negatives[:, :1]) + 1 - over(hits, hits[:, :1])
-    least: Numbers = np.minimum(errors.min(axis=1) / 2, 0.5)
-    return least
-
-
-def _from_top(ranked: RankedItems) -> tuple[Numbers, Numbers]:
-    """Return items and sums of targets from each tie on upwards."""
-    flagged, hits = (
-        values[:, ::-1].cumsum(axis=1)[:, ::-1] for values in (ranked.items, ranked.targets)
-    )
-    return flagged, hits
 
 
 def spearman(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
@@ -183,12 +92,6 @@ def kendall(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     pairs = [total * (total - 1) / 2 - _tied_pairs(w, values) for values in (x, y)]
     tau: Numbers = np.clip(over(_concordance(w, x, y), np.sqrt(pairs[0] * pairs[1])), -1.0, 1.0)
     return tau
-
-
-def _mean_upto(ranked: RankedItems) -> Numbers:
-    """Return the mean target up to the end of each tie; 0 where no item is."""
-    mean: Numbers = ranked.targets_upto / np.maximum(ranked.upto, 1)
-    return mean
 
 
 def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:

@@ -79,10 +79,10 @@ def curve(risk: Array, confidence: Array) -> dict[str, list[float]]:
     `coverage`: the share of items that are at least as confident; `risk`: their mean risk;
     `confidence`: the lowest of them.
     """
-    ranked = ranked_items.RankedItems.of(np.ones((1, risk.size), np.int64), risk, -confidence)
+    ranked = ranked_items.ties_of(np.ones((1, risk.size), np.int64), risk, -confidence)
     distinct = np.unique(confidence[np.isfinite(risk) & np.isfinite(confidence)])[::-1]
     return {
         "coverage": (ranked.upto[0] / max(distinct.size and ranked.total[0], 1)).tolist(),
-        "risk": (ranked.targets_upto[0] / np.maximum(ranked.upto[0], 1)).tolist(),
+        "risk": (ranked.errors_upto[0] / np.maximum(ranked.upto[0], 1)).tolist(),
         "confidence": distinct.tolist(),
     }

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.arrays import Array, State, np
 from uqeval.errors import DataError
@@ -23,6 +22,7 @@ from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
+from uqeval.metrics._ranked_items import of_items
 from uqeval.metrics.bravo import METRICS, Bravo
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
 from uqeval.metrics.failure_ranks import rank_pixels
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 #: Scores of items by their field: functions of weights, whether an item is out, and its score.
 _OF_ITEMS = {
-    "auroc": ranked_items.auroc, "aupr_out": ranked_items.average_precision,
-    "aupr_in": ranked_items.average_precision_in, "fpr95": ranked_items.fpr95,
-    "detection_error": ranked_items.detection_error,
+    **{field: of_items(SCORES[name]) for field, name in ood_scores.OF_FAILURE.items()},
+    "detection_error": of_items(ood_scores.detection_error),
 }  # fmt: skip
 
 
