@@ -174,9 +174,9 @@ def augrc(rank_bins: SetRankBins) -> Array:
 
     Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. Undefined without pixels.
     """
-    pixels, errors = rank_bins.pixels, rank_bins.errors
-    area = dot(pixels, rank_bins.errors_upto) - dot(pixels, errors) / 2
-    return over(over(area, rank_bins.total), rank_bins.total)
+    risks = rank_bins.errors_upto - rank_bins.errors / 2
+    risks *= rank_bins.pixels
+    return over(over(risks.sum(axis=1), rank_bins.total), rank_bins.total)
 
 
 def best_aurc(pixels: int, wrong: int) -> float:
