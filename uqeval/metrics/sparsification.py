@@ -275,9 +275,12 @@ def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins)
     kept_by_oracle, oracle = sc.values_at_cuts(ideal, settings.cuts)
     sums = sc.CutSums(kept, errors, kept_by_oracle, oracle)
     if settings.grid == "every-rank" and ranked.total:
-        (a, a_bound), (b, b_bound) = map(sc.area_of_every_rank, (ranked, ideal))
-        areas = np.array([a]), np.array([b])
-        sums = dataclasses.replace(sums, every_rank=areas, bound=np.array([a_bound + b_bound]))
+        a, b = (
+            sparsification_columns.area_of_every_rank(SetRankBins.of_one(order))
+            for order in (ranked, ideal)
+        )
+        bound = sc.bound_of_area(ranked) + sc.bound_of_area(ideal)
+        sums = dataclasses.replace(sums, every_rank=(a, b), bound=np.array([bound]))
     return settings.curves(sums)
 
 

@@ -24,7 +24,9 @@ def columns(
         return {("ause",): undefined, ("aurg",): undefined}
     kept, errors = _curve_points(ranked, settings.cuts)
     kept_by_oracle, oracle = _curve_points(ideal, settings.cuts)
-    areas = (_area(ranked), _area(ideal)) if settings.grid == "every-rank" else None
+    areas = None
+    if settings.grid == "every-rank":
+        areas = area_of_every_rank(ranked), area_of_every_rank(ideal)
     curves = settings.curves(sc.CutSums(kept, errors, kept_by_oracle, oracle, areas))
     return {(metric.field,): metric.formula(curves) for metric in sc.METRICS}
 
@@ -42,13 +44,18 @@ def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[Array, Array]:
     return retained, np.where(retained == upper, errors, interpolated)
 
 
-def _area(rank_bins: SetRankBins) -> Array:
-    """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set]."""
+def area_of_every_rank(rank_bins: SetRankBins) -> Array:
+    """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set].
+
+    Within a bin of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j).
+    """
     n, e = rank_bins.pixels, rank_bins.errors
     below = rank_bins.upto - n
     mean = np.where(n > 0, e / n, 0.0)
     bin_areas = e + (rank_bins.errors_upto - e - below * mean) * sc.harmonics(below, rank_bins.upto)
     first = (n > 0).argmax(axis=1)[:, None]
-    ends = np.take_along_axis(mean, first, 1)[:, 0] + over(rank_bins.wrong, rank_bins.total)
+    ends = np.take_along_axis(mean, first, 1)[:, 0] + over(
+        rank_bins.errors_upto[:, -1], rank_bins.total
+    )
     areas: Array = bin_areas.sum(axis=1) - ends / 2
     return areas

@@ -176,23 +176,13 @@ def _divided(rank_bins: RankBins, cuts: Cuts) -> Array:
     return np.unique(bins[(cumulative[bins] != retained) & (retained > 0)])
 
 
-def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
-    """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved, and its bound.
-
-    Within a bin of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
-    its order can move by no more than Σ e/(N_b + j).
-    """
-    n, e = rank_bins.pixels, rank_bins.errors
-    cumulative, errors = rank_bins.upto, rank_bins.errors_upto
-    below = cumulative - n
-    spread = harmonics(below, cumulative)
-    bin_areas = e + (errors - e - below * (e / n)) * spread
-    ends = (e[0] / n[0] + errors[-1] / cumulative[-1]) / 2
+def bound_of_area(rank_bins: RankBins) -> float:
+    """Return how far the order in the bins can move `area_of_every_rank`: by Σ e/(N_b + j)."""
+    errors, is_open = rank_bins.errors, rank_bins.open
+    spread = harmonics(rank_bins.upto - rank_bins.pixels, rank_bins.upto)
     # The first pixel's error may be anything in its bin.
-    bound = float((e * spread)[rank_bins.open].sum()) + (
-        float(e[0]) / 2 if rank_bins.open[0] else 0.0
-    )
-    return float(np.sum(bin_areas)) - float(ends), bound
+    first = float(errors[0]) / 2 if is_open[0] else 0.0
+    return float((errors * spread)[is_open].sum()) + first
 
 
 def harmonics(a: Array, b: Array) -> Array:
