@@ -1,4 +1,4 @@
-"""A tally whose state changes, and maps that change, have raised their version.
+"""A tally whose state changes, a region and maps that change have raised their version.
 
 Saved states are found by it. On another machine than the one that wrote the pins, the last bits of
 a logarithm may differ: there forms and versions are held, and sums to 1e-9.
@@ -23,6 +23,8 @@ WRITE = "raise `version`, then run: python tests/helpers/pinned_states.py"
 def test_what_changes_has_raised_its_version(name: str) -> None:
     if name == "maps":
         now = pinned_states.maps()
+    elif name in pinned_states.REGIONS:
+        now = pinned_states.region(name)
     else:
         now = pinned_states.state(pinned_states.TALLIES[name])
     then = PINS[name]
@@ -35,6 +37,7 @@ def test_what_changes_has_raised_its_version(name: str) -> None:
 def test_all_are_pinned() -> None:
     now = {name: tally.version for name, tally in pinned_states.TALLIES.items()}
     now["maps"] = pinned_states.VERSION
+    now |= {text: pinned_states.region(text)["version"] for text in pinned_states.REGIONS}
     assert now == {name: own["version"] for name, own in PINS.items()}, WRITE
 
 

@@ -1,4 +1,4 @@
-"""States of every tally, and maps of a small stack. If one changes, its version must be raised.
+"""States of every tally, maps of a small stack, and regions: what changes must raise its version.
 
 `python tests/helpers/pinned_states.py` writes `states.json`; do that when a version was raised, or
 a tally was added.
@@ -15,7 +15,9 @@ import laws
 import numpy as np
 from pinned import machine, probabilities
 
-from uqeval.maps import VERSION, reduce_array
+from uqeval.maps import VERSION, names, reduce_array
+from uqeval.maps.distances import squared_distances
+from uqeval.maps.region_text import Labelled, region_of
 from uqeval.tallies import Tally
 
 PINS = Path(__file__).parents[1] / "golden" / "states.json"
@@ -28,6 +30,7 @@ def name_of(tally: Tally) -> str:
     return f"{tally.id} {hashlib.sha256(key).hexdigest()[:12]}"
 
 
+REGIONS = ("boundary:1.5", "interior:1.5", "class:b", "map:m:2", "depth:3-9", "box:0:0.5,0.2:1")
 TALLIES = {name_of(tally): tally for tally in laws.EXAMPLES}
 
 
@@ -49,6 +52,17 @@ def maps() -> dict[str, Any]:
     return {"version": VERSION, "arrays": found}
 
 
+def region(text: str) -> dict[str, Any]:
+    """The version of a region, and its pixels in an image with void labels."""
+    label = np.array([[0, 0, 1, 1, 255, 255], [0, 0, 1, 255, 255, 2], [0, 0, 0, 2, 2, 2]], np.uint8)
+    maps = {
+        "label": label, names.BOUNDARY: squared_distances(label),
+        names.DEPTH: np.arange(18.0).reshape(label.shape), names.ids_of_map("m"): label % 3,
+    }  # fmt: skip
+    own = region_of(text, Labelled("classes", ("a", "b", "c"), "here"))
+    return {"version": own.version, "arrays": {"inside": shown(own.inside(maps))}}
+
+
 def shown(values: Any) -> dict[str, Any]:
     """An array: a digest of its bits, its shape and dtype, and its sum."""
     values = np.ascontiguousarray(values)
@@ -64,6 +78,7 @@ def main() -> None:
     """Write the pins of the tallies and maps as they are."""
     lines = [f'"machine": {json.dumps(machine())}', f'"maps": {json.dumps(maps())}']
     lines += [f"{json.dumps(name)}: {json.dumps(state(own))}" for name, own in TALLIES.items()]
+    lines += [f"{json.dumps(text)}: {json.dumps(region(text))}" for text in REGIONS]
     PINS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

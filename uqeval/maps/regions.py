@@ -39,6 +39,11 @@ class Region(View):
     share: float = field(default=SHARE, kw_only=True)
 
     @property
+    def version(self) -> int:
+        """Return the version of the region's definition. Saved states of others are not used."""
+        return 1
+
+    @property
     @abstractmethod
     def text(self) -> str:
         """Return the region as users write it."""
@@ -64,7 +69,9 @@ class Region(View):
 
     @property
     def name(self) -> str:
-        return self.text if self.share == SHARE else f"{self.text};share={self.share!r}"
+        share = "" if self.share == SHARE else f";share={self.share!r}"
+        version = "" if self.version == 1 else f";version={self.version}"
+        return self.text + share + version
 
     def inputs(self, names: Collection[str]) -> set[str]:
         reads = {*names, *self.need}
@@ -130,12 +137,20 @@ class Boundary(Region):
     near: bool = True
 
     @property
+    def version(self) -> int:
+        return 1 if self.near else 2  # of a video, the first had the pixels whose label is void
+
+    @property
     def text(self) -> str:
         return f"{'boundary' if self.near else 'interior'}:{self.radius:g}"
 
     def inside(self, maps: Maps) -> Array:
         is_near: Array = maps[BOUNDARY] <= self.radius * self.radius
-        return is_near if self.near else ~is_near
+        if self.near:
+            return is_near
+        label = maps["label"]  # a pair of frames also has pixels whose label is void
+        is_inner: Array = ~is_near & (label != void_id(label))
+        return is_inner
 
 
 @dataclass(frozen=True)

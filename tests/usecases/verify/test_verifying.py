@@ -297,6 +297,23 @@ def test_regions_of_maps_and_depths_are_recomputed(folder: Path) -> None:
     assert changed_map.differences
 
 
+def test_regions_of_a_video_are_recomputed(folder: Path) -> None:
+    """Labels are void in places: these pixels are neither boundary nor interior."""
+    arrays = dict(np.load("video.npz"))
+    labels = np.roll(arrays["predictions"], 1, axis=2)
+    labels[:, 10:20, 5:9] = 255
+    np.savez("regions.npz", **{**arrays, "labels": labels})
+    regions = ["boundary:1.5", "interior:1.5", "class:1", "box:0:0.6,0.1:1"]
+    report = uqeval.evaluate(
+        metrics={"tc": {"flow": "file"}}, workers=1, video="regions.npz", region=regions
+    )
+    report.save("regions.json")
+    found = verify("regions.json", everything=True)
+    assert found.passed, found.problems()
+    for region in regions:
+        assert {"tc", "miou", "coverage", "mtc"} < set(found.fields[f"temporal@{region}"])
+
+
 @pytest.mark.parametrize("option", ["region", "depth_map"])
 def test_a_map_in_a_report_does_not_lead_out_of_the_folder(option: str, folder: Path) -> None:
     record = json.loads(Path(with_maps()).read_text())

@@ -309,7 +309,9 @@ class Recomputation(Comparison):
                     "void": inputs.ignore_index, "class_names": inputs.class_names,
                     "model": models.index(model) if model in models else 0,
                 }  # fmt: skip
-                pair_scores = video.pair(inputs.source, item, settings, info)
+                region = Key.parse(key).region
+                inside = video.frame_in_region(inputs.source, item, region, info)
+                pair_scores = video.pair(inputs.source, item, settings, info, inside)
                 pairs_by_key[key].append(pair_scores)
                 self.hold(key, item, Recomputed(pair_scores))
         for key, pairs in pairs_by_key.items() if pooled else ():

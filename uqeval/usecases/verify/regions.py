@@ -18,6 +18,7 @@ from uqeval.usecases.verify.classes import ClassMaps
 COVERED = {
     "classes": ("boundary", "interior", "class", "box", "depth", "map"),
     "regression": ("box", "depth", "map"),
+    "video": ("boundary", "interior", "class", "box", "depth", "map"),
 }  # fmt: skip
 _DEPTHS = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)-(inf|[0-9.]+(?:e[+-]?[0-9]+)?)")
 
@@ -83,12 +84,18 @@ def in_region(
         return maps
     assert maps.label is not None
     inside = of_place(region, source, item, maps.void.shape)
-    if inside is None and region.startswith("class:"):
-        inside = maps.label == _numbers_in(region, class_names)[0]
-    elif inside is None:
-        is_near = _distances(maps.label, maps.void) <= _numbers_in(region, ())[0] ** 2
-        inside = is_near if region.startswith("boundary:") else ~is_near
+    if inside is None:
+        inside = of_labels(region, maps.label, maps.void, class_names)
     return replace(maps, void=maps.void | ~inside, void_of_image=maps.void)
+
+
+def of_labels(region: str, label: Array, void: Array, class_names: Sequence[str]) -> Array:
+    """Return the pixels [y, x] of a class, at the boundaries of classes, or in their interior."""
+    if region.startswith("class:"):
+        of_class: Array = (label == _numbers_in(region, class_names)[0]) & ~void
+        return of_class
+    is_near = _distances(label, void) <= _numbers_in(region, ())[0] ** 2
+    return (is_near if region.startswith("boundary:") else ~is_near) & ~void
 
 
 def _distances(label: Array, void: Array) -> Array:

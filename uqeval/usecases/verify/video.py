@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.usecases.verify.class_scores import ratio
 from uqeval.usecases.verify.classes import maps_of_samples
+from uqeval.usecases.verify.regions import of_labels, of_place
 
 _FINITE = 1e9
 _PRESETS = {"ultrafast": 0, "fast": 1, "medium": 2}
@@ -131,13 +133,21 @@ def ids_of(model: Any, frame: int, size: tuple[int, ...], void: int) -> tuple[Ar
     return ids, ids == void
 
 
-def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str, Any]) -> Any:
-    """Return the scores of one pair of frames. `info`: void, model, class_names."""
+def pair(
+    source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str, Any],
+    inside: Array | None = None,
+) -> Any:  # fmt: skip
+    """Return the scores of one pair of frames. `info`: void, model, class_names.
+
+    `inside`: the pixels [y, x] of frame t in a region; None: all of them.
+    """
     frame_pair, void, names = source.pairs[item], info["void"], info["class_names"]
     current, before = (grey(source.frames.read(i)) for i in (frame_pair.after, frame_pair.before))
     model = source.models[info["model"]]
     ids, empty = ids_of(model, frame_pair.after, current.shape, void)
     old, old_empty = ids_of(model, frame_pair.before, current.shape, void)
+    inside = np.ones(current.shape, bool) if inside is None else inside
+    empty = empty | ~inside
     stored = settings["flow"] == "file"
     flow = source.stored["flow"].read(item) if stored else flow_between(current, before, settings)
     x, y = place_of(flow)
@@ -150,8 +160,8 @@ def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str,
     current_ids, warped_ids = ids[is_counted], warped[is_counted]
     is_labelled = ~empty & ~old_empty
     iou = class_ious(current_ids, warped_ids)
-    total, n = current.size, int(is_counted.sum())
-    unrounded = np.hypot(*(flow[is_finite_flow(flow)].astype(np.float64).T))
+    total, n = int(inside.sum()), int(is_counted.sum())
+    unrounded = np.hypot(*(flow[is_finite_flow(flow) & inside].astype(np.float64).T))
     lengths = unrounded.astype(np.float32)
     scaled, scaled_before = current / 255.0, before / 255.0
     scores: dict[str, Any] = {
@@ -160,8 +170,8 @@ def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str,
         "frequency_weighted": sum((current_ids == c).sum() * v for c,
         v in iou.items()) / n if n else None,
         "pixel_agreement": float((current_ids == warped_ids).mean()) if n else None,
-        "coverage": n / total,
-        "out_of_frame": float((is_finite_flow(flow) & ~is_inside).sum() / total),
+        "coverage": ratio(n, total),
+        "out_of_frame": ratio((is_finite_flow(flow) & inside & ~is_inside).sum(), total),
         "mse_warp": _mean_square(scaled - bilinear(scaled_before, x, y), is_counted),
         "mse_identity": _mean_square(scaled - scaled_before, is_counted),
         "iou": {names[c]: v for c, v in iou.items()}, "classes": len(iou),
@@ -177,11 +187,12 @@ def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str,
         is_visible = is_counted & ~hidden
         scores |= {
             "tc_visible": mean_iou(ids[is_visible], warped[is_visible], settings, len(names)),
-            "coverage_visible": float(is_visible.sum() / total),
-            "occluded": float(hidden.sum() / total),
+            "coverage_visible": ratio(is_visible.sum(), total),
+            "occluded": ratio(hidden.sum(), total),
         }
     if source.labels is not None and source.labelled[frame_pair.after]:
         label, unlabelled = ids_of(source.labels, frame_pair.after, current.shape, void)
+        unlabelled = unlabelled | ~inside
         scores["miou"] = mean_iou(
             np.where(empty, -1, ids)[~unlabelled], label[~unlabelled], {}, len(names)
         )  # fmt: skip
@@ -190,6 +201,19 @@ def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str,
             label_ious.pop(-1, None)  # a void prediction is a miss, no class
             scores["miou"] = float(np.mean(list(label_ious.values())))
     return scores
+
+
+def frame_in_region(
+    source: Any, item: int, region: str | None, info: Mapping[str, Any]
+) -> Array | None:
+    """Return the pixels [y, x] of frame t in a region; None of the whole image."""
+    if region is None:
+        return None
+    frame, shape = source.pairs[item].after, source.size(item)
+    if (mask := of_place(region, source, item, shape)) is not None:
+        return mask
+    label, void = ids_of(source.labels, frame, shape, info["void"])
+    return of_labels(region, label, void, info["class_names"])
 
 
 def _mean_square(difference: Array, is_counted: Array) -> float | None:
