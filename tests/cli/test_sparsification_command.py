@@ -110,7 +110,7 @@ def test_the_table_and_files(complete: Path, tmp_path: Path) -> None:
 def test_refusals(complete: Path) -> None:
     refused(run_uqeval("sparsification", complete, "--error", "rmse"), "rmse", "brier, zero-one")
     for options, words in (
-        ({"steps": 1}, "--steps 1"), ({"steps": 9.5}, "--steps 9.5; expected a whole number"),
+        ({"steps": 1}, "steps=1"), ({"steps": 9.5}, "steps=9.5; expected a whole number"),
         ({"uncertainty": "brier"}, "uncertainty"),
     ):  # fmt: skip
         with pytest.raises(uqeval.UqevalError, match=words):

@@ -98,7 +98,7 @@ def one_look() -> Iterator[None]:
 def _state_now(path: str | Path) -> str:
     try:
         stat = Path(path).stat()
-    except OSError:
+    except (OSError, ValueError):  # a name with a zero byte
         return GONE
     # Some file systems in user space give a file a new inode at each call.
     inode = 0 if _kind(stat.st_dev).startswith("fuse") else stat.st_ino
