@@ -1,13 +1,15 @@
 """How often intervals of the difference of two models contain the truth.
 
     python benchmarks/differences.py [--replications 200] [--only "few, equal, +" …] [--items 10 …]
+    python benchmarks/differences.py --relative --level 0.9
 
 Two models predict the same images of a population of `biased.py`. The truth is the difference of
 their scores on the whole population. Sets of images are drawn from it, and the interval is that of
 `uqeval compare` and of a gate against a baseline. A cell has the share of intervals that contain
 the truth, those wholly below it (a `max_rise` gate whose limit is the truth passes falsely), those
 wholly above it (`max_drop`), and the median width. For sums of absolute gaps the same follows with
-expanded percentiles of the difference less 2b ("before").
+expanded percentiles of the difference less 2b ("before"). With `--relative`, differences are
+fractions of the second model's score, as those of `max_rise_relative` and `max_drop_relative`.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ PAIRS: dict[str, tuple[str, Predict, Predict]] = {
     "few, + and nearly 0": ("few, +", sharp(1.3), sharp(0.93)),
     "few, equal, 0": ("few, 0", pooled(2, 1.0), pooled(3, 1.0)),
     "few, equal, +": ("few, +", pooled(2, 1.4), pooled(3, 1.4)),
+    "few, worse and better": ("few, +", pooled(2, 1.4), sharp(1.3)),
     "few, two versions, +": ("few, +", sharp(1.3), sharp(1.2)),
     "many, one calibrated": ("many, 0", sharp(1.3), sharp(1.0)),
     "many, two versions, +": ("many, +", sharp(1.3), sharp(1.2)),
@@ -107,7 +110,15 @@ def before(samples: Samples, address: str, units: int) -> tuple[float, float]:
     return bounds.low, bounds.high
 
 
-def simulate(models: list[Population], units: int, replications: int) -> dict[str, str]:
+def changes(models: list[Population], relative: bool) -> Array:
+    """Return the true differences of the two models, or the relative ones."""
+    first, second = (model.truth for model in models)
+    return (first - second) / np.abs(second) if relative else first - second
+
+
+def simulate(
+    models: list[Population], units: int, replications: int, level: float, relative: bool
+) -> dict[str, str]:
     """Return the cell of each score for sets of some units."""
     rng = np.random.default_rng(units)
     addresses = models[0].addresses
@@ -115,12 +126,13 @@ def simulate(models: list[Population], units: int, replications: int) -> dict[st
     for seed in range(replications):
         samples = samples_of(models, models[0].places(rng, units), seed, addresses)
         for address in addresses:
-            bounds = difference(samples, address, LEVEL)
+            bounds = difference(samples, address, level, relative)
             if isinstance(bounds, methods.NoBounds):
                 continue
-            old = before(samples, address, units) if kind_of(address) == "gaps" else ()
+            has_old = kind_of(address) == "gaps" and not relative and level == LEVEL
+            old = before(samples, address, units) if has_old else ()
             ends[address].append((bounds.low, bounds.high, *old))
-    truth = dict(zip(addresses, models[0].truth - models[1].truth, strict=True))
+    truth = dict(zip(addresses, changes(models, relative).tolist(), strict=True))
     return {text: _cell(np.array(rows), truth[text], replications) for text, rows in ends.items()}
 
 
@@ -132,7 +144,8 @@ def _cell(ends: Array, truth: float, replications: int) -> str:
         below, above = (high < truth - ROUNDING).mean(), (low > truth + ROUNDING).mean()
         shares = [f"{100 * share:.0f}" for share in (1 - below - above, below, above)]
         cells.append("{} ({}; {})".format(*shares) + f" {np.median(high - low):.4f}")
-    return " before ".join(cells)
+    none = 100 * (1 - len(ends) / replications)
+    return " before ".join(cells) + (f", none {none:.0f}" if none > 0.5 else "")
 
 
 def main() -> None:
@@ -141,6 +154,8 @@ def main() -> None:
     parser.add_argument("--items", type=int, nargs="+", default=ITEMS)
     parser.add_argument("--size", type=int, help="items of a population")
     parser.add_argument("--scores", nargs="+", default=[], metavar="ADDRESS")
+    parser.add_argument("--level", type=float, default=LEVEL)
+    parser.add_argument("--relative", action="store_true")
     parser.add_argument("--only", nargs="+", default=[*PAIRS, *PAIRS_OF_NUMBERS], metavar="PAIR")
     given = parser.parse_args()
     print(f"| models | score | difference | {' | '.join(map(str, given.items))} |")
@@ -148,9 +163,12 @@ def main() -> None:
     for name in given.only:
         with tempfile.TemporaryDirectory() as folder:
             models = models_of(name, Path(folder), given.size, given.scores)
-            columns = [simulate(models, n, given.replications) for n in given.items]
-        for address, true in zip(models[0].addresses, models[0].truth - models[1].truth,
-                                 strict=True):  # fmt: skip
+            columns = [
+                simulate(models, n, given.replications, given.level, given.relative)
+                for n in given.items
+            ]
+        true_changes = changes(models, given.relative)
+        for address, true in zip(models[0].addresses, true_changes, strict=True):
             cells = " | ".join(column[address] for column in columns)
             print(f"| {name} | {address.partition('.')[2]} | {true:.4f} | {cells} |", flush=True)
 

@@ -127,7 +127,7 @@ def test_merged_runs_and_draws_keep_the_sets(tmp_path: Path) -> None:
         for own in resampling.members:
             assert (weights.weights[:, own].sum(axis=1) == own.size).all()
     units = whole.intervals["ood.per_set.fog.auroc"]["units"]
-    assert units == {"name": "item", "drawn": 19, "defined": 13}
+    assert units == {"name": "item", "drawn": 19, "defined": 6}
 
 
 def test_members_of_an_ensemble(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A coverage at a risk that rests on a few wrong pixels has no interval, and no difference has."""
+"""Scores that rest on few wrong pixels, or on few images, have no interval, or a wider one."""
 
 from __future__ import annotations
 
@@ -64,3 +64,88 @@ def test_differences(tmp_path: Path, errors: float, has_interval: bool) -> None:
     else:
         with pytest.raises(NoInterval, match=r"rests on .* wrong pixels; below 5"):
             FromStates().change(*paths, address, 0.95, False)
+
+
+def with_errors(folder: Path, items: int, wrong: int) -> Report:
+    """A report of `ITEMS` images of 64 pixels, of which the first ones have some wrong pixels."""
+    rng = np.random.default_rng(2)
+    confidence = rng.uniform(0.6, 1.0, (ITEMS, 8, 8))
+    labels = np.zeros(confidence.shape, np.uint8)
+    labels[:items, 0, :wrong] = 1
+    confidence[labels == 1] -= 0.1 * rng.random(np.count_nonzero(labels))
+    report = uqeval.evaluate(
+        np.stack([confidence, 1 - confidence], 1)[:, None], labels, ["failure"], ci=0.9,
+        states=folder / "a.states.zip",
+    )  # fmt: skip
+    report.save(folder / "a.json")
+    return report
+
+
+AREAS = ("auroc", "aupr_error", "aupr_success", "aurc", "e_aurc", "augrc")
+
+
+@pytest.mark.parametrize("items", [1, 2, 4])
+def test_areas_rest_on_the_items_with_errors(tmp_path: Path, items: int) -> None:
+    intervals = with_errors(tmp_path, items, 3).intervals
+    for name in AREAS:
+        record = intervals[f"failure.{name}"]
+        assert record["units"]["defined"] == items, name
+        if items == 1:
+            assert record["low"] is None and record["reason"].startswith("1 item has the rarer")
+        else:
+            assert record["low"] < record["high"], name
+
+
+def test_without_errors_all_items_count(tmp_path: Path) -> None:
+    record = with_errors(tmp_path, 0, 0).intervals["failure.aurc"]
+    assert record["units"]["defined"] == ITEMS and record["low"] == 0 < record["high"] < 1
+
+
+@pytest.mark.parametrize(("wrong", "has_interval"), [(4, False), (5, True)])
+def test_a_quantile_of_the_errors_needs_some_on_each_side(
+    tmp_path: Path, wrong: int, has_interval: bool
+) -> None:
+    record = with_errors(tmp_path, ITEMS, wrong).intervals["failure.fpr95"]
+    address, resampler = Address.parse("failure.fpr95"), FromStates()
+    if has_interval:  # 0.95^59 < 5 %, so that one of 60 errors is likely below the 5 % quantile
+        found = resampler.interval(tmp_path / "a.json", address, 0.9)
+        assert (found.low, found.high) == (record["low"], record["high"])
+        return
+    reason = "rests on 48 errors; an interval of their 5 % quantile needs 59"
+    assert record["low"] is None and reason in record["reason"]
+    with pytest.raises(NoInterval, match=reason):
+        resampler.interval(tmp_path / "a.json", address, 0.9)
+    with pytest.raises(NoInterval, match=reason):
+        resampler.change(tmp_path / "a.json", tmp_path / "a.json", address, 0.9, False)
+
+
+def outside(items: int, seed: int) -> np.ndarray:
+    """Probabilities of images [item, sample, class, y, x]."""
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet((2, 1), (items, 1, 8, 8)).transpose(0, 1, 4, 2, 3).astype(np.float32)
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_ood_pixels_of_few_images(items: int) -> None:
+    mask = np.zeros((ITEMS, 8, 8), np.uint8)
+    mask[:items, :1, :1] = 1
+    intervals = uqeval.evaluate(outside(ITEMS, 1), mask, ["ood"], ood_mask=1, ci=0.9).intervals
+    for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error"):
+        assert intervals[f"ood.{name}"]["units"]["defined"] == items
+    assert (intervals["ood.auroc"]["low"] is None) == (items == 1)
+    if items > 1:
+        assert "rests on 3 pixels out" in intervals["ood.fpr95"]["reason"]
+        assert "rests on 3 OUT pixels; below 60" in intervals["ood.detection_error"]["reason"]
+
+
+@pytest.mark.parametrize("items", [2, 3])
+def test_each_set_needs_three_images(items: int) -> None:
+    report = uqeval.evaluate(outside(8, 1), None, ["ood"], out=[outside(items, 2)], ci=0.9)
+    for name in ("auroc", "images.auroc"):
+        record = report.intervals[f"ood.{name}"]
+        assert record["units"] == {"name": "item", "drawn": 8 + items, "defined": items}
+        if items == 2:
+            reason = "one of the sets has 2 items with this score; 3 are needed in each"
+            assert record["low"] is None and record["reason"] == reason
+        else:
+            assert record["low"] < record["high"]

@@ -218,7 +218,8 @@ def test_every_metric_names_its_kind() -> None:
     kinds = {metric.interval for metric in METRICS}
     assert kinds == {"share", "logit", "linear", "gaps", "biased", "positive", "draws"}
     for metric in METRICS:
-        assert not metric.counted or metric.interval == "share" or metric.events, metric.id
+        is_counted = metric.interval == "share" or metric.events or metric.quantile
+        assert not metric.counted or is_counted, metric.id
         if metric.interval in ("share", "logit"):
             low, high = metric.range
             assert low == 0 and high is not None and high <= 1, metric.id

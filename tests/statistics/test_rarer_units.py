@@ -42,7 +42,8 @@ def test_single_pixels(tmp_path: Path) -> None:
     counts = [results["pavpu"][name] for name in ("n_ac", "n_au", "n_ic", "n_iu")]
     assert counts[2] + counts[3] == (~right).sum()
     for key, scores in {
-        "failure": ("auroc", "fpr95"), "pavpu": ("surplus", "half_surplus", "phi")
+        "failure": ("auroc", "aurc", "augrc", "aupr_error", "aupr_success"),
+        "pavpu": ("surplus", "half_surplus", "phi"),
     }.items():  # fmt: skip
         for name in scores:
             interval = report.intervals[f"{key}.{name}"]

@@ -43,6 +43,19 @@ class Chance:
 
 
 @dataclass(frozen=True)
+class Events:
+    """Rare events that a value rests on, of which an interval needs at least some.
+
+    `count` returns their number from the value, the sum of the `counted` fields, and the last part
+    of the address. `name`: what they are, "wrong pixels".
+    """
+
+    count: Callable[[float, float, str], float]
+    name: str
+    least: int
+
+
+@dataclass(frozen=True)
 class Metric:
     """One number of a report, `<family>.<field>`.
 
@@ -80,14 +93,12 @@ class Metric:
     risk: bool = dataclasses.field(default=False, kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
-    #: Which quantile of the items' values it is: 0.9; 0 and 1 are the smallest and the largest,
-    #: which have no interval. None: it is no quantile of items.
+    #: At which quantile of the items' values it is: 0.9; 0 and 1 are the smallest and the largest,
+    #: which have no interval. With `counted`, it is cut at this quantile of what these count, such
+    #: as wrong pixels. None: at no quantile.
     quantile: float | None = dataclasses.field(default=None, kw_only=True)
-    #: How many wrong pixels or other rare events a value rests on: of the value, of the sum of the
-    #: `counted` fields, and of the last part of the address. A score of few has no interval.
-    events: Callable[[float, float, str], float] | None = dataclasses.field(
-        default=None, kw_only=True
-    )
+    #: The wrong pixels or other rare events that a value rests on. A score of few has no interval.
+    events: Events | None = dataclasses.field(default=None, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of
     #: the score itself: those in which another field is defined, or one of several counts is
     #: above 0. It compares several kinds of units if there are several entries; the rarest counts.

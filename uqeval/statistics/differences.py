@@ -26,6 +26,7 @@ from uqeval.statistics.no_interval import (
     having,
     too_few_events,
     too_few_for_quantile,
+    too_few_in_a_set,
     unless_coarse,
 )
 from uqeval.statistics.samples import Samples, Sets
@@ -64,9 +65,13 @@ def difference(
     a, b = (float(score[0]) for score in pair.scores("whole"))
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
-    if reason := too_few_for_quantile(metric, resampling.unit, defined, level):
+    both = [*runs[0], *runs[1]]
+    least = resampling.least(samples.defined(text, both))
+    if reason := too_few_in_a_set(resampling, least):
         return NoBounds(reason)
-    if reason := too_few_events(samples, text, metric, [*runs[0], *runs[1]]):
+    if reason := too_few_for_quantile(samples, text, metric, least, level, both):
+        return NoBounds(reason)
+    if reason := too_few_events(samples, text, metric, both):
         return NoBounds(reason)
     if metric.interval in DRAWN and resampling.unit != "batch":
         if defined < methods.LEAST_DRAWN:

@@ -26,6 +26,7 @@ from uqeval.statistics.no_interval import (
     having,
     too_few_events,
     too_few_for_quantile,
+    too_few_in_a_set,
     trials,
     unless_coarse,
 )
@@ -151,11 +152,11 @@ class _Case:
         if resampling.units < 2 or self.defined < 2:
             count = min(resampling.units, self.defined)
             return NoBounds(f"{having(self.metric, resampling.unit, count)}; 2 are needed")
-        if self.least < 2:
-            return NoBounds(
-                f"one of the sets has 1 {resampling.unit} with this score; 2 are needed in each"
-            )
-        if reason := too_few_for_quantile(self.metric, resampling.unit, self.least, self.level):
+        if reason := too_few_in_a_set(resampling, self.least):
+            return NoBounds(reason)
+        if reason := too_few_for_quantile(
+            self.samples, self.text, self.metric, self.least, self.level
+        ):
             return NoBounds(reason)
         if reason := too_few_events(self.samples, self.text, self.metric):
             return NoBounds(reason)

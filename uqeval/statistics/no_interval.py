@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable
 
@@ -16,10 +15,9 @@ from uqeval.statistics.samples import Samples
 
 #: There is no interval where bins change the score by more than this share of it.
 _COARSE = 0.1
-#: There is no interval of a score that rests on fewer wrong pixels than this. With 0.1 to 1.4 of
-#: them, 9 to 62 % of the intervals of `coverage_at_risk` lay wholly above the truth; with 3 or
-#: more, 1 to 8 % (`benchmarks/every_interval.py`).
-LEAST_EVENTS = 5
+#: Units that each of several sets needs. With 2 OUT images of 10, intervals of level 90 % of AUROC
+#: and AUPR contained the truth in 76 to 82 %, with 3 in 81 to 88 % (`benchmarks/few_events.py`).
+LEAST_IN_SET = 3
 
 
 def having(metric: Metric, unit: str, count: int) -> str:
@@ -42,11 +40,29 @@ def unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds |
     )
 
 
-def too_few_for_quantile(metric: Metric, unit: str, units: int, level: float) -> str | None:
-    """Return why a quantile of the items has no interval; None for one of enough units, and for
-    other scores."""
+def too_few_in_a_set(resampling: Resampling, least: int) -> str | None:
+    """Return why a score of several sets has no interval, if the smallest has `least` units."""
+    if len(resampling.members) == 1 or least >= LEAST_IN_SET:
+        return None
+    return (
+        f"one of the sets has {least} {plural(resampling.unit, least)} with this score; "
+        f"{LEAST_IN_SET} are needed in each"
+    )
+
+
+def too_few_for_quantile(
+    samples: Samples, text: str, metric: Metric, units: int, level: float,
+    runs: Iterable[int] = (0,),
+) -> str | None:  # fmt: skip
+    """Return why a score at a quantile has no interval; None for one of enough units or pixels, and
+    for other scores.
+
+    `units`: those with the score; `runs`: those of which it is.
+    """
     if metric.quantile is None:
         return None
+    if metric.counted:
+        units = int(min(trials(samples, text, metric, run) for run in runs))
     needed = units_for_quantile(metric.quantile, level)
     if math.isinf(needed):
         which, other = ("largest", "larger") if metric.quantile == 1 else ("smallest", "smaller")
@@ -56,31 +72,34 @@ def too_few_for_quantile(metric: Metric, unit: str, units: int, level: float) ->
         )
     if units >= needed:
         return None
+    having_units = having(metric, samples.resampling.unit, units)
+    if metric.counted:
+        having_units = f"the score rests on {units} {metric.counted[0].replace('_', ' ')}"
     return (
-        f"{having(metric, unit, units)}; an interval of their {100 * metric.quantile:g} % quantile "
-        f"needs {needed}"
+        f"{having_units}; an interval of their {100 * metric.quantile:g} % quantile needs {needed}"
     )
 
 
 def too_few_events(
     samples: Samples, text: str, metric: Metric, runs: Iterable[int] = (0,)
 ) -> str | None:
-    """Return why a score that rests on few wrong pixels in one of the runs has no interval.
+    """Return why a score that rests on few events in one of the runs has no interval.
 
     None for one that rests on enough, and for other scores.
     """
-    if metric.events is None:
+    events = metric.events
+    if events is None:
         return None
     last = Address.parse(text).fields[-1]
-    events = min(
-        metric.events(samples.value(text, run), trials(samples, text, metric, run), last)
+    count = min(
+        events.count(samples.value(text, run), trials(samples, text, metric, run), last)
         for run in runs
     )
-    if events >= LEAST_EVENTS:
+    if count >= events.least:
         return None
     return (
-        f"the score rests on {events:.2g} wrong {metric.counted[0]}; below {LEAST_EVENTS}, it is "
-        "too high by chance, and draws do not show how much"
+        f"the score rests on {count:.2g} {events.name}; below {events.least}, it is too good by "
+        "chance, and draws do not show how much"
     )
 
 
@@ -89,9 +108,7 @@ def trials(samples: Samples, text: str, metric: Metric, run: int = 0) -> float:
     fields.
     """
     address = Address.parse(text)
-    row = address.fields[:2] if address.fields[0] == "per_class" else ()
-    fields = (dataclasses.replace(address, fields=(*row, field)) for field in metric.counted)
-    return sum(samples.value(counted.within, run) for counted in fields)
+    return sum(samples.value(address.beside(field).within, run) for field in metric.counted)
 
 
 def few_units(resampling: Resampling) -> list[str]:

@@ -116,15 +116,16 @@ class Samples:
         """Return the units from which the score at an address is computed, in all of some runs.
 
         They are those in which the score is defined, or those of the kind that its metric names
-        (`Metric.units_with`) of which there are fewest.
+        (`Metric.units_with`) of which there are fewest. If no unit is of this kind but the score is
+        defined, such as the AURC without wrong pixels, it is computed from all units.
         """
 
         def alone(scored: str) -> Floats:
             return self.scores("alone", scored)[list(runs)]
 
         metric = metric_at(address)
+        found: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(alone(address)), axis=0)
         if metric is None or not metric.units_with:
-            found: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(alone(address)), axis=0)
             return found
         parsed = Address.parse(address)
         kinds = [
@@ -133,7 +134,8 @@ class Samples:
             else np.logical_or.reduce([alone(parsed.beside(count).within) > 0 for count in kind])
             for kind in metric.units_with
         ]
-        return min((np.logical_and.reduce(own, axis=0) for own in kinds), key=np.count_nonzero)
+        rarest: NDArray[np.bool_] = min(kinds, key=lambda kind: kind.all(axis=0).sum())
+        return np.logical_and.reduce(rarest, axis=0) if rarest.any() else found
 
     def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> Floats:
         """Return scores of blocks of sets of units: [run, set, address]."""
