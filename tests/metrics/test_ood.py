@@ -151,6 +151,24 @@ def test_one_kind_of_pixels_is_undefined() -> None:
     assert "no out-of-distribution pixel" in report.warnings[-1]
 
 
+def test_same_images_without_names_are_a_warning(tmp_path: Path) -> None:
+    """Stores without names, or with others, can hold the same images."""
+    mixed = np.concatenate([FOG[:2], INSIDE[4:5], RAIN[:1]])
+    states = tmp_path / "s.states.zip"
+    report = uqeval.evaluate(INSIDE, None, ["ood"], out=[mixed, FOG[2:]], states=states)
+    (warning,) = (text for text in report.warnings if "same images" in text)
+    assert "1 of 8 OUT images have exactly" in warning
+    items = {item["name"]: item["ood"]["score"] for item in report.items}
+    first, second = (name for name in items if repr(name) in warning)
+    assert items[first] == items[second] and list(items).index(first) == 4
+    assert warning in merge(states).warnings
+    constant = np.full_like(INSIDE, 1 / 3)  # all images have the same mean
+    small = INSIDE[..., :7, :9]
+    for inside, out in ((INSIDE, FOG), (constant, constant), (small, small)):
+        report = uqeval.evaluate(inside, None, ["ood"], out=[out.copy()])
+        assert not any("same images" in text for text in report.warnings)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.arrays import Array, State, np
-from uqeval.errors import DataError
+from uqeval.errors import DataError, number_of, printable
 from uqeval.maps.views import WHOLE, OneOfSets, View
 from uqeval.metrics._aggregation import VOID, Aggregation
 from uqeval.metrics._columns import SetColumns, SetStates
@@ -31,6 +31,8 @@ from uqeval.metrics.ood_settings import OodSettings, settings_of
 if TYPE_CHECKING:
     from uqeval.tallies import RankedErrors, Tally
 
+#: Images with fewer pixels may have the same mean uncertainty by chance.
+_LEAST_PIXELS = 64
 #: Scores of items by their field: functions of weights, whether an item is out, and its score.
 _OF_ITEMS = {
     **{field: of_items(SCORES[name]) for field, name in ood_scores.OF_FAILURE.items()},
@@ -177,7 +179,10 @@ class OutOfDistribution(Evaluation[OodSettings]):
         return {"void": int(run.total(self._pixels)["void"][0])}
 
     def warnings(self, run: Run) -> list[str]:
-        return _warnings(run.results)
+        messages = _warnings(run.results)
+        if self._has_items and self._aggregation.name == "mean":
+            messages += _same_images(run.items, self.info.names)
+        return messages
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` without pixels of both kinds, unless parts of the items are read."""
@@ -220,6 +225,33 @@ def _warnings(results: Mapping[str, Any]) -> list[str]:
         return []
     missing = "out-of-distribution" if results["pixels_in"] else "in-distribution"
     return [f"there is no {missing} pixel, so the scores are undefined."]
+
+
+def _same_images(items: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """Return a warning about images of OUT with the mean uncertainty of one of IN, to the bit.
+
+    Stores without names, or with other names, can hold the same images. Small images, and those of
+    one set with equal means, may be equal by chance.
+    """
+    places: dict[tuple[int, float], list[int]] = {}
+    for i, item in enumerate(items):
+        if item["score"] is not None and item["pixels"] >= _LEAST_PIXELS:
+            places.setdefault((item["pixels"], item["score"]), []).append(i)
+    found = []
+    for equal in places.values():
+        of_sets = [items[i]["set"] for i in equal]
+        is_out = [items[i]["out"] for i in equal]
+        if 0 in is_out and 1 in is_out and len(set(of_sets)) == len(of_sets):
+            found += [(equal[0], i) for i in equal[1:]]
+    if not found:
+        return []
+    first, second = (repr(printable(names[i])) for i in found[0])
+    total = sum(item["out"] for item in items)
+    return [
+        f"{len(found)} of {number_of(total, 'OUT image')} have exactly the mean uncertainty of an "
+        f"image of IN, first {second} that of {first}: the sets may hold the same images. Remove "
+        "them from one of the sets."
+    ]
 
 
 _SCORES = ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error")
