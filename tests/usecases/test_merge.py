@@ -21,10 +21,14 @@ from uqeval import Report, StoreError, UsageError
 from uqeval.inputs.options import Part
 from uqeval.metrics._evaluation import Section
 from uqeval.report.markdown import to_markdown
+from uqeval.statistics.checked_states import checked_states
+from uqeval.statistics.merged_states import MergedStates
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import SavedStates, tally_key
 from uqeval.stores.states.writer import StatesWriter
-from uqeval.usecases.merge import merge
+from uqeval.usecases.from_states import sum_states
+from uqeval.usecases.merge import merge, states_of
+from uqeval.usecases.merged_results import unfitted_evaluations
 from uqeval.usecases.rethreshold import _without
 
 ITEMS = 7
@@ -514,3 +518,28 @@ def test_a_variant_named_by_a_path_keeps_its_parts(tmp_path: Path) -> None:
     for key in ("calibration", other):
         assert report.results[key]["temperature"]["held_out"]["items"] == 2
     assert any(address.startswith(other) for address in report.intervals)
+
+
+def test_sums_of_states_leave_items_out(stores: Path, tmp_path: Path) -> None:
+    """States are checked and added many items at a time, with the bits of one after another."""
+    files = []
+    for k in (1, 2, 3):
+        path = tmp_path / f"{k}.states.zip"
+        families = {"failure": {}, "calibration": {"temperature": False}}
+        uqeval.evaluate(stores / "classes", None, families, states=path, part=f"{k}/3")
+        files.append(path)
+    states = MergedStates(states_of(files))
+    evaluations = unfitted_evaluations(states)
+    tallies = {t for _, own in evaluations.values() for t in (*own.tallies(), *own.extra_tallies())}
+    assert {"ranked_errors", "reliability"} <= {tally.id for tally in tallies}
+    for tally in tallies:
+        packed = [bytes(data) for data, _ in checked_states(states, tally)]
+        for excluded in (set(), {1}, {0, 1, len(packed) - 1}):
+            expected = tally.empty()
+            kept = [data for k, data in enumerate(packed) if k not in excluded]
+            for data in kept:
+                tally.merge(expected, tally.load(data))
+            result = sum_states(tally, states, excluded)
+            for name, values in expected.items():
+                assert values.tobytes() == result.total[name].tobytes(), (tally.id, name)
+            assert [*map(bytes, result.items)] == (kept if tally.keeps_items else [])

@@ -63,8 +63,8 @@ def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, S
         yield data, state
 
 
-def checked_items(saved: StatesSource, tally: Tally) -> Iterator[LoadedItems]:
-    """Yield the states of a tally of some items in a row at a time, in the order of items.
+def checked_items(saved: StatesSource, tally: Tally) -> Iterator[tuple[list[bytes], LoadedItems]]:
+    """Yield the states of a tally of some items in a row at a time, packed and loaded, in order.
 
     Raises `StoreError` as `checked_states` does.
     """
@@ -76,7 +76,7 @@ def checked_items(saved: StatesSource, tally: Tally) -> Iterator[LoadedItems]:
             item, reason = _first_flaw(tally, states, str(error))
             raise StoreError(_message(saved, first + item, reason)) from None
         _check_counts(saved, tally, first, len(states), loaded.pixels, loaded.evaluated)
-        yield loaded
+        yield states, loaded
         first += len(states)
 
 

@@ -62,7 +62,8 @@ class Stacked:
     @classmethod
     def of(cls, saved: StatesSource, tally: Tally) -> Stacked:
         """Return the checked states of all items. Raises `StoreError` as `checked_items` does."""
-        return cls(tally, checked_items(saved, tally), len(saved.index["items"]))
+        parts = (loaded for _, loaded in checked_items(saved, tally))
+        return cls(tally, parts, len(saved.index["items"]))
 
     @property
     def is_centred(self) -> bool:

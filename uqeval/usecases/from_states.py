@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, cut
 from uqeval.metrics._evaluation import Evaluation, TallyResult
-from uqeval.statistics.checked_states import checked_states
+from uqeval.statistics.checked_states import checked_items
 from uqeval.stores.states.blocks import ItemStates, PackedItems
 from uqeval.stores.states.saved import tally_key
 
@@ -57,10 +57,15 @@ def sum_states(tally: Tally, states: MergedStates, excluded: Collection[int] = (
     Raises `StoreError`.
     """
     total, items = tally.empty(), ItemStates(tally.most_bytes)
-    for item, (data, state) in enumerate(checked_states(states, tally)):
-        if item in excluded:
-            continue
-        tally.fold(total, tally.thin(state))
-        if tally.keeps_items:
-            items.blocks.append(PackedItems.of([data]))
+    first = 0
+    for data, loaded in checked_items(states, tally):
+        kept = [k for k in range(len(data)) if first + k not in excluded]
+        if len(kept) == len(data):
+            tally.fold_items(total, loaded.counted)
+        else:
+            for k in kept:
+                tally.fold(total, loaded.counted.thin(k))
+        if tally.keeps_items and kept:
+            items.blocks.append(PackedItems.of([data[k] for k in kept]))
+        first += len(data)
     return TallyResult(total, items)
