@@ -175,6 +175,45 @@ def test_a_forged_threshold_is_found_with_the_scores_that_fit_it(folder: Path) -
     assert "conformal.threshold" in fields
 
 
+def test_single_rows_are_verified(folder: Path) -> None:
+    """Items of one pixel: their largest error is their mean error, but for its rounding."""
+    numbers = synthetic_data.numbers("rows", items=1)
+    rows = {name: values[0, 0, :, None, None] for name, values in numbers.items()}
+    np.savez("rows.npz", **rows)
+    report = uqeval.evaluate("rows.npz", metrics=["nmerci", "regression"], workers=1)
+    assert {item["nmerci"]["nmerci"] for item in report.items} == {None}
+    report.save("rows.json")
+    found = verify("rows.json", everything=True)
+    assert found.passed, found.problems()
+
+
+def test_intervals_with_a_void_item_are_verified(folder: Path) -> None:
+    store = dict(np.load("classes.npz"))
+    store["labels"][3] = 255
+    np.savez("void.npz", **store)
+    report = uqeval.evaluate("void.npz", metrics=["calibration"], ci=0.9, workers=1)
+    assert report.intervals["calibration.ece"]["units"]["defined"] == 11
+    report.save("void.json")
+    found = verify("void.json", everything=True)
+    assert found.passed, found.problems()
+    assert found.compared["intervals"] > 5
+
+
+def test_nearly_equal_uncertainties_are_no_difference(folder: Path) -> None:
+    """Samples so certain that float32 does not tell their entropies apart, wrong or right."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2, 3, 4, 12, 12)) * 25
+    probs = np.exp(z - z.max(axis=2, keepdims=True))
+    probs /= probs.sum(axis=2, keepdims=True)
+    labels = rng.integers(0, 4, (2, 12, 12)).astype(np.uint8)
+    np.savez("sure.npz", probs=probs, labels=labels)
+    sure = {"uncertainty": "expected_entropy"}
+    metrics = {"failure": sure, "sparsification": sure}
+    uqeval.evaluate("sure.npz", metrics=metrics, workers=1).save("sure.json")
+    found = verify("sure.json", everything=True)
+    assert found.passed, found.problems()
+
+
 def test_bravo_scores_are_named_as_not_recomputed(folder: Path) -> None:
     texts = verify("bravo.json", everything=True).not_verified
     assert "ood.bravo: BRAVO scores are not recomputed." in texts

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _OF_SAMPLES = ("ged", "distance", "diversity")
 _DISTANCES = (*_OF_SAMPLES, "annotator_diversity", "annotator_ged", "agreement")
+#: Twice the error of a float32 map of uncertainty.
+_NOISE = 2e-7
 _VOTES = ("cross_entropy", "label_entropy", "kl", "brier", "accuracy")
 
 
@@ -30,6 +32,8 @@ class Annotators:
         self._settings = report.settings[key]
         self._distances: list[dict[str, float]] = []
         self._ncc: list[float] = []
+        #: The allowed difference of the NCC of an item: of float32 maps that hardly vary.
+        self._slack: list[float] = []
         self._votes: list[dict[str, Any]] = []
 
     def add(self, maps: ClassMaps, source: Any, item: int) -> Recomputed | str:
@@ -42,16 +46,19 @@ class Annotators:
         known: Array = np.all([plane != void for plane in present] or [labels[0] != void], axis=0)
         people = [plane[known] for plane in present]
         distances = self._of_pairs(_samples(source, item), people, known, len(maps.probs))
-        votes = _votes(maps.probs[:, known], people, self._settings)
+        votes = _votes(maps.probs[:, known], maps.prediction[known], people, self._settings)
         uncertainty = maps.uncertainty.get(self._settings["uncertainty"])
-        ncc = None
+        ncc, slack = None, 0.0
         if uncertainty is not None and distances:
             ncc = _correlation(uncertainty[known], people, self._settings, len(maps.probs))
+            slack = _NOISE / max(float(uncertainty[known].std(dtype=np.float64)), _NOISE)
         self._votes.append(votes)
         self._distances += [distances] if distances else []
-        self._ncc += [] if ncc is None else [ncc]
+        if ncc is not None:
+            self._ncc.append(ncc)
+            self._slack.append(slack)
         record = dict.fromkeys(_DISTANCES) | distances | {"ncc": ncc}
-        return _scores(record | {"items": int(bool(distances))}, [votes], self._settings)
+        return _scores(record | {"items": int(bool(distances))}, [votes], self._settings, slack)
 
     def of_set(self) -> Recomputed | str:
         """Return the scores of all items."""
@@ -61,7 +68,7 @@ class Annotators:
             for name in _DISTANCES
         }
         record |= {"ncc": float(np.mean(self._ncc)) if self._ncc else None, "items": len(own)}
-        return _scores(record, self._votes, self._settings)
+        return _scores(record, self._votes, self._settings, max(self._slack, default=0.0))
 
     def _of_pairs(
         self, samples: list[Array], people: list[Array], known: Array, classes: int
@@ -151,13 +158,14 @@ def _correlation(
     return float(covariance / (np.std(x, ddof=ddof) * np.std(y, ddof=ddof)))
 
 
-def _votes(probs: Array, people: list[Array], settings: Mapping[str, Any]) -> dict[str, Any]:
+def _votes(
+    probs: Array, prediction: Array, people: list[Array], settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return sums over the pixels of an item that its annotators labelled."""
     classes, bins = len(probs), settings["bins"]
     p = probs.astype(np.float64)
     q = _shares(people, classes) if people else np.zeros(p.shape)
-    best = probs.argmax(axis=0)
-    share = np.take_along_axis(q, best[None], 0)[0]
+    share = np.take_along_axis(q, prediction[None], 0)[0]
     confidence = p.max(axis=0)
     number = np.maximum(np.ceil(bins * confidence), 1).astype(int) - 1
     entropy = float(_entropy(q).sum())
@@ -176,8 +184,9 @@ def _votes(probs: Array, people: list[Array], settings: Mapping[str, Any]) -> di
 
 
 def _scores(
-    record: dict[str, Any], parts: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
-) -> Recomputed:
+    record: dict[str, Any], parts: Sequence[Mapping[str, Any]], settings: Mapping[str, Any],
+    slack_of_ncc: float,
+) -> Recomputed:  # fmt: skip
     """Return a record with the scores of the votes of some items."""
     total = {name: sum(own[name] for own in parts) for name in parts[0]}
     n = total["pixels"]
@@ -185,7 +194,7 @@ def _scores(
     record["ece"] = cs.ratio(float(np.abs(total["gaps"]).sum()), n)
     record["kappa"] = _kappa(total)
     # A pixel near the edge of a bin moves its gap, at most 1, from one bin to the other.
-    return Recomputed(record, {"ece": 2 * total["near"] / max(n, 1)})
+    return Recomputed(record, {"ece": 2 * total["near"] / max(n, 1), "ncc": slack_of_ncc})
 
 
 def _kappa(total: Mapping[str, Any]) -> float | None:

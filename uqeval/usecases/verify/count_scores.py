@@ -174,6 +174,9 @@ def _gaps(rows: Array, *, largest: bool = False, slack: float = 0.0) -> Counted:
     def score(s: Array) -> Array:
         signed, weights = gaps(s)
         weighted = np.abs(signed) * weights
-        return np.asarray(weighted.max(axis=1) if largest else weighted.sum(axis=1))
+        pixels = s.reshape(len(s), -1, 3)[..., 0].sum(axis=1)
+        return np.where(
+            pixels > 0, weighted.max(axis=1) if largest else weighted.sum(axis=1), np.nan
+        )
 
     return Counted(counts, score, gaps=gaps, largest=largest, slack=slack)

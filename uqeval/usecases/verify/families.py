@@ -162,17 +162,25 @@ def of_classes(
         scores["undetected_error_rate"], uncertain = ranks.undetected(
             pixels.maps[key], pixels.wrong, threshold
         )  # fmt: skip
-        slack = {"undetected_error_rate": uncertain / max(pixels.label.size, 1)}
+        slack = ranks.slack_of_order(ranks.failure, pixels.maps[key], pixels.wrong)
+        slack["undetected_error_rate"] = uncertain / max(pixels.label.size, 1)
         # Areas of the set are computed in bins of ranks, with the bound of their error.
         bounds = {name: reported.get(f"{name}_bound") for name in scores}
-        slack |= {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
+        for name, bound in bounds.items():
+            if bound is not None:
+                slack[name] = slack.get(name, 0.0) + min(float(bound), _MOST_BOUND)
         return Recomputed(scores, slack)
     error = pixels.wrong.astype(np.float64)
     if settings["error"] == "brier":
         if "brier" not in pixels.maps:
             return "the store holds neither brier nor mean_probs to recompute it from"
         error = pixels.maps["brier"]
-    return Recomputed(ranks.sparsification(pixels.maps[key], error, settings["steps"], False))
+
+    def sparsification(score: Array, error: Array) -> dict[str, Any]:
+        return ranks.sparsification(score, error, settings["steps"], False)
+
+    slack = ranks.slack_of_order(sparsification, pixels.maps[key], error)
+    return Recomputed(sparsification(pixels.maps[key], error), slack)
 
 
 def _pavpu(

@@ -73,7 +73,8 @@ class ImageFailure:
             return Recomputed(record)
         record["mean_risk"] = float(risk.mean())
         record["aurc"], record["augrc"] = _areas(-confidence, risk)
-        record["e_aurc"] = record["aurc"] - _areas(risk, risk)[0]
+        best = np.cumsum(np.sort(risk)) / np.arange(1, risk.size + 1)
+        record["e_aurc"] = record["aurc"] - float(best.mean())
         limit = record["risk_limit"] = _limit(str(self._settings["risk_limit"]), risk)
         record["auroc"] = ranks.failure(-confidence, risk > limit)["auroc"]
         if np.ptp(risk) > 0 and np.ptp(confidence) > 0:

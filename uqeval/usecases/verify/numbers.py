@@ -195,7 +195,8 @@ def nmerci(data: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict[str
         "merci": merci, "lambda": lam if math.isfinite(lam) else None, "mae": mae,
         "mae_trimmed": float(trimmed.mean()), "max_alpha": most,
     }  # fmt: skip
-    if merci is not None and most > normaliser:
+    # `most` is rounded to float32, so a smaller difference is none.
+    if merci is not None and most - normaliser > most * 2.0**-23 + 2.0**-149:
         scores["nmerci"] = (merci - normaliser) / (most - normaliser)
     return scores
 

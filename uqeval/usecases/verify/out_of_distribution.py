@@ -56,7 +56,7 @@ class OutOfDistribution:
         results = self._report.results[self._key]
         record = _scores(values, sets > 0)
         record |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets > 0).sum())}
-        slack = _bounds(results)
+        slack = _slack(results, values, sets > 0)
         if len(self._names) > 2:
             record["per_set"] = {}
             for k, name in enumerate(self._names[1:], 1):
@@ -65,7 +65,8 @@ class OutOfDistribution:
                 own |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets == k).sum())}
                 record["per_set"][name] = own
                 of_report = (results.get("per_set") or {}).get(name) or {}
-                slack |= {f"per_set.{name}.{field}": b for field, b in _bounds(of_report).items()}
+                own_slack = _slack(of_report, values[of_pair], sets[of_pair] > 0)
+                slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
         if self._names:
             record["images"] = self._of_items()
         return Recomputed(record, slack)
@@ -99,10 +100,14 @@ def _scores(score: Array, is_out: Array) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _bounds(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return the bounds of binning errors in a report, by field."""
-    bounds = {name: record.get(f"{name}_bound") for name in _SCORES}
-    return {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
+def _slack(record: Mapping[str, Any], score: Array, is_out: Array) -> dict[str, float]:
+    """Return the allowed differences: errors of binning that a report states, and those of the
+    order of nearly equal uncertainties."""
+    slack = ranks.slack_of_order(_scores, score, is_out)
+    for name in _SCORES:
+        if (bound := record.get(f"{name}_bound")) is not None:
+            slack[name] = slack.get(name, 0.0) + min(float(bound), _MOST_BOUND)
+    return slack
 
 
 def item_of_sets(source: Any, item: int) -> tuple[ClassMaps, int, Array]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.usecases.verify.class_scores import ratio
+
+#: Twice the error of a float32 map of uncertainty.
+_NOISE = 2e-7
+#: The largest number of values that are equal by chance.
+_FEW = 4
+#: Of more pixels, the order of single ones does not matter.
+_MOST_ORDERED = 10**6
 
 
 def grouped(score: Array, error: Array) -> tuple[Array, Array]:
@@ -71,6 +79,38 @@ def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict
     x = np.arange(steps) / steps
     area = [float(np.trapezoid(values / model[0], x)) for values in (model, oracle)]
     return {"ause": area[0] - area[1], "aurg": float(x[-1]) - area[0]}
+
+
+def slack_of_order(
+    scores: Callable[[Array, Array], Mapping[str, Any]], score: Array, error: Array
+) -> dict[str, float]:
+    """Return how far the order of nearly equal uncertainties moves each score of a ranking.
+
+    Float32 maps order values that differ by less than `_NOISE` by chance, or make them equal. The
+    score is computed with such values equal, and with the largest errors among them first and last.
+    """
+    if not score.size or score.size > _MOST_ORDERED:
+        return {}
+    wide = score.astype(np.float64)
+    _, same, times = np.unique(wide, return_inverse=True, return_counts=True)
+    # Few equal values may be equal by chance: those of each error are a value of their own.
+    own_error = np.where(times[same] <= _FEW, error, 0)
+    pairs, place = np.unique(wide + 1j * own_error, return_inverse=True)
+    values = pairs.real
+    means = np.bincount(place, error) / np.bincount(place)
+    found: dict[str, list[float]] = {}
+    for shift in (0.0, 0.5):
+        group = np.floor(values / _NOISE + shift)
+        rankings = [group]
+        for by in (means, -means):
+            ranking = np.empty(len(values))
+            ranking[np.lexsort((by, group))] = np.arange(len(values))
+            rankings.append(ranking)
+        for ranking in rankings:
+            for name, value in scores(ranking[place], error).items():
+                if isinstance(value, float):
+                    found.setdefault(name, []).append(value)
+    return {name: max(own) - min(own) for name, own in found.items()}
 
 
 def undetected(score: Array, wrong: Array, threshold: float | None) -> tuple[float | None, int]:
