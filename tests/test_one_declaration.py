@@ -67,7 +67,7 @@ for kind, keys, place in (
     try:
         uqeval.evaluate("nowhere.zarr", **{name: 1})
     except uqeval.UsageError as error:
-        assert str(error) == f"--new-{kind} 1; expected a whole number of at least 3.", error
+        assert str(error) == f"{name}=1; expected a whole number of at least 3.", error
     else:
         raise AssertionError(name)
 """

@@ -115,7 +115,7 @@ def test_yaml_bombs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["stride", "window", "accuracy_threshold"])
 def test_numbers_that_no_option_can_mean(value: float, option: str, tmp_path: Path) -> None:
     assert number_flaw(option, [3, value]) is not None
-    with pytest.raises(UqevalError, match=f"--{option.replace('_', '-')}"):
+    with pytest.raises(UqevalError, match=f"^{option}[= ]"):
         uqeval.evaluate(
             np.full((1, 2, 8, 8), 0.5, "f4"), np.zeros((1, 8, 8), "u1"), {"pavpu": {option: value}}
         )
