@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, is_number, listed, quoted
+from uqeval.errors import StoreError, cut, is_number, listed, quoted
 from uqeval.records.addresses import Address, values_of
 from uqeval.records.report import Report
 
@@ -91,7 +91,7 @@ def find(report: Report, address: Address) -> Score | NoScore:
     if value is not None and not is_number(value):
         return _no_number(address, value)
     if value is not None and not abs(value) < _MOST:
-        raise StoreError(f"{address}: {value} is not a number that a report may hold.")
+        raise StoreError(f"{address}: {cut(value)} is not a number that a report may hold.")
     place = dataclasses.replace(address, store=None, fields=tuple(names))
     if value is None:
         reason = reason or "the report does not say why"
