@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Fields of an item's record.
 _FIELDS = ("risk", "confidence")
+#: The numbers of items that the AUROC compares.
+_COUNTS = scores_of_items.BY_LIMIT
 
 
 class ImageFailure(Evaluation[ImageFailureSettings]):
@@ -96,7 +98,9 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
             name: partial(_of_confidence, getattr(ranked_items, name))
             for name in ("aurc", "e_aurc", "augrc", "spearman", "kendall")
         }
-        scores["auroc"] = partial(_of_confidence, partial(_above, self.fitted.get("risk_limit")))
+        limit = self.fitted.get("risk_limit")
+        scores["auroc"] = partial(_of_confidence, partial(_above, limit))
+        scores |= {name: partial(_count, limit, name) for name in _COUNTS}
         of_fields = {name: OfFields(_FIELDS, score) for name, score in scores.items()}
         return OverItems({"mean_risk": "risk"}, of_fields, leaves_out="left_out")
 
@@ -112,8 +116,10 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         with np.errstate(all="ignore"):
             for name, of_fields in self.over_items().of_fields.items():
                 value = of_fields.score(np.ones((1, len(kept)), np.int64), risk, confidence)[0]
-                metric = scores_of_items.BY_FIELD[name]
-                reason = metric.undefined
+                if name in _COUNTS:
+                    record[name] = int(value)
+                    continue
+                reason = scores_of_items.BY_FIELD[name].undefined
                 set_value(record, name, float(value) if np.isfinite(value) else None, reason)
         metric = scores_of_items.BY_FIELD["mean_risk"]
         set_value(record, "mean_risk", metric.formula(risk.tolist()), metric.undefined)
@@ -237,6 +243,14 @@ def _above(limit: float | None, weights: Array, risk: Array, uncertainty: Array)
         return np.full(len(weights), np.nan)
     positive = np.where(np.isfinite(risk), risk > limit, np.nan)
     return ranked_items.auroc(weights, positive, uncertainty)
+
+
+def _count(limit: float | None, name: str, weights: Array, risk: Array, confidence: Array) -> Array:
+    """Return the number of items with a risk above the limit, or of the others."""
+    is_kept = np.isfinite(risk) & np.isfinite(confidence)
+    is_above = is_kept & (risk > (np.inf if limit is None else limit))
+    counts: Array = weights @ (is_above if name == _COUNTS[0] else is_kept & ~is_above)
+    return counts
 
 
 def _limit(text: str | float, risk: Array) -> float | None:
