@@ -15,7 +15,7 @@ from uqeval.spelling import spelled
 @pytest.mark.parametrize(
     ("text", "keywords"),
     [
-        ("give --missing-chunks fill, or write it.", 'give missing_chunks="fill", or write it.'),
+        ("give --missing-chunks fill, or write it.", "give missing_chunks fill, or write it."),
         ("--fit-on needs it; leave out --no-temperature.",
          "fit_on needs it; leave out temperature=False."),
         ("--labels and --pseudo-labels exclude each other",
@@ -23,7 +23,7 @@ from uqeval.spelling import spelled
         ("--part 9/4; expected K/N", "part=9/4; expected K/N"),
         ("give --ci LEVEL, such as --ci 0.95.", "give ci=LEVEL, such as ci=0.95."),
         ("--kind 'x'; expected", "kind='x'; expected"),
-        ("Give --flow dis, or --flow dis:fast.", 'Give flow="dis", or flow dis:fast.'),
+        ("Give --flow dis, or --flow dis:fast.", "Give flow dis, or flow dis:fast."),
         ("give -o FILE.", "give states=FILE."),
         ("run `uqeval merge --fit SHARDS -o FILE` and --fitted FILE",
          "run `uqeval merge --fit SHARDS -o FILE` and fitted=FILE"),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 
-#: Words after an option that are its value, in messages; other words are part of the sentence.
-_VALUES = {"both", "dis", "file", "fill", "nearest", "samples", "skip"}
-#: A command, which stays as it is; `-o`; or an option and its value, if the next word is one.
+#: A command, which stays as it is; `-o`; or an option, with the number, quoted text or capital word
+#: after it.
 _OPTION = re.compile(
     r"""(uqeval\ [a-z]+\ (?:(?![;.,:]\s|`|$).)+ | `[a-z]+\ [^`]*`)
     | (?<![\w-])(?: -(o)\b | --(no-)?([a-z][a-z-]*) )
     (?:\ ( '[^']*' | "[^"]*"
-    | (?: [+-]?\.?\d | nan | inf | True | [A-Z][A-Z0-9]*(?![a-z]) )\S*?(?=[.,;:)]*(?:\s|$))
-    | [a-z][a-z-]*(?![\w:]) ))?""",
+    | (?: [+-]?\.?\d | nan | inf | True | [A-Z][A-Z0-9]*(?![a-z]) )\S*?(?=[.,;:)]*(?:\s|$)) ))?""",
     re.VERBOSE,
 )
 _is_command = False
@@ -27,7 +25,8 @@ def spell_as_flags() -> None:
 def spelled(text: str) -> str:
     """Return a message for the caller: with keywords in place of flags, unless it is a command.
 
-    `--missing-chunks fill` becomes `missing_chunks="fill"`, `--no-temperature` `temperature=False`.
+    `--ci 0.95` becomes `ci=0.95`, `--missing-chunks fill` `missing_chunks fill`, and
+    `--no-temperature` `temperature=False`.
     """
     return text if _is_command else _OPTION.sub(_keyword, text)
 
@@ -39,8 +38,4 @@ def _keyword(match: re.Match[str]) -> str:
     keyword = "states" if output else name.replace("-", "_")
     if off:
         return f"{keyword}=False" + match[0].removeprefix(f"--no-{name}")
-    if value is None:
-        return keyword
-    if re.fullmatch("[a-z-]+", value) and value not in ("nan", "inf"):
-        return f'{keyword}="{value}"' if value in _VALUES else f"{keyword} {value}"
-    return f"{keyword}={value}"
+    return keyword if value is None else f"{keyword}={value}"

@@ -164,7 +164,7 @@ def test_samples_that_are_no_numbers(tmp_path: Path) -> None:
     assert any(f"{min(counts)} to {max(counts)} pixels" in text for text in report.warnings)
     alone = uqeval.evaluate(path, None, ["regression"], nan_samples="skip").results["regression"]
     assert values_of(report, "regression.crps")[-1][1] == alone["crps"]
-    with pytest.raises(DataError, match=r'of member \d.*nan_samples="skip"'):
+    with pytest.raises(DataError, match=r"of member \d.*nan_samples skip"):
         uqeval.sweep(path)
     arrays["valid"][...] = True
     arrays["samples"][0, :, 3, 4] = np.nan
