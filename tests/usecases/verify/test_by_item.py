@@ -14,7 +14,7 @@ import pytest
 
 import uqeval
 from uqeval.usecases.selftest import synthetic_data
-from uqeval.usecases.verify import verify
+from uqeval.usecases.verify import recompute, verify
 
 FIT_ON = [str(i) for i in range(0, 12, 2)]
 CONFORMAL = {"conformal": {"fit_on": "fit.json", "alpha": 0.3}}
@@ -212,6 +212,24 @@ def test_nearly_equal_uncertainties_are_no_difference(folder: Path) -> None:
     uqeval.evaluate("sure.npz", metrics=metrics, workers=1).save("sure.json")
     found = verify("sure.json", everything=True)
     assert found.passed, found.problems()
+
+
+@pytest.mark.parametrize("name", ["lac", "ood"])
+def test_pixels_are_not_kept_if_the_set_is_too_large(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recompute, "MOST_BYTES", 0)
+    made = []
+    for family, kind in list(recompute._BY_ITEM.items()):
+        monkeypatch.setitem(
+            recompute._BY_ITEM, family,  # type: ignore[arg-type]
+            lambda key, report, kind=kind: made.append(kind(key, report)) or made[-1],  # type: ignore[func-returns-value]
+        )  # fmt: skip
+    found = verify(f"{name}.json", everything=True)
+    kept = [own for scores in made for own in vars(scores).values() if isinstance(own, list)]
+    assert made and all(isinstance(entry, str) for own in kept for entry in own)
+    assert found.passed and not found.compared["set"]
+    assert "are too many to recompute in memory" in " ".join(found.not_verified)
 
 
 def test_bravo_scores_are_named_as_not_recomputed(folder: Path) -> None:

@@ -48,7 +48,12 @@ class _Item:
 
 
 class Conformal:
-    """Scores of items one after another; then the threshold, and the scores of the set."""
+    """Scores of items one after another; then the threshold, and the scores of the set.
+
+    `keeps_pixels`: whether the set will be scored.
+    """
+
+    keeps_pixels = True
 
     def __init__(self, key: str, report: Report) -> None:
         self._key, self._report = key, report
@@ -95,10 +100,11 @@ class Conformal:
         return self._add(item, _Item(ratio, inside, width, np.ones(ratio.shape, bool), near))
 
     def _add(self, item: int, own: _Item) -> Recomputed:
-        if self._report.items[item][self._key].get("calibration"):
-            self._calibration.append(own)
+        is_used = bool(self._report.items[item][self._key].get("calibration"))
+        if self.keeps_pixels:
+            (self._calibration if is_used else self._evaluated).append(own)
+        if is_used:
             return Recomputed(dict.fromkeys(_OF_ITEM))
-        self._evaluated.append(own)
         values = self._sizes([own])
         loss = own.loss
         values |= {"loss": loss, "above": None if loss is None else loss > self._settings["alpha"]}

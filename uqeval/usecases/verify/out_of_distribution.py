@@ -22,7 +22,12 @@ _MOST_BOUND = 1e-3
 
 
 class OutOfDistribution:
-    """Scores of items one after another, and then of all pixels and items."""
+    """Scores of items one after another, and then of all pixels and items.
+
+    `keeps_pixels`: whether the set will be scored.
+    """
+
+    keeps_pixels = True
 
     def __init__(self, key: str, report: Report) -> None:
         self._key, self._report = key, report
@@ -37,8 +42,9 @@ class OutOfDistribution:
         if values is None:
             return f"the store holds no map {self._settings['uncertainty']} to recompute it from"
         own = sets[~maps.void]
-        self._values.append(values[~maps.void])
-        self._sets.append(own)
+        if self.keeps_pixels:
+            self._values.append(values[~maps.void])
+            self._sets.append(own)
         record: dict[str, Any] = {
             "pixels": own.size, "pixels_in": int((own == 0).sum()),
             "pixels_out": int((own > 0).sum()),

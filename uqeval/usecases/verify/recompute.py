@@ -47,7 +47,7 @@ class Recomputation(Comparison):
         for key, settings in self.settings.items():
             if reason := f.not_covered(key, settings, self.kind, names) or f.converted(options):
                 self.why_not[key] = reason
-        self._of_items: dict[str, Any] = {
+        self._item_scores: dict[str, Any] = {
             key: _BY_ITEM[family_of(key)](key, report)
             for key in self.keys if family_of(key) in _BY_ITEM
         }  # fmt: skip
@@ -81,13 +81,14 @@ class Recomputation(Comparison):
         views = self._by_region()
         parts: dict[str | None, list[f.Pixels]] = {region: [] for region in views}
         pooled = pooled and not self._too_much(64 * max(len(views), 1))
+        self._keep_pixels(pooled)
         kl: dict[str, list[Any]] = {}
         for item in items:
             maps = class_maps(source, item)
             self._divergence(item, kl, lambda s, i: class_maps(s, i), maps)
             for region, settings in views.items():
                 view = in_region(maps, region, self.opened.class_names, source, item)
-                for key in self._each_by_item(settings):
+                for key in self._keys_by_item(settings):
                     self.hold(key, item, self._item_of_classes(key, item, view, source))
                 settings = self._of_pixels(settings)
                 pixels = f.pixels_of(view, settings, classes)
@@ -98,22 +99,28 @@ class Recomputation(Comparison):
         if pooled:
             for region, settings in views.items():
                 self._pooled_classes(parts[region], self._of_pixels(settings), region)
-            self._pooled_by_item()
+            self._pooled_item_scores()
         self._pooled_divergence(kl, pooled)
 
-    def _each_by_item(self, keys: Iterable[str]) -> list[str]:
+    def _keep_pixels(self, pooled: bool) -> None:
+        """Let the scores of the set be computed later, or not."""
+        for own in self._item_scores.values():
+            if isinstance(own, Conformal | OutOfDistribution):
+                own.keeps_pixels = pooled
+
+    def _keys_by_item(self, keys: Iterable[str]) -> list[str]:
         """Return the keys that are recomputed item by item."""
-        return [key for key in keys if key in self._of_items and key not in self.why_not]
+        return [key for key in keys if key in self._item_scores and key not in self.why_not]
 
     def _of_pixels(self, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
         """Return the settings of the keys that are recomputed from the pixels of any items."""
-        return {key: own for key, own in settings.items() if key not in self._of_items}
+        return {key: own for key, own in settings.items() if key not in self._item_scores}
 
     def _item_of_classes(
         self, key: str, item: int, view: ClassMaps, source: Any
     ) -> Recomputed | str:
         """Return the scores of an item under a key that is recomputed item by item."""
-        own, classes = self._of_items[key], self.opened.source.classes
+        own, classes = self._item_scores[key], self.opened.source.classes
         if isinstance(own, Conformal):
             return own.of_classes(item, view, list(self.opened.class_names))
         if isinstance(own, ImageFailure):
@@ -121,23 +128,24 @@ class Recomputation(Comparison):
         assert isinstance(own, Annotators)
         return own.add(view, source, item)
 
-    def _pooled_by_item(self) -> None:
+    def _pooled_item_scores(self) -> None:
         """Compare the scores of the set under the keys that are recomputed item by item."""
-        for key in self._each_by_item(self._of_items):
-            self.hold(key, None, self._of_items[key].of_set())
+        for key in self._keys_by_item(self._item_scores):
+            self.hold(key, None, self._item_scores[key].of_set())
 
     def _sets(self, items: Sequence[int], pooled: bool) -> None:
         """Recompute out-of-distribution scores."""
-        pooled = pooled and not self._too_much(8 * max(len(self._of_items), 1))
-        for key in self._each_by_item(self._of_items):
+        pooled = pooled and not self._too_much(8 * max(len(self._item_scores), 1))
+        self._keep_pixels(pooled)
+        for key in self._keys_by_item(self._item_scores):
             if "bravo" in self.report.results[key]:
                 self.why_not[f"{key}.bravo"] = "BRAVO scores are not recomputed"
         for item in items:
             maps, classes, sets = item_of_sets(self.opened.source, item)
-            for key in self._each_by_item(self._of_items):
-                self.hold(key, item, self._of_items[key].add(maps, classes, sets))
+            for key in self._keys_by_item(self._item_scores):
+                self.hold(key, item, self._item_scores[key].add(maps, classes, sets))
         if pooled:
-            self._pooled_by_item()
+            self._pooled_item_scores()
 
     def _by_region(self) -> dict[str | None, dict[str, Mapping[str, Any]]]:
         """Return the settings of the recomputed keys, without divergence, by their region."""
@@ -155,7 +163,7 @@ class Recomputation(Comparison):
             return
         all_pixels = f.join_pixels(parts)
         for key, scores in self._scores(settings, all_pixels, None):
-            if self._by_item(key):
+            if self._is_mean_of_items(key):
                 continue
             of_image = region is None and family_of(key) in ("pavpu", "failure")
             if of_image and not isinstance(scores, str):
@@ -179,7 +187,7 @@ class Recomputation(Comparison):
             record = results if item is None else self.report.items[item].get(key, {})
             yield key, f.of_classes(key, pixels, settings, results, record)
 
-    def _by_item(self, key: str) -> bool:
+    def _is_mean_of_items(self, key: str) -> bool:
         """Whether the score of the set is the mean over items, which is not recomputed."""
         mean = self.settings[key].get("scope") == "item"
         if mean:
@@ -231,6 +239,7 @@ class Recomputation(Comparison):
         views = self._by_region()
         parts: dict[str | None, list[Numbers]] = {region: [] for region in views}
         pooled = pooled and not self._too_much(48 * max(len(views), 1))
+        self._keep_pixels(pooled)
         kl: dict[str, list[Any]] = {}
         for item in items:
             if any(family_of(key) == "divergence" for key in self.keys):
@@ -244,7 +253,7 @@ class Recomputation(Comparison):
                     inside = of_place(region, source, item, is_valid.shape)
                     assert inside is not None
                     item_numbers = of_image.only(inside[is_valid])
-                for key in self._each_by_item(settings):
+                for key in self._keys_by_item(settings):
                     self.hold(key, item, self._item_of_numbers(key, item, item_numbers))
                 for key in self._of_pixels(settings):
                     self.hold(key, item, f.of_numbers(key, item_numbers, settings[key]))
@@ -253,11 +262,11 @@ class Recomputation(Comparison):
         if pooled:
             for region, settings in views.items():
                 self._pooled_numbers(parts[region], self._of_pixels(settings))
-            self._pooled_by_item()
+            self._pooled_item_scores()
         self._pooled_divergence(kl, pooled)
 
     def _item_of_numbers(self, key: str, item: int, data: Numbers) -> Recomputed | str:
-        own = self._of_items[key]
+        own = self._item_scores[key]
         if isinstance(own, Conformal):
             return own.of_numbers(item, data)
         assert isinstance(own, ImageFailure)
@@ -271,7 +280,7 @@ class Recomputation(Comparison):
             return
         all_numbers = Numbers.concatenate(parts)
         for key in settings:
-            if key not in self.why_not and not self._by_item(key):
+            if key not in self.why_not and not self._is_mean_of_items(key):
                 self.hold(key, None, f.of_numbers(key, all_numbers, settings[key]))
         compare_intervals(self, settings, lambda key: of_numbers(key, parts, settings[key]))
         compare_slices(
@@ -298,7 +307,7 @@ class Recomputation(Comparison):
     def _video(self, items: Sequence[int], pooled: bool) -> None:
         inputs = self.opened
         assert inputs.video is not None
-        keys = [key for key in self.keys if key not in self._of_items]
+        keys = [key for key in self.keys if key not in self._item_scores]
         pairs_by_key: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
         for item in items:
             for key in keys:
@@ -318,4 +327,4 @@ class Recomputation(Comparison):
             means = {} if self.settings[key].get("drop_cuts") else video.means(pairs)
             self.hold(key, None, Recomputed(means))
         if pooled:
-            self._pooled_by_item()
+            self._pooled_item_scores()
