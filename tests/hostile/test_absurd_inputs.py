@@ -98,6 +98,15 @@ def test_json_that_is_nested_deeply(read: Any, tmp_path: Path) -> None:
         read(path)
 
 
+@pytest.mark.parametrize("read", [uqeval.Report.load, load_verdicts, load_reports])
+def test_json_with_a_key_twice(read: Any, tmp_path: Path) -> None:
+    """A person who reads the file sees another value than the program that takes the last."""
+    path = tmp_path / "x.json"
+    path.write_text('{"results": {"ece": 0.01, "mce": 0.2, "ece": 0.5}}')
+    with pytest.raises(UqevalError, match="the key 'ece' is there twice"):
+        read(path)
+
+
 def test_yaml_bombs(tmp_path: Path) -> None:
     path = tmp_path / "u.yaml"
     bomb = "a: &a [x]\n" + "".join(

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import StoreError, UqevalError, cut
+from uqeval.errors import StoreError, UqevalError, cut, quoted
 
 #: Bytes of a file that is read whole: metadata, names, tables.
 MOST_BYTES = 1 << 28
@@ -193,12 +193,26 @@ def read_json(path: str | Path, parse_constant: Callable[[str], Any] | None = No
 def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
     """Return the value of a JSON text.
 
-    Raise `ValueError` if it is not JSON, or nested too deeply.
+    Raise `ValueError` if it is not JSON, nested too deeply, or has an object with a key twice: a
+    reader of the file would see the first value, and uqeval use the last.
     """
     try:
-        return json.loads(text, parse_constant=parse_constant)
+        return json.loads(text, parse_constant=parse_constant, object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Raises `ValueError` for a key that it has twice."""
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            break
+        seen.add(name)
+    raise ValueError(f"the key {quoted(name)} is there twice")
 
 
 def json_text(record: object, indent: int = 2, ensure_ascii: bool = True) -> str:
