@@ -11,6 +11,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from uqeval.errors import printable
 from uqeval.records.report import Report
@@ -142,8 +143,9 @@ def print_table(table: Table, console: Console) -> None:
         _print_grouped(table, console)
     else:
         rich_table = _rich_table(table, None)
+        widths = [width - 3 for width in _widths(table)]
         for texts in table.texts:
-            rich_table.add_row(*map(_escaped, texts))
+            rich_table.add_row(*_cells(table, texts, widths))
         console.print(rich_table)
     if table.note:
         console.print(f"[dim]{escape(table.note)}[/]", highlight=False)
@@ -161,6 +163,22 @@ def _rich_table(table: Table, widths: list[int] | None) -> RichTable:
     return rich_table
 
 
+def _cells(table: Table, texts: list[str], widths: list[int]) -> list[Text]:
+    """Return the cells of a row.
+
+    The spaces below a star end a cell. Rich drops such spaces of cells that it aligns to the right,
+    so these cells are filled up to the width of their column, and aligned to the left.
+    """
+    cells = []
+    for i, text in enumerate(texts):
+        cell = Text.from_markup(_escaped(text))
+        if i not in table.left and text.endswith(" "):
+            cell.pad_left(widths[i] - cell.cell_len)
+            cell.justify = "left"
+        cells.append(cell)
+    return cells
+
+
 def _print_grouped(table: Table, console: Console) -> None:
     """Print the rows under their headings, all with the same columns."""
     widths = [width - 3 for width in _widths(table)]
@@ -173,7 +191,7 @@ def _print_grouped(table: Table, console: Console) -> None:
         part = _rich_table(table, widths)
         part.show_header = False
         for _, texts in group:
-            part.add_row(*map(_escaped, texts))
+            part.add_row(*_cells(table, texts, widths))
         if heading:
             console.print(f" [bold]{_escaped(heading)}[/]", highlight=False, soft_wrap=True)
         console.print(Padding(part, (0, 0, 0, 1 + _INDENT), expand=False))

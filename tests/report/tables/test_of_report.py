@@ -13,7 +13,15 @@ from uqeval.errors import printable
 from uqeval.metrics import METRICS
 from uqeval.report.tables.cells import interval_of
 from uqeval.report.tables.of_report import tables_of
-from uqeval.report.tables.table import by_address, by_columns, format_number, text_table
+from uqeval.report.tables.table import (
+    Cell,
+    Row,
+    Table,
+    by_address,
+    by_columns,
+    format_number,
+    text_table,
+)
 from uqeval.report.terminal import fitted, print_table, show, show_warnings
 
 
@@ -234,3 +242,12 @@ def test_a_wide_table_of_few_rows_is_transposed() -> None:
 def test_the_end_of_an_interval_next_to_0_is_0() -> None:
     ends = {"pavpu.phi": {"low": 2.2e-308, "high": 1 - 1e-9, "units": {}}}
     assert interval_of(ends, "pavpu", ["phi"]) == "[0.0000, 1.0000]"
+
+
+def test_numbers_with_and_without_a_star_stand_below_each_other() -> None:
+    first = Row("x", [Cell("0.5987", best=True), Cell("0.5330")])
+    second = Row("y", [Cell("0.1270"), Cell("0.1278", best=True)])
+    table = Table("Scores", ["score", "a", "b"], [first, second])
+    lines = printed(lambda console: print_table(table, console), 80).splitlines()
+    points = {tuple(i for i, c in enumerate(line) if c == ".") for line in lines if "0." in line}
+    assert len(points) == 1
