@@ -14,8 +14,8 @@ _CONSTANT = "all items have the same risk, or the same confidence"
 _LIMIT = "needs items with a risk above the limit and items without"
 _UNIT = (0.0, 1.0)
 #: Items with a risk above the limit, and the others.
-BY_LIMIT = ("items_above", "items_within")
-_ABOVE_AND_WITHIN = tuple((name,) for name in BY_LIMIT)
+BY_LIMIT = ("failed_items", "other_items")
+_FAILED_AND_OTHER = tuple((name,) for name in BY_LIMIT)
 
 
 def _of_one_set(score: Callable[..., Array]) -> Callable[..., float | None]:
@@ -54,7 +54,7 @@ METRICS = (
            meaning="Probability that an item above the risk limit is less confident than another; "
            "0.5 is chance.",
            chance=Chance(0.5, "the confidence finds items above the risk limit"),
-           advice=_ADVICE, interval="logit", units_with=_ABOVE_AND_WITHIN),
+           advice=_ADVICE, interval="logit", units_with=_FAILED_AND_OTHER),
     Metric("image_failure", "spearman", "correlation", "higher", (-1.0, 1.0), "Spearman 1904",
            _CONSTANT, _of_one_set(ranked_items.spearman),
            label="Spearman's ρ",

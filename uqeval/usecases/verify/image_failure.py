@@ -77,7 +77,7 @@ class ImageFailure:
         record["e_aurc"] = record["aurc"] - float(best.mean())
         limit = record["risk_limit"] = _limit(str(self._settings["risk_limit"]), risk)
         above = int((risk > limit).sum())
-        record |= {"items_above": above, "items_within": len(kept) - above}
+        record |= {"failed_items": above, "other_items": len(kept) - above}
         record["auroc"] = ranks.failure(-confidence, risk > limit)["auroc"]
         if np.ptp(risk) > 0 and np.ptp(confidence) > 0:
             record["spearman"] = float(stats.spearmanr(-confidence, risk).statistic)
