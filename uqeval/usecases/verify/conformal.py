@@ -93,9 +93,9 @@ class Conformal:
         error = data.error
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(sigma > 0, error / sigma, np.where(error > 0, np.inf, 0))
-        ratio = ratio.astype(np.float32)
+            ratio = ratio.astype(np.float32)
+            width = 2 * self._threshold * sigma  # NaN at σ = 0 if the threshold is infinite
         near = _near(ratio[np.isfinite(ratio)], self._threshold)
-        width = 2 * self._threshold * sigma
         inside = ratio <= self._threshold
         return self._add(item, _Item(ratio, inside, width, np.ones(ratio.shape, bool), near))
 

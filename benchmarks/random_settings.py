@@ -1,0 +1,309 @@
+"""Evaluate random small data with random settings, and recompute every report with `verify`.
+
+`python benchmarks/random_settings.py --reports 200 --seed 1` prints each report whose values do not
+follow from its data, with its seed, and the number of reports by kind. Exit status 1 if there are
+any. Data have ties, void labels, one pixel, one sample, few classes and σ = 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import uqeval
+from uqeval.errors import UqevalError
+from uqeval.usecases.verify import verify
+
+_SAMPLED = ("entropy", "mutual_information", "expected_entropy", "confidence", "variation_ratio",
+            "std")  # fmt: skip
+
+
+@dataclass
+class Case:
+    """A call of `uqeval.evaluate` on files that are written to the working folder."""
+
+    stores: tuple[str, ...]
+    metrics: Mapping[str, Mapping[str, Any]]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class Scene:
+    """Random choices and arrays of one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.choose, self.rng = Random(seed), np.random.default_rng(seed)
+
+    def one(self, *values: Any) -> Any:
+        """Return one of the values."""
+        return self.choose.choice(values)
+
+    def often(self, share: float) -> bool:
+        """Return whether something happens that has this probability."""
+        return self.choose.random() < share
+
+    def classes(self) -> tuple[Any, Any]:
+        """Return probabilities [item, sample, class, y, x] and labels [item, y, x]."""
+        items, samples, classes = self.one(1, 2, 3, 7), self.one(1, 2, 3, 5), self.one(2, 3, 5, 11)
+        height, width = self.one((1, 1), (5, 7), (8, 8), (17, 13), (24, 24))
+        shape = (items, samples, classes, height, width)
+        z = self.rng.normal(size=shape) * self.one(0.1, 1, 4, 20)
+        z = np.round(z) if self.often(0.3) else z
+        probs = np.exp(z - z.max(axis=2, keepdims=True))
+        probs = (probs / probs.sum(axis=2, keepdims=True)).astype(self.one("f2", "f4"))
+        best = probs.astype(np.float64).mean(axis=1).argmax(axis=1)
+        wrong = self.rng.random(best.shape) < self.one(0, 0.1, 0.5, 1)
+        labels = np.where(wrong, self.rng.integers(0, classes, best.shape), best)
+        if self.often(0.3):  # larger areas
+            blocks = labels[:, ::3, ::3].repeat(3, axis=1).repeat(3, axis=2)
+            labels = blocks[:, :height, :width]
+        if self.often(0.5):
+            labels = np.where(self.rng.random(labels.shape) < self.one(0.05, 0.5), 255, labels)
+        if self.often(0.15):
+            labels[0] = 255
+        return probs, labels.astype(np.uint8)
+
+    def uncertainty(self, probs: Any) -> str:
+        """Return an uncertainty that the samples have."""
+        return str(self.one(*_SAMPLED) if probs.shape[1] > 1 else self.one("entropy", "confidence"))
+
+    def regions(self, *forms: str) -> list[str]:
+        """Return up to two regions, boxes among them."""
+        boxes = ("box:0:0.5,0:1", "box:0.2:0.9,0.1:0.6")
+        return self.choose.sample([*boxes, *forms], self.one(0, 0, 1, 2))
+
+    def regions_of_classes(self, classes: int) -> list[str]:
+        """Return up to two regions of class data."""
+        one = f"class:{self.choose.randrange(classes)}"
+        return self.regions(one, "boundary:1", "boundary:2.5", "interior:1.5")
+
+
+def _classes(scene: Scene) -> Case:
+    probs, labels = scene.classes()
+    np.savez("a.npz", probs=probs, labels=labels)
+    side = min(scene.one(1, 2, 3, 4), *labels.shape[1:])
+    metrics = {
+        "segmentation": {},
+        "pavpu": {
+            "window": side, "stride": scene.one(1, side), "uncertainty": scene.uncertainty(probs),
+            "threshold": scene.one("mean", "median", "p80", "range:0.4", 0.3, "max-surplus"),
+            "accuracy_threshold": scene.one(0.5, 0.7, 1.0),
+        },
+        "calibration": {"bins": scene.one(1, 5, 15, 30), "temperature": False},
+        "failure": {"uncertainty": scene.uncertainty(probs)},
+        "sparsification": {
+            "error": scene.one("brier", "zero-one"), "steps": scene.one(10, 37, 100),
+            "uncertainty": scene.uncertainty(probs),
+        },
+    }  # fmt: skip
+    return Case(("a.npz",), metrics, {"region": scene.regions_of_classes(probs.shape[2])})
+
+
+def _ood(scene: Scene) -> Case:
+    probs, labels = scene.classes()
+    np.savez("a.npz", probs=probs, labels=labels)
+    settings: dict[str, Any] = {"uncertainty": scene.uncertainty(probs)}
+    _, samples, classes, height, width = probs.shape
+    if scene.often(0.25):
+        return Case(("a.npz",), {"ood": settings}, {"ood_mask": scene.one(0, 1, 255)})
+    if scene.often(0.3):
+        mask = (scene.rng.random(labels.shape) < 0.3).astype(np.uint8)
+        mask[scene.rng.random(labels.shape) < 0.1] = 255
+        np.savez("mask.npz", labels=mask)
+        return Case(("a.npz",), {"ood": settings}, {"ood_mask": "mask.npz"})
+    settings["aggregation"] = scene.one("mean", "sum", "max", "p0", "p50", "p97.5", "patch-max")
+    if settings["aggregation"] == "patch-max":
+        settings["patch"] = min(height, width, scene.one(1, 3, 4))
+    out = [f"out{k}.npz" for k in range(scene.one(1, 2))]
+    for path in out:
+        shape = (scene.one(1, 3), samples, height, width)
+        other = scene.rng.dirichlet(np.ones(classes), shape).transpose(0, 1, 4, 2, 3)
+        np.savez(path, probs=other.astype(probs.dtype))
+    return Case(("a.npz",), {"ood": settings}, {"out": out})
+
+
+def _fit_on(scene: Scene, items: int) -> dict[str, Any]:
+    names = [str(i) for i in scene.choose.sample(range(items), max(1, items // 2))]
+    with open("fit.json", "w") as file:  # noqa: PTH123
+        json.dump(names, file)
+    return {"fit_on": "fit.json", "alpha": scene.one(0.3, 0.5, 0.6, 0.9)}
+
+
+def _conformal(scene: Scene) -> Case:
+    probs, labels = scene.classes()
+    np.savez("a.npz", probs=probs, labels=labels)
+    classes = probs.shape[2]
+    settings = _fit_on(scene, len(probs)) | {
+        "method": scene.one("lac", "aps"),
+        "risk": scene.one("miscoverage", f"fnr:{scene.choose.randrange(classes)}"),
+    }
+    regions = {"region": scene.regions_of_classes(classes)}
+    return Case(("a.npz",), {"conformal": settings}, regions)
+
+
+def _images(scene: Scene) -> Case:
+    probs, labels = scene.classes()
+    np.savez("a.npz", probs=probs, labels=labels)
+    settings = {
+        "risk": scene.one("miou", "dice", "accuracy"), "uncertainty": scene.uncertainty(probs),
+        "confidence": scene.one("mean", "sum", "max", "p90", "patch-max", "share"),
+        "risk_limit": scene.one("median", "p75", "0.2"),
+    }  # fmt: skip
+    if settings["confidence"] == "patch-max":
+        settings["patch"] = min(3, *labels.shape[1:])
+    regions = {"region": scene.regions_of_classes(probs.shape[2])}
+    return Case(("a.npz",), {"image_failure": settings}, regions)
+
+
+def _annotators(scene: Scene) -> Case:
+    probs, labels = scene.classes()
+    people = []
+    for _ in range(scene.one(2, 3, 4)):
+        differs = (scene.rng.random(labels.shape) < 0.2) & (labels != 255)
+        own = scene.rng.integers(0, probs.shape[2], labels.shape)
+        people.append(np.where(differs, own, labels))
+    stacked = np.stack(people, axis=1).astype(np.uint8)
+    if scene.often(0.3):  # one of them left an item out
+        stacked[0, 0] = 255
+    np.savez("a.npz", probs=probs)
+    np.savez("people.npz", labels=stacked)
+    settings = {
+        "uncertainty": scene.uncertainty(probs), "distance": scene.one("iou", "dice"),
+        "distance_classes": scene.one("auto", "all", "foreground"),
+        "absent": scene.one("skip", "agree", "disagree"), "pairs": scene.one("mean", "pooled"),
+        "disagreement": scene.one("variance", "entropy"), "ncc_ddof": scene.one(0, 1),
+        "bins": scene.one(5, 15),
+    }  # fmt: skip
+    return Case(("a.npz", "people.npz"), {"annotators": settings})
+
+
+def _save_numbers(scene: Scene) -> int:
+    """Write predicted numbers with a target, and return the number of items."""
+    shape = (scene.one(1, 3, 6, 9), *scene.one((1, 1), (9, 8), (20, 15)))
+    truth = scene.rng.normal(size=shape) * 3 + 8
+    truth = np.round(truth) if scene.often(0.2) else truth
+    sigma = np.abs(scene.rng.normal(size=shape)) * (scene.rng.random(shape) > 0.1)
+    sigma = np.round(sigma) if scene.often(0.3) else sigma
+    mean = truth + scene.rng.normal(size=shape) * sigma
+    target = np.where(scene.rng.random(shape) < 0.1, np.nan, truth)
+    kind = scene.one("f4", "f8")
+    arrays = {"mean": mean, "std": sigma}
+    if scene.often(0.5):
+        members = (shape[0], 3, *shape[1:])
+        spread = np.log(np.abs(scene.rng.normal(size=members)) + 0.1)
+        arrays = {
+            "mean": mean[:, None] + scene.rng.normal(size=members), "log_variance": spread,
+        }  # fmt: skip
+    stored = {name: values.astype(kind) for name, values in arrays.items()}
+    np.savez("a.npz", **stored, target=target.astype(np.float32))
+    return shape[0]
+
+
+def _numbers(scene: Scene) -> Case:
+    items = _save_numbers(scene)
+    several = {
+        "regression": {
+            "levels": scene.one(9, 99), "distribution": scene.one("gaussian", "laplace"),
+        },
+        "nmerci": {"alpha": scene.one(50, 95, 99)},
+        "sparsification": {
+            "error": scene.one("rmse", "mse", "mae"), "steps": scene.one(10, 100),
+        },
+    }  # fmt: skip
+    metrics = scene.one(
+        several, {"image_failure": {"confidence": scene.one("mean", "max", "p90")}},
+        {"conformal": _fit_on(scene, items)},
+    )  # fmt: skip
+    return Case(("a.npz",), metrics, {"region": scene.regions("depth:0-7", "depth:2e0-inf")})
+
+
+def _video(scene: Scene) -> Case:
+    frames, classes, (height, width) = (
+        scene.one(2, 5),
+        scene.one(2, 4),
+        scene.one((16, 16), (24, 20)),
+    )
+    blocks = scene.rng.integers(0, classes, (height // 4, width // 4 + frames))
+    wide = blocks.repeat(4, axis=0).repeat(4, axis=1)
+    truth = np.stack([wide[:, 2 * t : 2 * t + width] for t in range(frames)])
+    colours = scene.rng.integers(0, 255, (classes, 3)).astype(np.uint8)
+    noise = scene.rng.random(truth.shape) < 0.1
+    ids = np.where(noise, scene.rng.integers(0, classes, truth.shape), truth)
+    if scene.often(0.3):
+        ids = np.where(scene.rng.random(ids.shape) < 0.05, 255, ids)
+    labels = np.where(scene.rng.random(ids.shape) < 0.1, 255, truth)
+    flow = np.zeros((frames - 1, height, width, 2), np.float32)
+    flow[..., 0] = 2 + scene.rng.normal(size=flow.shape[:-1]) * 0.4
+    flow[scene.rng.random(flow.shape[:-1]) < 0.02] = np.nan
+    np.savez(
+        "video.npz", frames=colours[truth], predictions=ids.astype(np.uint8), flow=flow,
+        labels=labels.astype(np.uint8),
+    )  # fmt: skip
+    settings = {"flow": scene.one("file", "farneback"), "least_pixels": scene.one(0, 5)}
+    options = {"video": "video.npz", "region": scene.regions_of_classes(classes)}
+    return Case((), {"tc": settings}, options)
+
+
+KINDS: dict[str, Callable[[Scene], Case]] = {
+    "classes": _classes, "ood": _ood, "conformal": _conformal, "images": _images,
+    "annotators": _annotators, "numbers": _numbers, "video": _video,
+}  # fmt: skip
+
+
+def problems_of(kind: str, seed: int) -> list[str] | None:
+    """Evaluate and verify one case in the working folder; return what differs.
+
+    None for data or settings that `evaluate` refuses, such as items without a valid pixel.
+    """
+    scene = Scene(seed)
+    case = KINDS[kind](scene)
+    options = case.options | ({"ci": scene.one(0.9, 0.95)} if scene.often(0.3) else {})
+    try:
+        report = uqeval.evaluate(
+            *case.stores, metrics=dict(case.metrics), workers=scene.one(1, 2), **options
+        )
+    except UqevalError:
+        return None
+    report.save("report.json")
+    found = verify("report.json", everything=True)
+    return [f"{text} {case.metrics} {options}" for text in found.problems()]
+
+
+def cases(reports: int, seed: int) -> Iterator[tuple[str, int, list[str] | None]]:
+    """Yield kind, seed and differences of so many cases, in a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for number in range(seed * 1_000_000, seed * 1_000_000 + reports):
+            kind = list(KINDS)[number % len(KINDS)]
+            yield kind, number, problems_of(kind, number)
+            for name in os.listdir():  # noqa: PTH208
+                os.remove(name)  # noqa: PTH107
+
+
+def main() -> int:
+    """Run the cases that the options name; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--reports", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    counts: Counter[tuple[str, str]] = Counter()
+    for kind, number, problems in cases(options.reports, options.seed):
+        outcome = "refused" if problems is None else "differs" if problems else "follows"
+        counts[kind, outcome] += 1
+        if problems:
+            print(f"{kind}, seed {number}: {problems[0]}", flush=True)
+    for (kind, outcome), count in sorted(counts.items()):
+        print(f"{kind:<12} {outcome:<8} {count:5}")
+    return int(any(outcome == "differs" for _, outcome in counts))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

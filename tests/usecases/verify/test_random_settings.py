@@ -1,0 +1,19 @@
+"""A sample of `benchmarks/random_settings.py`: random data and settings, recomputed by `verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def test_reports_of_random_settings_follow_from_their_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])
+    from benchmarks import random_settings
+
+    found = list(random_settings.cases(42, seed=0))
+    assert [text for _, _, problems in found for text in problems or ()] == []
+    evaluated = {kind for kind, _, problems in found if problems is not None}
+    assert evaluated == set(random_settings.KINDS)
