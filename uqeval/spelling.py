@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 #: A command, which stays as it is; `-o`; or an option, with the number, quoted text or capital word
 #: after it.
@@ -16,10 +18,15 @@ _OPTION = re.compile(
 _is_command = False
 
 
-def spell_as_flags() -> None:
-    """Spell options as on the command line from now on, in this process."""
+@contextmanager
+def as_flags() -> Iterator[None]:
+    """Spell options as on the command line."""
     global _is_command
-    _is_command = True
+    before, _is_command = _is_command, True
+    try:
+        yield
+    finally:
+        _is_command = before
 
 
 def spelled(text: str) -> str:

@@ -162,10 +162,10 @@ def kept(made: Path) -> Path:
 
 def test_cells_lead_to_items_where_the_states_lie_beside(kept: Path, tmp_path: Path) -> None:
     done = run_uqeval("report", kept / "report.json", "-o", "-", "-q")
-    assert 'class="pile" id="behind-' in done.stdout and done.stderr == ""
+    assert 'class="cell-items" id="behind-' in done.stdout and done.stderr == ""
     (tmp_path / "report.json").write_bytes((kept / "report.json").read_bytes())
     done = run_uqeval("report", tmp_path / "report.json", "-o", "-")
-    assert done.status == 0 and 'class="pile"' not in done.stdout and done.stderr == ""
+    assert done.status == 0 and 'class="cell-items"' not in done.stdout and done.stderr == ""
     (tmp_path / "report.states.zip").write_bytes(b"spoiled")
     done = run_uqeval("report", tmp_path / "report.json", "-o", "-")
     assert done.status == 2 and "are not the states of" in done.stderr

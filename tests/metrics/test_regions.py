@@ -169,7 +169,7 @@ def test_names() -> None:
         ("depth:80-inf", "depth:80-inf"),
         ("box:0.50:1.0,0:0.25", "box:0.5:1,0:0.25"), ("map:areas:007", "map:areas:7"),
     ):  # fmt: skip
-        assert region_of(text, OF_THREE).name == name
+        assert region_of(text, OF_THREE).text == name
     with pytest.raises(UsageError, match="it is no class of data; expected one of road, car, a/b"):
         region_of("class:truck", OF_THREE)
     assert WHOLE.name == ""

@@ -28,7 +28,7 @@ from uqeval.cli.parsing import Command, replace_command, show_type
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, quoted
-from uqeval.spelling import spell_as_flags
+from uqeval.spelling import as_flags
 from uqeval.version import VERSION
 
 #: Commands in the order of help, with the first line of their help, so that `uqeval --help` imports
@@ -180,13 +180,13 @@ def main() -> None:
     """Run the command line, and end the process with one of the statuses above."""
     # Imports leave no garbage: collect none until the command runs.
     gc.disable()
-    spell_as_flags()
     # uqeval has its own threads; additional threads of NumPy's library would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     ended: list[int] = []
     atexit.register(_exit_now, ended)  # Python calls first what was registered last
     try:
-        _run()
+        with as_flags():
+            _run()
     except SystemExit as leaving:
         if isinstance(leaving.code, int | None):
             ended.append(leaving.code or 0)

@@ -51,8 +51,8 @@ METRICS = (
     Metric("nmerci", "nmerci", "fraction", "lower", (None, None), f"{_PAPER}, eq. 2", _SMALL,
            nmerci,
            label="n-MeRCI", headline=1,
-           meaning="How well the uncertainty follows the error: 0 if it equals the error, 1 if it "
-           "is as good as a constant.",
+           meaning="How well the uncertainty follows the error: 0 if equal to it, 1 if no better "
+           "than a constant.",
            chance=Chance(1.0, "the uncertainty follows the error", _best, "a constant uncertainty"),
            advice=RANKING, interval="draws", units_with=("mae",)),
     Metric("nmerci", "merci", "target", "lower", (0.0, None), f"{_PAPER}, eq. 1", _INFINITE, merci,

@@ -175,7 +175,7 @@ def test_rounds_of_a_sweep(tmp_path: Path) -> None:
     assert told(uqeval.merge(tmp_path)) == told(uqeval.sweep(tmp_path / "p.npz", **given))
     with pytest.raises(UsageError, match="without intervals"):
         uqeval.merge(tmp_path, ci=0.9)
-    with pytest.raises(UsageError, match="give -o FILE"):
+    with pytest.raises(UsageError, match="give states=FILE"):
         uqeval.sweep(tmp_path / "p.npz", part="1/2", **given)
 
 

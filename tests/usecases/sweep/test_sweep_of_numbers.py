@@ -307,7 +307,7 @@ def test_what_cannot_be(
 def test_what_cannot_be_of_stores(tmp_path: Path) -> None:
     arrays = numbers(1, T)
     path = store(tmp_path / "a.zarr", arrays)
-    with pytest.raises(UsageError, match="holds 1 sample an item"):
+    with pytest.raises(UsageError, match="holds 1 sample per item"):
         uqeval.sweep(store(tmp_path / "one.zarr", numbers(1)), samples=[1, 2])
     bare = store(tmp_path / "bare.zarr", {"mean": arrays["mean"], "std": arrays["std"]})
     with pytest.raises(UsageError, match="has no target"):

@@ -41,14 +41,14 @@ COVERED = (
 
 
 def not_covered(
-    key: str, settings: Mapping[str, Any], kind: str, class_names: Sequence[str]
+    key: str, settings: Mapping[str, Any], kind: str, class_names: Sequence[str], source: Any
 ) -> str | None:
     """Return why the scores under a key are not recomputed from this kind of data; None if they
     are."""
     family, region = family_of(key), Key.parse(key).region
     if family not in COVERED or (family == "annotators" and region is not None):
         return f"{family} is not recomputed in plain NumPy"
-    if region is not None and (reason := regions.not_covered(region, kind, class_names)):
+    if region is not None and (reason := regions.not_covered(region, kind, class_names, source)):
         return reason
     if family == "temporal":
         return video.not_covered(settings)

@@ -45,7 +45,8 @@ class Recomputation(Comparison):
         self.kind = inputs.source.kind
         options, names = report.inputs.get("options") or {}, inputs.class_names
         for key, settings in self.settings.items():
-            if reason := f.not_covered(key, settings, self.kind, names) or f.converted(options):
+            reason = f.not_covered(key, settings, self.kind, names, self._source())
+            if reason := reason or f.converted(options):
                 self.why_not[key] = reason
         self._item_scores: dict[str, Any] = {
             key: _BY_ITEM[family_of(key)](key, report)

@@ -23,15 +23,19 @@ COVERED = {
 _DEPTHS = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)-(inf|[0-9.]+(?:e[+-]?[0-9]+)?)")
 
 
-def not_covered(region: str, kind: str, class_names: Sequence[str]) -> str | None:
+def not_covered(region: str, kind: str, class_names: Sequence[str], source: Any) -> str | None:
     """Return why the scores of a region are not recomputed; None if they are."""
-    form = region.partition(":")[0]
+    form, _, value = region.partition(":")
     if form not in COVERED.get(kind, ()):
         return f"regions {form}: of {kind} data are not recomputed"
     try:
         _numbers_in(region, class_names)
     except ValueError:
         return f"{cut(region)} is no region"
+    name = value.rpartition(":")[0]
+    is_open = hasattr(source, "depth") if form == "depth" else name in getattr(source, "maps", ())
+    if form in ("depth", "map") and not is_open:
+        return f"the options of the report do not name {cut(region)}"
     return None
 
 
