@@ -19,8 +19,8 @@ def verify(
         metavar="REPORT", show_default=False, help="A report, written by -o FILE.json.")],
     stores: Annotated[list[str] | None, typer.Argument(
         metavar="[STORE]...", show_default=False,
-        help="The stores of the report: frames, predictions, labels or target, reference. "
-        "Default: the paths in the report that are inside the working folder.")] = None,
+        help="The stores of the report: frames, predictions, labels or target, reference, mask of "
+        "OUT pixels. Default: the paths in the report that are inside the working folder.")] = None,
     items: Annotated[int, typer.Option(
         metavar="K", min=1, help="Number of items to recompute, chosen by --seed.")] = 5,
     all_: Annotated[bool, typer.Option(

@@ -46,7 +46,7 @@ def verify(
     """Recompute `items` items of a report, chosen by `seed`, from its predictions.
 
     `stores`: in place of the paths in the report, in its order (frames, predictions, labels or
-    target, reference). `everything`: all items, and the pooled scores.
+    target, reference, mask of OUT pixels). `everything`: all items, and the pooled scores.
 
     Raises `UsageError` for a report that cannot be verified (partial, merged of several runs, of
     another version), `StoreError` for stores that cannot be read.
