@@ -38,7 +38,7 @@ def majority(annotations, present, void, label):
     """Write the class of most annotators (lowest id on ties) into `label` [pixel].
 
     `annotations` [annotator, pixel]; `present` [annotator]: who labelled the item. A pixel is void
-    if one of them left it void, or if nobody labelled the item.
+    if an annotator who labelled the item left it void, or if no annotator labelled the item.
     """
     annotators, pixels = annotations.shape
     for i in range(pixels):

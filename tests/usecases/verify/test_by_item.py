@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.errors import UsageError
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.verify import recompute, verify
 
@@ -243,3 +244,26 @@ def test_given_stores_take_the_place_of_the_paths(folder: Path, monkeypatch: Any
     assert verify("work/two_sets.json", stores, items=2).passed
     masked = ["work/classes.npz", "work/mask.npz"]
     assert verify("work/mask.json", masked, items=2).passed
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ood_mask": "../secret.npz"}, {"map_cache": "../cache"}, {"names": "../names.txt"},
+        {"video": "../video.npz"}, {"fitted": "../fitted.json"},
+    ],
+)  # fmt: skip
+def test_paths_in_forged_options_are_not_opened(
+    options: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the paths in a report, only those that are checked are used."""
+    path = _changed("label_id", lambda record: record["inputs"]["options"].update(options))
+    assert verify(path, everything=True).passed
+    assert not (folder.parent / "cache").exists()
+
+
+def test_a_forged_region_is_no_list(folder: Path) -> None:
+    forged = {"region": "map:../areas.npz"}
+    path = _changed("lac", lambda record: record["inputs"]["options"].update(forged))
+    with pytest.raises(UsageError, match=r"is \.\./areas\.npz, which is outside"):
+        verify(path)

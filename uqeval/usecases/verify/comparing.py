@@ -20,7 +20,7 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
-#: Ends of the names of fields that stand beside a score.
+#: Endings of field names: the reason why a score is undefined, and the bound of its error.
 _BESIDE = ("_reason", "_bound")
 
 

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 #: Options of a report that name files which are opened again.
 _FILES = ("label_map", "flow_path", "flow_forward_path", "depth_map")
+#: Options that are not taken from a report: paths that its stores give, caches, and parts of items.
+_NOT_FROM_REPORTS = (
+    "video", "ood_mask", "pseudo_labels", "names", "map_cache", "flow_cache", "fitted", "part",
+    "limit",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,8 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     _refuse_outside(options_of_run, name)
     known_options = {field.name for field in fields(InputOptions)}
     input_settings = {key: value for key, value in options_of_run.items() if key in known_options}
-    input_settings |= {"flow_cache": None, "pseudo_labels": None, "part": None, "limit": None}
+    # Roles give the paths of stores; a report names no other file than those of `_FILES`.
+    input_settings |= dict.fromkeys(_NOT_FROM_REPORTS)
     path_of_role = {role.name: role.path for role in roles}
     if "frames" in path_of_role:
         input_settings["video"] = path_of_role["frames"]
@@ -108,6 +114,8 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
         predictions, input_settings["out"] = _sets(predictions, out)
     if "ood_mask" in path_of_role:
         input_settings["ood_mask"] = path_of_role["ood_mask"]
+    elif isinstance(mask := report.inputs.get("ood_mask"), int):
+        input_settings["ood_mask"] = mask
     truth = path_of_role.get("labels") or path_of_role.get("target")
     options = InputOptions(**input_settings)
     if "frames" not in path_of_role and open_predictions(predictions, options).names is None:
@@ -127,7 +135,8 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
 def _refuse_outside(options: Mapping[str, Any], report: str) -> None:
     """Raise `UsageError` for a file in the options of a report outside the working folder."""
     files = {f"--{name.replace('_', '-')}": options.get(name) for name in _FILES}
-    for region in options.get("region") or ():
+    regions = options.get("region") or ()
+    for region in [regions] if isinstance(regions, str) else regions:
         form, _, place = str(region).strip().partition(":")
         if form == "map":  # a name or a path
             files[f"--region {cut(str(region))}"] = place
