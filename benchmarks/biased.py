@@ -201,6 +201,15 @@ def before(samples: Samples, address: str, units: int) -> methods.Bounds:
     return bounds
 
 
+def outcome(record: Mapping[str, Any], true: float) -> Any:
+    """Return 1 for what an interval is, else 0: none, around the truth, below it, above it."""
+    low, high = record["low"], record["high"]
+    if low is None:
+        return np.array([1, 0, 0, 0])
+    below, above = high < true - 1e-9, low > true + 1e-9
+    return np.array([0, not (below or above), below, above])
+
+
 def intervals_of_sets(
     population: Population, units: int, replications: int, method: Method = "auto"
 ) -> Iterator[tuple[Samples, str, float, dict[str, Any]]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from biased import Population, intervals_of_sets, normalised
+from biased import Population, intervals_of_sets, normalised, outcome
 
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.options import Method
@@ -108,12 +108,7 @@ def simulate(
     """Of each score the shares of no interval, of those that contain the truth, below, above."""
     counts = {address: np.zeros(4) for address in population.addresses}
     for _, address, true, record in intervals_of_sets(population, units, replications, method):
-        low, high = record["low"], record["high"]
-        if low is None:
-            counts[address][0] += 1
-            continue
-        below, above = high < true - 1e-9, low > true + 1e-9
-        counts[address][1:] += not (below or above), below, above
+        counts[address] += outcome(record, true)
     for count in counts.values():
         count[1:] /= max(count[1:].sum(), 1)
         count[0] /= replications

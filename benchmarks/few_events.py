@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from biased import Population, Some
+from biased import Population, Some, outcome
 from scipy.special import expit
 
 from uqeval.statistics.draws import Resampling
@@ -198,13 +198,7 @@ def simulate(
     counts = {address: np.zeros(4) for address in population.addresses}
     for _, own in zip(range(replications), samples, strict=False):
         for address, true in zip(population.addresses, population.truth, strict=True):
-            record = interval(own, address, level)
-            low, high = record["low"], record["high"]
-            if low is None:
-                counts[address][0] += 1
-                continue
-            below, above = high < true - 1e-9, low > true + 1e-9
-            counts[address][1:] += not (below or above), below, above
+            counts[address] += outcome(interval(own, address, level), true)
     return counts
 
 
