@@ -24,7 +24,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from uqeval.cli.parsing import Command, replace_command, show_type
+from uqeval.cli.parsing import Command, check_quickly, replace_command, show_type
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, quoted
@@ -128,6 +128,11 @@ class _Commands(TyperGroup):
         """Read the arguments before the command; shorten messages about them."""
         with _short_mistakes():
             return super().make_context(*arguments, **options)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before the command."""
+        check_quickly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; shorten messages about its arguments."""

@@ -116,29 +116,38 @@ def _write_report(output: str, report: Report) -> None:
 
 def deliver(report: Report, shared: Shared) -> None:
     """Write the files, print the requested output, and warn on stderr."""
-    from rich.console import Console
-
-    from uqeval.report import csv as csv_writer
-    from uqeval.report import latex, markdown, terminal
-
     output, csv = shared.output, shared.csv
     if output is not None and output != "-":
         _write_report(output, report)
     if csv is not None and csv != "-":
-        write(csv, csv_writer.to_csv(report))
+        write(csv, _text_of(report, "csv"))
     if not shared.quiet:
+        from rich.console import Console
+
+        from uqeval.report import terminal
+
         tell_reused(report)
         terminal.show_warnings(report, Console(stderr=True))
+    printed = "csv" if csv == "-" else "json" if output == "-" else shared.format
     with printing():
-        if csv == "-":
-            sys.stdout.write(csv_writer.to_csv(report))
-        elif output == "-" or shared.format == "json":
-            sys.stdout.write(report.to_json())
-        elif shared.format == "csv":
-            sys.stdout.write(csv_writer.to_csv(report))
-        elif shared.format == "markdown":
-            sys.stdout.write(markdown.to_markdown(report))
-        elif shared.format == "latex":
-            sys.stdout.write(latex.report_to_latex(report))
+        if printed != "table":
+            sys.stdout.write(_text_of(report, printed))
         elif not shared.quiet:
             terminal.show(report, console(), output)
+
+
+def _text_of(report: Report, text_format: str) -> str:
+    """Return the report as text; imports only the module that writes this format."""
+    if text_format == "json":
+        return report.to_json()
+    if text_format == "csv":
+        from uqeval.report.csv import to_csv
+
+        return to_csv(report)
+    if text_format == "markdown":
+        from uqeval.report.markdown import to_markdown
+
+        return to_markdown(report)
+    from uqeval.report.latex import report_to_latex
+
+    return report_to_latex(report)

@@ -309,12 +309,12 @@ def _encoded(name: str, config: Mapping[str, Any], count: int, size: Size) -> Si
 
 
 def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
-    import numcodecs
-
     if name not in SAFE:
         raise _unknown(name, where)
     if name == "gzip" or (name == "crc32c" and config.get("location", "end") == "end"):
         return Step(name, config, size, None)
+    import numcodecs
+
     if name == "blosc":
         return Step(name, config, size, numcodecs.Blosc())
     if name == "zstd":
