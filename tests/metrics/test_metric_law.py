@@ -109,10 +109,12 @@ def classes(worse: str = "") -> naive_metrics.Classes:
     sure = rng.uniform(0, 5, (ITEMS, 4, 5)).repeat(4, 1).repeat(4, 2)
     means = np.eye(CLASSES)[truth].transpose(0, 3, 1, 2) * sure[:, None]
     z = np.exp(means[:, None] + rng.normal(0, 1.2, (ITEMS, 3, CLASSES, 16, 20)))
-    # In steps of 1/64, so that equal confidences are far from others; none is 0.
+    # In steps of 1/64, so that equal confidences are far from others.
     steps = np.floor(61 * z / z.sum(axis=2, keepdims=True)) + 1
     steps[:, :, 0] += 64 - steps.sum(axis=2)
     probs = (steps / 64).astype("f4")
+    # Certain pixels, as of a saturated softmax.
+    probs[..., 8:, :4] = np.eye(CLASSES)[truth].transpose(0, 3, 1, 2)[:, None, :, 8:, :4]
     labels = truth.astype("u1")
     labels[:, :2] = naive_metrics.VOID
     if worse in ("errors", "overconfident"):  # labels of a third of the pixels are other ones

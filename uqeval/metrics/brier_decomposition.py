@@ -9,6 +9,7 @@ from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates, over
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Part
+from uqeval.metrics.calibration_scores import Binned
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
@@ -75,34 +76,28 @@ class BrierDecomposition(Part[CalibrationSettings]):
         return self._tallies
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        bins, scores = (states[tally] for tally in self._tallies)
-        with np.errstate(all="ignore"):
-            columns = _decomposed({k: v[None] for k, v in bins.items()}, scores["sums"][None, 1])
+        sets = {tally: SetStates.of_one(states[tally]) for tally in self._tallies}
         record: dict[str, Any] = {}
-        for name, value in columns.items():
+        for name, value in self._decomposed(sets).items():
             set_value(record, name, float(value[0]) if np.isfinite(value[0]) else None, _VOID)
         return record
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
-        bins, scores = (states[tally] for tally in self._tallies)
-        return {(k,): v for k, v in _decomposed(bins.fields, scores["sums"][:, 1]).items()}
+        return {(name,): value for name, value in self._decomposed(states).items()}
 
-
-def _decomposed(bins: Mapping[str, Array], brier: Array) -> dict[str, Array]:
-    """Return the terms [set] from bins [set, class, bin] and sums of Brier scores [set]."""
-    count, correct, confidence = (
-        bins[name].astype(np.float64) for name in ("count", "correct", "confidence")
-    )
-    pixels = count.sum(axis=2)[:, :1]
-    frequency = over(correct.sum(axis=2), pixels)
-    in_bin = np.where(count > 0, correct / np.maximum(count, 1), 0.0)
-    gaps = np.where(count > 0, (confidence - correct) ** 2 / np.maximum(count, 1), 0.0)
-    terms = {
-        "reliability": over(gaps.sum(axis=(1, 2)), pixels[:, 0]),
-        "resolution": over(
-            (count * (in_bin - frequency[..., None]) ** 2).sum(axis=(1, 2)), pixels[:, 0]
-        ),
-        "uncertainty": (frequency * (1 - frequency)).sum(axis=1),
-    }
-    total = terms["reliability"] - terms["resolution"] + terms["uncertainty"]
-    return terms | {"remainder": over(brier, pixels[:, 0]) - total}
+    def _decomposed(self, states: Mapping[Tally, SetStates]) -> dict[str, Array]:
+        """Return the terms of each set."""
+        by_class, scores = (states[tally] for tally in self._tallies)
+        bins = Binned.of(by_class, self.settings.at_one)  # [set, class, bin]
+        pixels = by_class["count"].sum(axis=2)[:, 0]
+        frequency = over(by_class["correct"].sum(axis=2), pixels[:, None])
+        in_bin = np.where(bins.count > 0, over(bins.correct, bins.count), frequency[..., None])
+        gaps = np.where(bins.count > 0, over(bins.signed**2, bins.count), 0.0)
+        spread = bins.count * (in_bin - frequency[..., None]) ** 2
+        terms = {
+            "reliability": over(gaps.sum(axis=(1, 2)), pixels),
+            "resolution": over(spread.sum(axis=(1, 2)), pixels),
+            "uncertainty": (frequency * (1 - frequency)).sum(axis=1),
+        }
+        total = terms["reliability"] - terms["resolution"] + terms["uncertainty"]
+        return terms | {"remainder": over(scores["sums"][:, 1], pixels) - total}
