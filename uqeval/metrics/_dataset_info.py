@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from uqeval.errors import UsageError, listed, number_of
+from uqeval.errors import StoreError, UsageError, cut, listed, number_of
 from uqeval.maps.region_text import Labelled
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class DatasetInfo:
     annotators: int = 0
     #: Of a maps store: the number of samples with a map of their likeliest classes; else 0.
     choices: int = 0
+    #: The content of files that options name, by path: names of `--fit-on`, and by column of
+    #: `--item-table` a cell for each item. Filled when settings are made of a user's options. Saved
+    #: states contain it, so that no path in them is opened.
+    fit_names: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    columns: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict, compare=False)
 
     @property
     def labelled(self) -> Labelled:
@@ -84,16 +91,26 @@ class DatasetInfo:
         return Labelled(self.kind, self.class_names if has_labels else (), self.where)
 
 
+def read_fit_on(fit_on: str | None, info: DatasetInfo) -> None:
+    """Read the names of a file that the user gives to `--fit-on`. Raises `UsageError` for names
+    that are no items, and `StoreError`.
+    """
+    if fit_on is not None:
+        from uqeval.stores.names import read_names_file
+
+        info.fit_names[fit_on] = read_names_file(fit_on)
+        fit_items(fit_on, info)
+
+
 def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
-    """Return the indices of the items in a file, among those of all shards; None for all.
+    """Return the indices of the items that `--fit-on` names, among those of all shards; None for
+    all.
 
     Raises `UsageError` for names that are no items.
     """
     if fit_on is None:
         return None
-    from uqeval.stores.names import read_names_file
-
-    names = read_names_file(fit_on)
+    names = saved_content(info.fit_names, fit_on, "--fit-on", info)
     place = {name: i for i, name in enumerate(info.all_names or info.names)}
     strange = [name for name in names if name not in place]
     if strange or not names:
@@ -104,3 +121,15 @@ def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
             f"the {number_of(len(place), 'evaluated item')}: {listed(strange)}."
         )
     return sorted({place[name] for name in names})
+
+
+def saved_content(files: Mapping[str, T], path: str, option: str, info: DatasetInfo) -> T:
+    """Return the content of a file that an option names. Raises `StoreError` for saved states that
+    do not have it: a path in states is not opened.
+    """
+    if path in files:
+        return files[path]
+    raise StoreError(
+        f"{info.where}: the saved states do not contain the content of {option} {cut(path)}, and "
+        "uqeval does not open such a path from states. Evaluate again with this version."
+    )

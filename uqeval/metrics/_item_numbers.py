@@ -17,6 +17,7 @@ from uqeval.errors import DataError, UsageError, is_number, listed, quoted
 from uqeval.keys import family_of
 from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
 from uqeval.metrics._columns import as_numbers, mean_of_defined, over
+from uqeval.metrics._dataset_info import saved_content
 from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
 from uqeval.metrics._items import score_items
 from uqeval.metrics.segmentation import class_counts, miou, pixel_accuracy
@@ -144,20 +145,26 @@ class OfColumn(ItemNumber):
 
     column: str
     table: str
-    names: tuple[str, ...]
+    info: DatasetInfo
     scale: Scale
     undefined = "its cell of the table is empty"
 
+    @classmethod
+    def read(cls, column: str, table: str, info: DatasetInfo) -> None:
+        """Read a column of a table that the user gives. Raises `UqevalError`."""
+        from uqeval.stores.item_table import read_table
+
+        info.columns.setdefault(table, {})[column] = read_table(table, info.names).column(column)
+
     def fit(self) -> Passes:
-        """Read the table before the data, so that errors appear first."""
+        """Check the cells before the data, so that errors appear first."""
         self.values({})
         yield from ()
 
     def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
-        from uqeval.stores.item_table import read_table
-
-        cells = read_table(self.table, self.names).column(self.column)
-        return [self._number(name, cell) for name, cell in zip(self.names, cells, strict=True)]
+        columns = self.info.columns.get(self.table, {})
+        cells = saved_content(columns, self.column, f"--item-table {self.table} column", self.info)
+        return [self._number(name, cell) for name, cell in zip(self.info.names, cells, strict=True)]
 
     def _number(self, name: str, cell: str) -> float | None:
         try:

@@ -15,7 +15,7 @@ from uqeval.arrays import State
 from uqeval.errors import DataError, UsageError
 from uqeval.metrics._columns import Place, SetColumns, SetStates
 from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
-from uqeval.metrics._dataset_info import DatasetInfo, fit_items
+from uqeval.metrics._dataset_info import DatasetInfo, read_fit_on
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import joined_states
@@ -120,7 +120,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Calibr
             "out: the confidence is then that of the top label."
         )
     for variant in settings.values():
-        fit_items(variant.fit_on, info)
+        read_fit_on(variant.fit_on, info)
         if variant.vector and info.classes > MOST_CLASSES:
             raise UsageError(
                 f"--vector: {info.where} has {info.classes} classes; expected at most "

@@ -12,7 +12,7 @@ from typing import Any
 import uqeval.metrics._numbers as numbers
 from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.maps.names import lambda_of
-from uqeval.metrics._dataset_info import DatasetInfo, fit_items
+from uqeval.metrics._dataset_info import DatasetInfo, fit_items, read_fit_on
 from uqeval.metrics._family import variants
 from uqeval.settings import Settings, definition_of, documented, option
 
@@ -142,6 +142,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Conf
         ).items()
     }
     for variant in settings.values():
+        read_fit_on(variant.fit_on, info)
         calibration_items(variant, info)
     return settings
 

@@ -169,9 +169,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
             )  # fmt: skip
         if wanted.column is not None:
             assert settings.item_table is not None
-            return item_numbers.OfColumn(
-                wanted.column, settings.item_table, info.names, wanted.scale
-            )
+            return item_numbers.OfColumn(wanted.column, settings.item_table, info, wanted.scale)
         if wanted.name in OF_COUNTS:
             if info.kind != "classes":
                 raise UsageError(

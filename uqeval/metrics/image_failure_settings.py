@@ -107,6 +107,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
         refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     for variant in settings.values():
         _check(variant, info)
+        _read_columns(variant, info)
     aggregations = [variant.aggregation for variant in settings.values()]
     columns = any(COLUMN in v.risk or COLUMN in v.confidence for v in settings.values())
     for name, is_used, users in (
@@ -119,6 +120,16 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
                 f"{option_name(name)} has no effect: it is for --confidence {users}. Leave it out."
             )
     return settings
+
+
+def _read_columns(settings: ImageFailureSettings, info: DatasetInfo) -> None:
+    """Read the columns of the table of items that the user names. Raises `UqevalError`."""
+    from uqeval.metrics._item_numbers import OfColumn, Wanted
+
+    for text in (settings.risk, settings.confidence):
+        column = Wanted(text, True).column
+        if column is not None and settings.item_table is not None:
+            OfColumn.read(column, settings.item_table, info)
 
 
 def _check(settings: ImageFailureSettings, info: DatasetInfo) -> None:

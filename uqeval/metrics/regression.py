@@ -13,7 +13,7 @@ from uqeval.arrays import Floats, State, np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers
 from uqeval.metrics._contract import Column, Display, ScoreTable
-from uqeval.metrics._dataset_info import DatasetInfo, fit_items
+from uqeval.metrics._dataset_info import DatasetInfo, read_fit_on
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import each_state, joined_states, score_items
@@ -68,7 +68,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Regres
         "regression", RegressionSettings, options, ("uncertainty", "distribution", "proportion")
     )
     for variant in settings.values():
-        fit_items(variant.fit_on, info)
+        read_fit_on(variant.fit_on, info)
         numbers.check_sigma(variant.uncertainty, info)
         numbers.check_unit(variant.uncertainty, info)
     return settings

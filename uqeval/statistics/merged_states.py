@@ -182,6 +182,7 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
     for name in ("models", "against", "named"):
         yield name, video.get(name), other_video.get(name)
+    yield "the content of --fit-on", *(index["facts"].get("fit_names") for index in (a, b))
     yield "ignore index", a["inputs"].get("ignore_index"), b["inputs"].get("ignore_index")
     first_options, second_options = (index["inputs"]["options"] for index in (a, b))
     for name in _OPTIONS:
@@ -257,6 +258,14 @@ def _merged_info(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         None if None in groups else [name for record in groups for name in record or ()]
     )
     merged["sets"] = [number for record in records for number in record.get("sets") or ()]
+    if columns := first.get("columns"):
+        merged["columns"] = {
+            path: {
+                column: [cell for record in records for cell in record["columns"][path][column]]
+                for column in columns[path]
+            }
+            for path in columns
+        }
     if first["video"] is not None:
         first["video"] = _video([record["video"] for record in records])
     return first | merged | {"where": " + ".join(paths)}

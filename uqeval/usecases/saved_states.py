@@ -57,6 +57,9 @@ def states_index(
     # Not `asdict`, which copies the names and sizes of all items one by one.
     info_record = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     del info_record["command"], info_record["all_names"]  # of the run alone
+    for name in ("fit_names", "columns"):
+        if not info_record[name]:
+            del info_record[name]
     info_record["video"] = None
     if info.video is not None:
         video = dataclasses.replace(info.video, flow_record=lambda method: {})

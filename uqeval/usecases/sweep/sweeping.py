@@ -108,7 +108,7 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
     inputs, plan = planned.inputs, planned.plan
     if options.states is None:
         raise UsageError("--part saves the counts of a pass for `uqeval merge`; give -o FILE.")
-    info, settings = inputs.info(), plan.settings()
+    info, settings = plan.info, plan.settings()
     shard = ShardRound.of_inputs(inputs, info, settings, options.states)
     assert shard is not None
     stamps = stamps_of(inputs)

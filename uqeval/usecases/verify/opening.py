@@ -85,10 +85,18 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
 
 
 def is_inside(path: str) -> bool:
-    """Return whether a path is relative and stays in the working folder, by its name alone."""
+    """Return whether a path is relative and stays in the working folder, by its name alone; of
+    members that `+` joins, whether each does.
+    """
+    return (
+        "://" not in path and _is_below(path) and all(map(_is_below, filter(None, path.split("+"))))
+    )
+
+
+def _is_below(path: str) -> bool:
     clean = os.path.normpath(path)
-    absolute = os.path.isabs(clean) or path.startswith("~") or "://" in path  # noqa: PTH117
-    return bool(path) and not absolute and clean != ".." and not clean.startswith("../")
+    is_absolute = os.path.isabs(clean) or path.startswith("~")  # noqa: PTH117
+    return bool(path) and not is_absolute and clean != ".." and not clean.startswith("../")
 
 
 def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
