@@ -127,9 +127,8 @@ def of_subset(subset: int, name: str) -> str:
 
 #: The prefix of maps of classes, if `label` and `prediction` are sets of items.
 OF_CLASSES = "class:"
-#: If `label` has only the labels of a region: the labels of all pixels, and the smallest share of
-#: its pixels with which a patch belongs to the region. For a pair of frames, the mask of the
-#: region.
+#: If `label` has only the labels of a region: the labels of all pixels, the smallest share of its
+#: pixels with which a patch belongs to the region, and the mask of the region.
 UNMASKED_LABEL, REGION_SHARE, INSIDE = "label:unmasked", "region:share", "region:inside"
 #: Maps that regions read: the squared distance to another class, and the depth. All such maps
 #: begin with `OF_REGIONS`.

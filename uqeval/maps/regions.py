@@ -86,8 +86,8 @@ class Region(View):
     def maps(self, maps: Maps) -> Maps:
         """Return maps in which only the pixels of the region are evaluated.
 
-        Labels outside the region are void; `UNMASKED_LABEL` has all labels. In a video, predicted
-        ids of frame t outside the region are void too, and `INSIDE` is the mask.
+        Labels outside the region are void, and `INSIDE` is its mask; `UNMASKED_LABEL` has all
+        labels. In a video, predicted ids of frame t outside the region are void too.
         """
         if _of_pairs(maps):
             return self._maps_of_pair(maps)
@@ -95,7 +95,8 @@ class Region(View):
         inside = self.inside(maps)
         masked = _void_outside(label, inside)
         results = maps | {
-            "label": masked, UNMASKED_LABEL: label, REGION_SHARE: np.array(self.share)
+            "label": masked, UNMASKED_LABEL: label, INSIDE: inside,
+            REGION_SHARE: np.array(self.share),
         }  # fmt: skip
         if TARGET_COUNTS in maps:
             from uqeval.kernels.members import count_targets

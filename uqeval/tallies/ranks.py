@@ -85,6 +85,10 @@ class Ranks(CountsByRank):
         return not isinstance(self.of, Patches)
 
     @property
+    def version(self) -> int:
+        return self.of.version if isinstance(self.of, Patches) else 1
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         return self.of.inputs if isinstance(self.of, Patches) else ("label", self.of.name)
 
