@@ -100,6 +100,7 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
              by == 0],
             [REASONS.index(reason) for reason in (VOID, EMPTY, INFINITE, ZERO)],
         )  # fmt: skip
+        by = np.where(flaw == 0, by, np.nan)  # no curve; sums of infinite errors would fail
         model, oracle = model / by[:, None], oracle / by[:, None]
         n, steps = sums.kept[:, 0], model.shape[1]
         if sums.every_rank is not None:
