@@ -5,18 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from uqeval.arrays import Maps
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import of_reference
-
-if TYPE_CHECKING:
-    from uqeval.maps.contract import Heartbeat, MapSource
 
 
 @dataclass
-class WithReference:
+class WithReference(MapSource):
     """The maps of `source`, and those of `reference` as `reference/<name>`.
 
     Raises `StoreError` if the two have different items, sizes, classes or kinds.
@@ -50,11 +47,6 @@ class WithReference:
                 )
 
     @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return self.source.items
-
-    @property
     def samples(self) -> int | None:
         """Return samples of the predictions."""
         return self.source.samples
@@ -82,14 +74,6 @@ class WithReference:
         stops = {b.stop for b in self.source.batches()} & {b.stop for b in self.reference.batches()}
         edges = [0, *sorted(stops | {self.items})]
         return [range(a, b) for a, b in itertools.pairwise(edges) if a < b]
-
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
-
-    def joins(self, batches: range) -> bool:
-        """Return False: each batch is read by itself."""
-        return False
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch of both takes."""

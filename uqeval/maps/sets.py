@@ -9,7 +9,7 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import OF_CLASSES, void_of
 from uqeval.maps.number_checks import RESIZE_IDS, check_size
 from uqeval.maps.sources import Source
@@ -46,7 +46,7 @@ class Mask:
         return sets
 
 
-class Sets:
+class Sets(MapSource):
     """The items of several sources, one after another.
 
     `label` is the set of a pixel: 0 in-distribution, k of the k-th other set. With a `mask`, the
@@ -55,6 +55,7 @@ class Sets:
     """
 
     kind = "ood"
+    samples: int | None = None
 
     def __init__(
         self,
@@ -73,11 +74,6 @@ class Sets:
         self.where = ", ".join(source.where for source in sources)
         self._first = np.cumsum([0, *(source.items for source in sources)]).tolist()
         self.wanted: frozenset[str] = frozenset()
-
-    @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return len(self.names)
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item."""
@@ -101,10 +97,6 @@ class Sets:
             for source, first in zip(self.sources, self._first, strict=False)
             for batch in source.batches()
         ]
-
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
 
     def joins(self, batches: range) -> bool:
         """Return whether whole batches are read faster in one call."""

@@ -83,11 +83,6 @@ class Source(StackMaps):
     # ---- what there is
 
     @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return len(self.names)
-
-    @property
     def samples(self) -> int | None:
         """Return T of the stack; None for a maps store."""
         return self.stack.samples if self.stack else None
@@ -152,11 +147,7 @@ class Source(StackMaps):
                 for batch in self.stack.batches()
                 if batch.start < self.items
             ]
-        return [range(i, i + 1) for i in range(self.items)]
-
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
+        return super().batches()
 
     def joins(self, batches: range) -> bool:
         """Return whether whole batches are read faster in one call: those of small items."""

@@ -11,7 +11,7 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.logits import foreground, sigmoid, softmax
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
@@ -22,18 +22,12 @@ from uqeval.stores.stack import Box, Stack, Tile, Tiling
 _TOGETHER = 1 << 20
 
 
-class StackMaps:
+class StackMaps(MapSource):
     """The `wanted` maps of items, reduced from a `stack`."""
 
     stack: Stack | None
-    names: tuple[str, ...]
-    where: str
     wanted: frozenset[str]
     sum_tolerance: float | None
-
-    def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
-        raise NotImplementedError
 
     def _form(self) -> Form:
         stack = self.stack
