@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, option_name, quoted
 from uqeval.metrics._aggregation import COLUMN, SPELLINGS, Aggregation, check_patch
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
@@ -16,7 +16,7 @@ from uqeval.metrics._numbers import check_sigma, sigma_map
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule
-from uqeval.settings import definition_of, documented, option, option_name, same_option
+from uqeval.settings import definition_of, documented, option, same_option
 
 #: The default risk, confidence and uncertainty by kind of data.
 _DEFAULTS = {

@@ -7,7 +7,7 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError, cut, listed
+from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.keys import Key
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
@@ -240,7 +240,7 @@ def _refuse_other_thresholds(
                 "Several fitted thresholds cannot be given as numbers: evaluate all items at once"
             )
         else:
-            thresholds = " ".join(f"--{name.replace('_', '-')} {v}" for name, v in pooled.items())
+            thresholds = " ".join(f"{option_name(name)} {v}" for name, v in pooled.items())
             remedy = f"Evaluate each of them again with the numbers of all items: {thresholds}"
         raise UsageError(
             f"{key}: {cut(', '.join(str(file.path) for file in merged_states.files))} have "

@@ -111,7 +111,7 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
         confidence = images.pop("confidence").astype(np.float32)
         maps.confidence = confidence
         maps.uncertainty["confidence"] = (1 - confidence.astype(np.float64)).astype(np.float32)
-    maps.brier, maps.label_probability = images.pop("brier", None), None
+    maps.brier = images.pop("brier", None)
     maps.label_probability = images.pop("label_probability", None)
     maps.uncertainty |= {name: values.astype(np.float32) for name, values in images.items()}
     if source.labels is not None and with_labels:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.errors import option_name
 from uqeval.usecases.verify.class_scores import ratio
 from uqeval.usecases.verify.classes import maps_of_samples
 from uqeval.usecases.verify.regions import of_labels, of_place
@@ -32,7 +33,7 @@ def not_covered(settings: Mapping[str, Any]) -> str | None:
     }  # fmt: skip
     for name, values in allowed.items():
         if settings.get(name, values[0]) not in values:
-            return f"--{name.replace('_', '-')} {settings[name]} is not supported by uqeval verify"
+            return f"{option_name(name)} {settings[name]} is not supported by uqeval verify"
     if str(settings["flow"]).partition(":")[0] not in ("farneback", "dis", "file"):
         return f"flow {settings['flow']} is not supported by uqeval verify"
     return None
@@ -192,14 +193,10 @@ def pair(
         }
     if source.labels is not None and source.labelled[frame_pair.after]:
         label, unlabelled = ids_of(source.labels, frame_pair.after, current.shape, void)
-        unlabelled = unlabelled | ~inside
-        scores["miou"] = mean_iou(
-            np.where(empty, -1, ids)[~unlabelled], label[~unlabelled], {}, len(names)
-        )  # fmt: skip
-        if scores["miou"] is not None:
-            label_ious = class_ious(np.where(empty, -1, ids)[~unlabelled], label[~unlabelled])
-            label_ious.pop(-1, None)  # a void prediction is a miss, no class
-            scores["miou"] = float(np.mean(list(label_ious.values())))
+        has_label = inside & ~unlabelled
+        ious = class_ious(np.where(empty, -1, ids)[has_label], label[has_label])
+        ious.pop(-1, None)  # a void prediction is a miss, no class
+        scores["miou"] = float(np.mean(list(ious.values()))) if ious else None
     return scores
 
 
