@@ -155,7 +155,7 @@ class _RunState:
         return self._batches[first:stop]
 
     def close(self) -> None:
-        self.scratch.__exit__(None, None, None)
+        self.scratch.__exit__()
 
 
 _runs: OrderedDict[str, _RunState] = OrderedDict()
