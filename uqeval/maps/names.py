@@ -194,6 +194,10 @@ def void_of(classes: int) -> int:
     return 255 if classes <= 255 else 65535
 
 
+#: The label of pixels that are not evaluated in data of predicted numbers, which have one class.
+VOID = void_of(1)
+
+
 def id_dtype(classes: int) -> str:
     """Return the dtype of `label` and `prediction` maps: class ids and one more value for void."""
     if classes > MOST_CLASSES:

@@ -11,9 +11,17 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members, fits_float32
-from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
+from uqeval.maps.names import (
+    ERROR_KEY,
+    TARGET_COUNTS,
+    VOID,
+    form_of,
+    is_lambda,
+    lambda_of,
+    sigma_of,
+)
 from uqeval.maps.number_checks import (
     as_stored,
     check_size,
@@ -28,14 +36,13 @@ if TYPE_CHECKING:
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
-VOID = 255
 #: Maps that are computed from members.
 _OF_MEMBERS = frozenset({"mean", "error", "sigma", ERROR_KEY})
 #: The name of λ for another map that is used as σ: `lambda:NAME`.
 _LAMBDA = "lambda"
 
 
-class RegressionSource:
+class RegressionSource(MapSource):
     """Maps [y, x] of predicted numbers, by name.
 
     `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
@@ -76,11 +83,6 @@ class RegressionSource:
         self._needed = self.wanted
         for array in (*self.members.arrays, *(a for p in self._planes(extra) for a in p.arrays)):
             array.anywhere = True
-
-    @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return len(self.names)
 
     @property
     def samples(self) -> int | None:
@@ -163,14 +165,6 @@ class RegressionSource:
             for batch in self.members.batches()
             if batch.start < self.items
         ]
-
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
-
-    def joins(self, batches: range) -> bool:
-        """Return False: each batch is read by itself."""
-        return False
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes: a tile, accumulators and maps."""
