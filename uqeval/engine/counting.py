@@ -188,8 +188,7 @@ class Counting:
         if not hasattr(self._own, "worker"):
             self._own.worker = _Worker(list(map(Total, self._together)), {})
             self._parts.append(self._own.worker.totals)
-        worker: _Worker = self._own.worker
-        return worker
+        return self._own.worker
 
 
 class _Worker(NamedTuple):

@@ -275,8 +275,7 @@ def on_grid(p: Array) -> Array:
     exact.
     """
     magic = 1.5 * 2.0**7
-    grid: Array = (p + magic) - magic
-    return grid
+    return (p + magic) - magic
 
 
 def reduce_array(

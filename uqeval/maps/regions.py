@@ -150,8 +150,7 @@ class Boundary(Region):
         if self.near:
             return is_near
         label = maps["label"]  # a pair of frames also has pixels whose label is void
-        is_inner: Array = ~is_near & (label != void_id(label))
-        return is_inner
+        return ~is_near & (label != void_id(label))
 
 
 @dataclass(frozen=True)
@@ -168,8 +167,7 @@ class OfClass(Region):
         return f"class:{self.called}"
 
     def inside(self, maps: Maps) -> Array:
-        mask: Array = maps["label"] == self.number
-        return mask
+        return maps["label"] == self.number
 
 
 @dataclass(frozen=True)
@@ -213,8 +211,7 @@ class Box(Region):
         height, width = maps["label"].shape
         rows = _within(height, self.y0, self.y1)
         columns = _within(width, self.x0, self.x1)
-        mask: Array = rows[:, None] & columns
-        return mask
+        return rows[:, None] & columns
 
 
 @dataclass(frozen=True)
@@ -233,8 +230,7 @@ class OfMap(Region):
         return (ids_of_map(self.map),)
 
     def inside(self, maps: Maps) -> Array:
-        mask: Array = maps[ids_of_map(self.map)] == self.number
-        return mask
+        return maps[ids_of_map(self.map)] == self.number
 
 
 @dataclass(frozen=True)
@@ -269,8 +265,7 @@ def _void_outside(ids: Array, inside: Array) -> Array:
 
 def _within(size: int, low: float, high: float) -> Array:
     centres = np.arange(size) + 0.5
-    mask: Array = (centres >= low * size) & (centres < high * size)
-    return mask
+    return (centres >= low * size) & (centres < high * size)
 
 
 def _of_pairs(names: Collection[str]) -> bool:

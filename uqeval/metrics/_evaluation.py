@@ -80,8 +80,7 @@ class Gaps:
         """Return the score [set] of gaps [set, bin] and weights [bin]."""
         sizes = np.maximum(signed, 0.0) if self.one_sided else np.abs(signed)
         best = np.max if self.largest else np.sum
-        scores: Floats = best(sizes * weights, axis=1)
-        return scores
+        return best(sizes * weights, axis=1)
 
 
 @dataclass(frozen=True)
@@ -280,7 +279,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings as the report has them; none for a part."""
-        return dataclasses.asdict(self.settings)  # type: ignore[call-overload,no-any-return]
+        return dataclasses.asdict(self.settings)  # type: ignore[call-overload]
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Return the results and the items' records of a run over all items."""

@@ -159,8 +159,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         votes = self._votes
 
         def signed(states: Mapping[Tally, SetStates]) -> Array:
-            own: Array = states[votes]["share"] - states[votes]["confidence"]
-            return own
+            return states[votes]["share"] - states[votes]["confidence"]
 
         def weights(states: Mapping[Tally, SetStates]) -> Array:
             count = states[votes]["count"]

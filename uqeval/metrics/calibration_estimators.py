@@ -71,8 +71,7 @@ def sweep_l2(binned: Binned) -> Array:
     """Return √(Σ_b n_b/N·gap_b²); NaN without pixels."""
     gaps = abs(binned.signed)
     squares = np.where(binned.count > 0, over(gaps * gaps, binned.count), 0.0)
-    root: Array = np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
-    return root
+    return np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
 
 
 _VOID = "no labelled pixel: all are void"

@@ -49,8 +49,7 @@ class Binned:
     @property
     def signed(self) -> Array:
         """Return right pixels minus the sum of confidences, for each bin."""
-        difference: Array = self.correct - self.confidence
-        return difference
+        return self.correct - self.confidence
 
     @property
     def mean_gaps(self) -> Array:
@@ -72,8 +71,7 @@ def mce(binned: Binned) -> Array:
 
     NaN where no bin has any.
     """
-    largest: Array = np.fmax.reduce(binned.mean_gaps, axis=-1)
-    return largest
+    return np.fmax.reduce(binned.mean_gaps, axis=-1)
 
 
 def ace(binned: Binned) -> Array:
@@ -89,8 +87,7 @@ def classwise_ece(classes: Binned, pixels: Array) -> Array:
     """Return the mean over all classes [set, class, bin] of the ECE of one class against the rest
     (Kull et al. 2019, eq. 3).
     """
-    mean: Array = exact_sums(class_eces(classes, pixels)) / classes.count.shape[1]
-    return mean
+    return exact_sums(class_eces(classes, pixels)) / classes.count.shape[1]
 
 
 def class_eces(classes: Binned, pixels: Array) -> Array:

@@ -72,8 +72,7 @@ def calibrate(
 
 def _counts(tally: Tally, result: TallyResult, items: list[int]) -> Array:
     """Return the counts of some items by bin."""
-    counts: Array = result.of_items(tally, items)["counts"]
-    return counts
+    return result.of_items(tally, items)["counts"]
 
 
 class _Search:

@@ -126,8 +126,7 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _threshold(self) -> float | None:
-        value: float | None = self.fitted["threshold"]
-        return value
+        return self.fitted["threshold"]
 
     def maps(self) -> set[str]:
         return {"label", "prediction", self.settings.uncertainty}

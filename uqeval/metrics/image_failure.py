@@ -247,8 +247,7 @@ def _count(limit: float | None, name: str, weights: Array, risk: Array, confiden
     """Return the number of items with a risk above the limit, or of the others."""
     is_kept = np.isfinite(risk) & np.isfinite(confidence)
     is_above = is_kept & (risk > (np.inf if limit is None else limit))
-    counts: Array = weights @ (is_above if name == _COUNTS[0] else is_kept & ~is_above)
-    return counts
+    return weights @ (is_above if name == _COUNTS[0] else is_kept & ~is_above)
 
 
 def _limit(text: str | float, risk: Array) -> float | None:

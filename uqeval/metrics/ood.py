@@ -211,8 +211,7 @@ def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Arra
     counted = weights[:, np.isfinite(value)]
     kinds = out[np.isfinite(value)]
     both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
-    scores: Array = np.where(both, score(weights, out, value), np.nan)
-    return scores
+    return np.where(both, score(weights, out, value), np.nan)
 
 
 def _warnings(results: Mapping[str, Any]) -> list[str]:

@@ -59,8 +59,7 @@ def pavpu_chance(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
 
 def _covariance(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Counts:
     """Return n²·Cov(accurate, certain), an integer."""
-    covariance: Counts = (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
-    return covariance
+    return (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
 
 
 def phi(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
@@ -159,14 +158,12 @@ METRICS = (
 def surplus_auc(curve: Values) -> Values:
     """Return the area under Surpluses [set, t] over t = 0 … 1, trapezoid; NaN where one is."""
     steps = (curve[:, 1:] + curve[:, :-1]) / 2
-    area: Values = exact_sums(steps) / steps.shape[1]
-    return area
+    return exact_sums(steps) / steps.shape[1]
 
 
 def peak(curve: Values) -> Values:
     """Return the largest defined values of curves [set, t]."""
-    largest: Values = np.fmax.reduce(curve, axis=1)
-    return largest
+    return np.fmax.reduce(curve, axis=1)
 
 
 _FIELD = {metric.field: metric for metric in METRICS}

@@ -50,8 +50,7 @@ def mean(total: Array, pixels: Array) -> Array:
 
 def root_mean(total: Array, pixels: Array) -> Array:
     """Return √(Σ / N) [set]; NaN without pixels."""
-    root: Array = np.sqrt(over(total, pixels))
-    return root
+    return np.sqrt(over(total, pixels))
 
 
 def nmse(squares: Array, spread: Array) -> Array:
@@ -110,8 +109,7 @@ def auce_under(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> 
 
 def _positive(gaps: Array) -> Array:
     """Return max(gap, 0), NaN where the gap is NaN."""
-    positive: Array = np.maximum(gaps, 0.0)
-    return positive
+    return np.maximum(gaps, 0.0)
 
 
 _NONE = "no pixel is evaluated"

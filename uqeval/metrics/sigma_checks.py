@@ -191,8 +191,7 @@ class BinsOfSigma(Part[RegressionSettings]):
         tally = self._bins
 
         def signed(states: Mapping[Tally, SetStates]) -> Array:
-            gaps: Array = states[tally]["errors"] - states[tally]["variances"]
-            return gaps
+            return states[tally]["errors"] - states[tally]["variances"]
 
         def of_ence(states: Mapping[Tally, SetStates]) -> Array:
             n, errors, variances = (states[tally][k] for k in ("count", "errors", "variances"))
@@ -202,8 +201,7 @@ class BinsOfSigma(Part[RegressionSettings]):
 
         def of_uce(states: Mapping[Tally, SetStates]) -> Array:
             pixels: Array = states[tally]["count"].sum(axis=1, keepdims=True)
-            weights: Array = 1 / np.maximum(pixels, 1)
-            return weights
+            return 1 / np.maximum(pixels, 1)
 
         if not self.can_score:
             return {}

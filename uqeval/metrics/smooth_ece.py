@@ -112,16 +112,14 @@ def _newton_step(spectrum: Array, sigma: Array, nodes: int, finer: int) -> Array
     step = 1e-3 * sigma
     slope = (_error(spectrum, sigma + step, nodes) - _error(spectrum, sigma, nodes)) / step
     excess = _error(spectrum, sigma, finer) - sigma
-    found: Array = sigma + excess / (1 - np.minimum(slope, 0.0))
-    return found
+    return sigma + excess / (1 - np.minimum(slope, 0.0))
 
 
 @functools.cache
 def _cosines(terms: int, nodes: int) -> Array:
     """Return cos(πkj / nodes) [k, j]."""
     turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
-    cosines: Array = np.cos(np.pi / nodes * turns)
-    return cosines
+    return np.cos(np.pi / nodes * turns)
 
 
 def _spectrum(gaps: Array, terms: int) -> Array:
@@ -251,7 +249,6 @@ class SmoothEce(Part[CalibrationSettings]):
             pixels = np.maximum(states[tally]["pixels"], 1)
             width = np.full(_TESTED + 1, 1 / _TESTED)
             width[[0, -1]] /= 2
-            densities: Floats = width / pixels
-            return densities
+            return width / pixels
 
         return {("smooth_ece",): Gaps(signed, weights)}

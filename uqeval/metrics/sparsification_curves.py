@@ -159,7 +159,7 @@ def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[Array, Array]:
 def bins_to_split(rank_bins: RankBins, cuts: Cuts) -> list[int]:
     """Return the open bins that contain a cut."""
     bins = _divided(rank_bins, cuts)
-    return bins[rank_bins.open[bins]].tolist()  # type: ignore[no-any-return]
+    return bins[rank_bins.open[bins]].tolist()
 
 
 def cut_ties(rank_bins: RankBins, cuts: Cuts) -> int:
@@ -195,13 +195,11 @@ def harmonics(a: Array, b: Array) -> Array:
     def series(m: Array) -> Array:
         x = 1 / m
         y = x * x
-        remainder: Array = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
-        return remainder
+        return x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
 
     tail = np.log1p((stop - start) / start) + series(stop) - series(start)
     first, last = (np.minimum(ends, table_size).astype(np.int64) for ends in (a, b))
-    sums: Array = table[last] - table[first] + tail
-    return sums
+    return table[last] - table[first] + tail
 
 
 def _best_gain(record: Mapping[str, Any]) -> float | None:

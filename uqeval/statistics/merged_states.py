@@ -111,8 +111,7 @@ def _stamps(index: Mapping[str, Any]) -> list[str | None]:
 
 def part_of(file: SavedStates) -> dict[str, Any] | None:
     """Return which part of a run a file has, if it has one."""
-    record: dict[str, Any] | None = file.index["inputs"].get("part")
-    return record
+    return file.index["inputs"].get("part")
 
 
 def _in_order(files: Sequence[SavedStates]) -> list[SavedStates]:

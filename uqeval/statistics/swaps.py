@@ -192,8 +192,7 @@ class _Pair:
         the other.
         """
         scores = self.scores(keeps_models, addresses)
-        score_differences: Floats = scores[0] - scores[1]
-        return score_differences
+        return scores[0] - scores[1]
 
     def scores(self, keeps_models: NDArray[np.int8], addresses: Sequence[str]) -> Floats:
         """Return scores of both models, [model, swap, address]."""

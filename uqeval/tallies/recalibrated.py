@@ -164,8 +164,7 @@ class Isotonic(_Recalibrated):
             flat(maps), confidence, prediction, label, void_of(self.classes), table, top, of_label,
             brier,
         )  # fmt: skip
-        hit: Array = prediction == label
-        return hit
+        return prediction == label
 
 
 @dataclass(frozen=True)

@@ -193,8 +193,7 @@ class ItemAdaptive(OfBins):
         ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
         if not n or not ranks:
             return np.zeros(len(ranks), np.float32)
-        edges: Array = np.partition(confidence, ranks)[ranks]
-        return edges
+        return np.partition(confidence, ranks)[ranks]
 
 
 def add_bins(

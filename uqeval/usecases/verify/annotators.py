@@ -133,15 +133,13 @@ def _distance(
 
 def _shares(people: list[Array], classes: int) -> Array:
     """Return the shares of the votes [class, pixel]."""
-    shares: Array = np.array([np.mean([own == c for own in people], axis=0)
+    return np.array([np.mean([own == c for own in people], axis=0)
                               for c in range(classes)])  # fmt: skip
-    return shares
 
 
 def _entropy(q: Array) -> Array:
     """Return -Σ q ln q of shares [class, pixel]."""
-    entropy: Array = -(q * np.log(np.where(q > 0, q, 1))).sum(axis=0)
-    return entropy
+    return -(q * np.log(np.where(q > 0, q, 1))).sum(axis=0)
 
 
 def _correlation(

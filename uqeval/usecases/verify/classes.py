@@ -132,8 +132,7 @@ def _majority(labels: Array, ignore_index: int) -> Array:
     ids = np.unique(present)
     votes = np.array([(present == class_id).sum(axis=0) for class_id in ids])
     void = (present == ignore_index).any(axis=0)
-    majority: Array = np.where(void, ignore_index, ids[votes.argmax(axis=0)])
-    return majority
+    return np.where(void, ignore_index, ids[votes.argmax(axis=0)])
 
 
 def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:
@@ -155,5 +154,4 @@ def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -
     base = float(classes) if base == "classes" else float(base)
     if values is None or settings["uncertainty"] not in _NATS or base == math.e:
         return values
-    scaled: Array = (values.astype(np.float64) / math.log(base)).astype(np.float32)
-    return scaled
+    return (values.astype(np.float64) / math.log(base)).astype(np.float32)

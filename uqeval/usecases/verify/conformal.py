@@ -190,5 +190,4 @@ def _masses(probs: Array) -> Array:
     """
     wide = probs.astype(np.float64)
     masses = [np.where(wide > own, wide, 0).sum(axis=0) for own in wide]
-    scores: Array = np.array(masses).astype(np.float32)
-    return scores
+    return np.array(masses).astype(np.float32)

@@ -78,8 +78,7 @@ class Pixels:
     @property
     def wrong(self) -> Array:
         """Whether the prediction is not the label."""
-        differs: Array = self.label != self.prediction
-        return differs
+        return self.label != self.prediction
 
 
 def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classes: int) -> Pixels:

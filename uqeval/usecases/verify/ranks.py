@@ -67,8 +67,7 @@ def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:
     total = int(score.size)
     retained = np.array([total - k * total // steps for k in range(steps)])
     interpolated = np.interp(retained, np.r_[0, np.cumsum(n)], np.r_[0.0, np.cumsum(sums)])
-    means: Array = np.sqrt(interpolated / retained) if rooted else interpolated / retained
-    return means
+    return np.sqrt(interpolated / retained) if rooted else interpolated / retained
 
 
 def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:

@@ -43,8 +43,7 @@ def grey(rgb: Array) -> Array:
     """Return grey uint8 [y, x] of colours uint8 [y, x, 3]."""
     import cv2
 
-    image: Array = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
-    return image
+    return cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
 
 
 def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array:
@@ -53,10 +52,8 @@ def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array
 
     parameters = dict(settings["flow_parameters"])
     name, _, preset = str(settings["flow"]).partition("@")[0].partition(":")
-    flow_field: Array
     if name == "farneback":
-        flow_field = cv2.calcOpticalFlowFarneback(start, end, None, **parameters)
-        return flow_field
+        return cv2.calcOpticalFlowFarneback(start, end, None, **parameters)
     dis = cv2.DISOpticalFlow_create(_PRESETS[preset.split(",")[0]])
     patch = parameters["patch_size"]
     short, long = sorted(start.shape)
@@ -64,8 +61,7 @@ def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array
     parameters["finest_scale"] = min(parameters["finest_scale"], most)
     for key, value in parameters.items():
         getattr(dis, "set" + "".join(word.capitalize() for word in key.split("_")))(value)
-    flow_field = dis.calc(start, end, None)
-    return flow_field
+    return dis.calc(start, end, None)
 
 
 def is_finite_flow(flow: Array) -> Array:
@@ -94,8 +90,7 @@ def bilinear(image: Array, x: Array, y: Array) -> Array:
     wide = image.astype(np.float64)
     top = wide[j, i] * (1 - p) + wide[j, right] * p
     bottom = wide[below, i] * (1 - p) + wide[below, right] * p
-    interpolated: Array = top * (1 - q) + bottom * q
-    return interpolated
+    return top * (1 - q) + bottom * q
 
 
 def class_ious(first: Array, second: Array) -> dict[int, float]:
