@@ -48,11 +48,9 @@ class WithReference(MapSource):
 
     @property
     def samples(self) -> int | None:
-        """Return samples of the predictions."""
         return self.source.samples
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         return self.source.size(item)
 
     @property
@@ -64,7 +62,6 @@ class WithReference(MapSource):
         return frozenset([*source_maps, *map(of_reference, reference_maps)])
 
     def want(self, names: Sequence[str]) -> None:
-        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
         mark = of_reference("")
         self.source.want([name for name in names if not name.startswith(mark)])
         self.reference.want([n.removeprefix(mark) for n in names if n.startswith(mark)])
@@ -76,11 +73,9 @@ class WithReference(MapSource):
         return [range(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
     def batch_bytes(self, batch: range) -> int:
-        """Return peak bytes that reading a batch of both takes."""
         return self.source.batch_bytes(batch) + self.reference.batch_bytes(batch)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """Return the wanted maps of both, of each item of a batch."""
         source_maps = self.source.read(batch, heartbeat)
         for item_maps, reference_maps in zip(
             source_maps, self.reference.read(batch, heartbeat), strict=True

@@ -86,11 +86,9 @@ class RegressionSource(MapSource):
 
     @property
     def samples(self) -> int | None:
-        """Return the number of members or samples of a pixel."""
         return self.members.count
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         return self.members.size(item)
 
     def want(self, names: Sequence[str]) -> None:
@@ -159,7 +157,6 @@ class RegressionSource(MapSource):
         return self.members.float32 | exact | {sigma_of(name) for name in exact & set(self.extra)}
 
     def batches(self) -> list[range]:
-        """Return ranges of items that must be read together."""
         return [
             range(batch.start, min(batch.stop, self.items))
             for batch in self.members.batches()

@@ -76,12 +76,10 @@ class Sets(MapSource):
         self.wanted: frozenset[str] = frozenset()
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         k, first = self.source_of(item)
         return self.sources[k].size(item - first)
 
     def want(self, names: Sequence[str]) -> None:
-        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
         self.wanted = frozenset(names)
         inner = {name.removeprefix(OF_CLASSES) for name in names if name not in _OF_SETS}
         for source in self.sources:
@@ -91,7 +89,6 @@ class Sets(MapSource):
             source.want(sorted(inner | label))
 
     def batches(self) -> list[range]:
-        """Return ranges of items that must be read together."""
         return [
             range(first + batch.start, first + batch.stop)
             for source, first in zip(self.sources, self._first, strict=False)
@@ -99,18 +96,15 @@ class Sets(MapSource):
         ]
 
     def joins(self, batches: range) -> bool:
-        """Return whether whole batches are read faster in one call."""
         (k, first), (last, _) = self.source_of(batches[0]), self.source_of(batches[-1])
         inner = range(batches.start - first, batches.stop - first)
         return k == last and self.sources[k].joins(inner)
 
     def batch_bytes(self, batch: range) -> int:
-        """Return peak bytes that reading a batch takes."""
         k, first = self.source_of(batch[0])
         return self.sources[k].batch_bytes(range(batch.start - first, batch.stop - first))
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """Return the wanted maps [y, x] of the items of a batch."""
         k, first = self.source_of(batch[0])
         source, local = self.sources[k], range(batch.start - first, batch.stop - first)
         items = []

@@ -84,7 +84,6 @@ class Source(StackMaps):
 
     @property
     def samples(self) -> int | None:
-        """Return T of the stack; None for a maps store."""
         return self.stack.samples if self.stack else None
 
     @property
@@ -93,7 +92,6 @@ class Source(StackMaps):
         return self._stored_maps.choices if SAMPLE_PREDICTIONS in self.stored else 0
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         if self.stack:
             return self.stack.size(item)
         return self._stored_maps.size(item)
@@ -140,7 +138,6 @@ class Source(StackMaps):
         self.wanted = frozenset(names) | {"prediction"}
 
     def batches(self) -> list[range]:
-        """Return ranges of items that must be read together."""
         if self.stack:
             return [
                 range(batch.start, min(batch.stop, self.items))

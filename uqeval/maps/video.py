@@ -85,7 +85,6 @@ class VideoSource(MapSource):
     # ---- what there is
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of a pair's frames."""
         return self.frames.size(self.pairs[item].after)
 
     def want(self, names: Sequence[str]) -> None:

@@ -76,7 +76,6 @@ class Ranks(CountsByRank):
 
     @property
     def groups(self) -> int:
-        """Return how many populations are ranked apart."""
         return self.classes + 1 if self.by_category else 1
 
     @property

@@ -105,7 +105,6 @@ class NumpyArray(StoredArray):
         return array
 
     def stored_bytes(self) -> int:
-        """Return the bytes of the unpacked values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def fingerprint(self) -> str:
