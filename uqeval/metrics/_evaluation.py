@@ -32,6 +32,10 @@ class TallyResult:
     total: State
     items: Sequence[bytes]
 
+    def of(self, tally: Tally, items: Sequence[int] | None) -> State:
+        """Return the state of some items, folded in their order; None: of all."""
+        return self.total if items is None else self.of_items(tally, items)
+
     def of_items(self, tally: Tally, items: Sequence[int]) -> State:
         """Return the state of some items, folded in their order."""
         total = tally.empty()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._evaluation import TallyResult
-from uqeval.metrics.temperature_fit import folded
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally
@@ -91,7 +90,7 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
         tally = LogitSlopes(
             classes, tuple(weights), tuple(biases), clip, tuple(absent), items is not None
         )
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         pixels = int(state["labels"].sum())
         if not pixels:
             return Vector([], [], NO_PIXEL, 0, [])

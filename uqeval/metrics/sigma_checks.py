@@ -6,14 +6,14 @@ Parts of the results of `regression`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
-from uqeval.metrics._dataset_info import fit_items
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
+from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings
@@ -25,10 +25,6 @@ _EMPTY = "no pixel is evaluated"
 _ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
 _ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
 _EXACT = "all errors are 0: the best factor is 0, and the likelihood unbounded"
-_ON_ITSELF = (
-    "the factor of σ is fitted on the evaluated items, so the scaled NLL is optimistic; --fit-on "
-    "FILE names other items to fit it on."
-)
 
 
 def ence(count: Array, errors: Array, variances: Array) -> Floats:
@@ -213,10 +209,11 @@ def _roots(sums: Array, count: Array) -> list[float | None]:
     return as_numbers(np.sqrt(over(sums, count)))
 
 
-class ScaleOfSigma(Part[RegressionSettings]):
+class ScaleOfSigma(FittedPart[RegressionSettings]):
     """The factor of σ with the least NLL, and the NLL with and without it."""
 
     name = "sigma_scale"
+    noun, optimistic = "factor of σ", "the scaled NLL is"
     metrics = OF_SCALE
 
     @classmethod
@@ -234,9 +231,8 @@ class ScaleOfSigma(Part[RegressionSettings]):
         return ScaledErrors(self.settings.sigma)
 
     def fit(self) -> Passes:
-        tally, chosen = self._errors, fit_items(self.settings.fit_on, self.info)
-        result = (yield (tally,))[tally]
-        state = result.total if chosen is None else result.of_items(tally, chosen)
+        tally = self._errors
+        state = (yield (tally,))[tally].of(tally, self.items)
         pixels, zero = state["count"].tolist()
         self.fitted["scale"] = None if zero else scale(float(state["sums"][0]), pixels)
 
@@ -247,7 +243,7 @@ class ScaleOfSigma(Part[RegressionSettings]):
         factor = self.fitted["scale"]
         record: dict[str, Any] = {}
         set_value(record, "value", factor, OF_SCALE[0].undefined)
-        record["fitted_on"] = self.settings.fit_on or "all items"
+        record["fitted_on"] = self.fit_on or "all items"
         return record | self._likelihoods(states[self._errors])
 
     def _likelihoods(self, state: State) -> dict[str, Any]:
@@ -270,15 +266,8 @@ class ScaleOfSigma(Part[RegressionSettings]):
                 results[(name,)] = np.where(zero > 0, np.nan, values)
         return results
 
-    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Add the scores of the items that are held out of the fit."""
-        run = super().run_of(results, exact)
-        chosen = fit_items(self.settings.fit_on, self.info)
-        if chosen is not None:
-            test_items = sorted(set(range(len(self.info.names))) - set(chosen))
-            state = results[self._errors].of_items(self._errors, test_items)
-            run.results["held_out"] = {"items": len(test_items), **self._likelihoods(state)}
-        return run
+    def held_out(self, state_of: Callable[[Tally], State]) -> dict[str, Any]:
+        return self._likelihoods(state_of(self._errors))
 
     def warnings(self, run: Run) -> list[str]:
-        return [_ON_ITSELF] if self.settings.fit_on is None and not self.region else []
+        return [] if self.region else super().warnings(run)

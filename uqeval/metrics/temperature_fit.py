@@ -69,11 +69,6 @@ Point = tuple[float, float, float]  # β, g, g'
 Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fit]
 
 
-def folded(tally: Tally, results: TallyResult, items: Sequence[int] | None) -> State:
-    """Return the state of some items (None: all), folded in the order of items."""
-    return results.total if items is None else results.of_items(tally, items)
-
-
 def fit(
     classes: int, items: Sequence[int] | None, clip: float, at: Callable[[float], Tally]
 ) -> Fitting:
@@ -92,7 +87,7 @@ def fit(
     if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
         tempered = at(convex.beta)
         tempered_counts = (yield (tempered,))[tempered]
-        state = folded(tempered, tempered_counts, items)
+        state = tempered_counts.of(tempered, items)
         if int(state["clipped"][0]) <= convex.left_out:
             return replace(convex, counted=tempered_counts)
         start = convex.beta
@@ -114,12 +109,12 @@ def _fit_convex(
     first = guess * (1 - _CLOSE * (_FEW // 2))
     if first >= 1 / MOST and 2 * guess - first <= 1 / LEAST:
         tally = TemperatureSlopes(classes, first, guess * _CLOSE, _FEW)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         points = _points(tally, state)
     close = _cross(points)
     if not close:
         tally = TemperatureSlopes(classes, 1 / MOST, 0.0, _DOUBLINGS)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         points = _points(tally, state)
     pixels, left_out = state["pixels"].tolist()
     if not pixels:
@@ -138,7 +133,7 @@ def _fit_convex(
         first = low if close else max(beta - step * (_AROUND // 2), low)
         close = True
         tally = TemperatureSlopes(classes, first, step, _AROUND)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         point_of_beta = {point[0]: point for point in points + _points(tally, state)}
         points = sorted(point_of_beta.values())
 
@@ -157,10 +152,10 @@ def _guess(
     )
     clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _CLIPPED_SAMPLE)
     results = yield (*tallies, clipped)
-    values = folded(clipped, results[clipped], items)["nll"].tolist()
+    values = results[clipped].of(clipped, items)["nll"].tolist()
     least = clipped.betas()[values.index(min(values))]
     points = sorted(
-        point for tally in tallies for point in _points(tally, folded(tally, results[tally], items))
+        point for tally in tallies for point in _points(tally, results[tally].of(tally, items))
     )
     return (_crossing(points)[2] if _cross(points) else 0.0), least
 
@@ -188,7 +183,7 @@ def _fit_values(
     beta = start
     if beta is None:
         tally = make(1 / MOST, 0.0, _DOUBLINGS)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         pixels, left_out = state["pixels"].tolist()
         if not pixels:
             return Fit(None, _WITHOUT, pixels, left_out)
@@ -205,7 +200,7 @@ def _fit_values(
     for _ in range(_TRIES):
         step = spacing * beta
         tally = make(beta - step * (_AROUND // 2), step, _AROUND)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         pixels, left_out = state["pixels"].tolist()
         values = [value / pixels for value in state["nll"].tolist()]
         beta = _least(tally.betas(), values)
