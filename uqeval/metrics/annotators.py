@@ -17,6 +17,7 @@ from uqeval.metrics._columns import (
     SetStates,
     as_numbers,
     of_rows,
+    over,
     running_sum,
     scores_of,
 )
@@ -121,7 +122,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         of_both, of_samples, of_people, overlap = np.moveaxis(distances["class_sums"], 2, 0)
         rows = {
             "ged": scores_of_sums.ged(of_both, of_samples, of_people, class_items),
-            "agreement": scores_of_sums.ratio(overlap, class_items),
+            "agreement": over(overlap, class_items),
             "items": class_items, "votes": votes["votes"],
         }  # fmt: skip
         columns |= of_rows(rows, range(self.info.classes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -161,15 +160,10 @@ def _check(settings: ImageFailureSettings, info: DatasetInfo) -> None:
     check_patch(aggregation, settings.patch, info)
 
 
-def map_of(settings: ImageFailureSettings, kind: str) -> str:
-    """Return the map that is aggregated."""
-    return settings.uncertainty if kind == "classes" else sigma_map(settings.uncertainty)
-
-
 def uncertainty_of(settings: ImageFailureSettings, info: DatasetInfo) -> Any:
     """Return the uncertainty that is aggregated."""
     from uqeval.tallies import Uncertainty
 
     if info.kind == "classes":
         return settings.ranked(info.classes)
-    return Uncertainty(map_of(settings, info.kind), math.e)
+    return Uncertainty(sigma_map(settings.uncertainty))

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from uqeval.records.report import Report
     from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
 
-_COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 _SCORES = ("p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus", "phi")
 
 
@@ -47,7 +46,7 @@ def _iou(row: Record, report: Report) -> float | None:
 
 
 def _patches(row: Record, report: Report) -> int | None:
-    counts = [row[name] for name in _COUNTS]
+    counts = [row[name] for name in patch_scores.COUNTS]
     return None if None in counts else sum(counts)
 
 
@@ -68,7 +67,7 @@ DISPLAY = Display(
         ),
         ScoreTable(
             "Patches",
-            (*_COUNTS, "p_accurate", "p_certain", "surplus_peak.value",
+            (*patch_scores.COUNTS, "p_accurate", "p_certain", "surplus_peak.value",
              Column("surplus_peak.t", "at t", form=".2f")),
         ),
         RowTable(

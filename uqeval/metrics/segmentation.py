@@ -22,7 +22,15 @@ from uqeval.metrics._columns import (
     over,
     scores_of,
 )
-from uqeval.metrics._contract import ClassBars, Display, Metric, Panel, ScoreTable, set_value
+from uqeval.metrics._contract import (
+    ALL_VOID,
+    ClassBars,
+    Display,
+    Metric,
+    Panel,
+    ScoreTable,
+    set_value,
+)
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -68,22 +76,21 @@ def miou(labelled: Array, predicted: Array, correct: Array) -> Array:
     return mean_of_defined(class_ious(labelled, predicted, correct))
 
 
-_VOID = "no labelled pixel: all are void"
 METRICS = (
     Metric("segmentation", "pixel_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", _VOID, pixel_accuracy,
+           "Long et al. 2015, §5", ALL_VOID, pixel_accuracy,
            label="pixel accuracy", headline=2,
            meaning="Share of pixels with the right class.",
            advice="Look at the classes with the lowest IoU first.",
            interval="share", counted=("pixels",), of_class="accuracy"),
     Metric("segmentation", "mean_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", _VOID, mean_accuracy,
+           "Long et al. 2015, §5", ALL_VOID, mean_accuracy,
            label="mean accuracy",
            meaning="Accuracy of each class, averaged over the classes.",
            advice="Look at the classes with the lowest accuracy first.",
            interval="logit", of_class="accuracy"),
     Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
-           _VOID, miou,
+           ALL_VOID, miou,
            label="mIoU", headline=1,
            meaning="Overlap of prediction and label (IoU), averaged over the classes.",
            advice="Look at the classes with the lowest IoU first.",

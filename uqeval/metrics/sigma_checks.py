@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
-from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
+from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
@@ -21,7 +21,6 @@ from uqeval.metrics.regression_settings import RegressionSettings
 if TYPE_CHECKING:
     from uqeval.tallies import ErrorSums, ScaledErrors, SigmaBins, Tally
 
-_EMPTY = "no pixel is evaluated"
 _ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
 _ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
 _EXACT = "all errors are 0: the best factor is 0, and the likelihood unbounded"
@@ -75,7 +74,7 @@ OF_BINS = (
            meaning="Mean relative difference between predicted and observed error, over bins of "
            "σ."),
     Metric("regression", "uce", "target²", "lower", (0.0, None), "Laves et al. 2020, eq. 8",
-           _EMPTY, uce, label="UCE", advice=SCALE_SIGMA, interval="gaps",
+           NO_PIXEL, uce, label="UCE", advice=SCALE_SIGMA, interval="gaps",
            meaning="Mean difference between predicted variance and squared error, over bins of "
            "σ."),
     Metric("regression", "cv", "fraction", None, (0.0, None), f"{_LEVI}, eq. 9",
@@ -150,7 +149,7 @@ class BinsOfSigma(Part[RegressionSettings]):
         (record,) = self._records(of_one)
         bins = states[self._bins]
         roots = {
-            name: _roots(bins[field], bins["count"])
+            name: as_numbers(np.sqrt(over(bins[field], bins["count"])))
             for name, field in (("rmse", "errors"), ("rmv", "variances"))
         }
         return record | {"sigma_bins": {"pixels": bins["count"].tolist(), **roots}}
@@ -202,11 +201,6 @@ class BinsOfSigma(Part[RegressionSettings]):
         if not self.can_score:
             return {}
         return {("ence",): Gaps(signed, of_ence), ("uce",): Gaps(signed, of_uce)}
-
-
-def _roots(sums: Array, count: Array) -> list[float | None]:
-    """Return the root of the mean of each bin; None without pixels."""
-    return as_numbers(np.sqrt(over(sums, count)))
 
 
 class ScaleOfSigma(FittedPart[RegressionSettings]):

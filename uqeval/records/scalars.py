@@ -10,6 +10,8 @@ from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
 from uqeval.records.addresses import ROWS, values_of
 
+#: Endings of fields next to a score: the reason why it is undefined, and the bound of its error.
+BESIDE = ("_reason", "_bound")
 #: Which way is better.
 ARROWS = {"higher": "↑", "lower": "↓"}
 #: MLflow's rules for a name: its characters, and a path that is in order; its longest.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.keys import Key
+from uqeval.records.scalars import BESIDE
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
 from uqeval.usecases.from_states import left_out, saved_result, sum_states
@@ -310,8 +311,7 @@ def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
     """Add null and a reason for each field that a run has and `results` lacks, also in rows of
     classes; return their names.
     """
-    suffixes = ("_reason", "_bound")
-    lost = [name for name in before if name not in results and not name.endswith(suffixes)]
+    lost = [name for name in before if name not in results and not name.endswith(BESIDE)]
     for name in lost:
         results |= {name: None, f"{name}_reason": _UNKNOWN}
     of_classes: dict[str, None] = {}

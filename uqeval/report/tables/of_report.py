@@ -12,7 +12,7 @@ from uqeval.keys import family_of
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
-from uqeval.records.scalars import with_arrow
+from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.tables.cells import about, interval_of
 from uqeval.report.tables.scores import slices, whole_of
 from uqeval.report.tables.settings import resampling
@@ -29,8 +29,6 @@ from uqeval.report.tables.table import (
 if TYPE_CHECKING:
     from uqeval.metrics import Column, Record, RowTable, ScoreTable
 
-#: Endings of fields that accompany a value.
-_BESIDE = ("_reason", "_bound")
 #: Stands for a value that a record does not have.
 _ABSENT = object()
 
@@ -165,7 +163,7 @@ def _columns(declared: Sequence[str | Column], records: Sequence[Record]) -> lis
         columns += [
             replace(column, field=f"{part}.{name}", heading=column.heading.format(name))
             for name in entries
-            if not name.endswith(_BESIDE)
+            if not name.endswith(BESIDE)
         ]
     return columns
 

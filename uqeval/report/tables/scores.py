@@ -11,7 +11,7 @@ from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
-from uqeval.records.scalars import with_arrow
+from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.command import command_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell, Row, Table
@@ -74,7 +74,7 @@ def _scalars(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the address of each single value of a record, with the record that contains it."""
     for name, value in record.items():
-        if name.endswith(("_reason", "_bound")) or name == "parameters":  # one of the settings
+        if name.endswith(BESIDE) or name == "parameters":  # one of the settings
             continue
         if isinstance(value, dict):
             if not any(isinstance(v, list) for v in value.values()):
