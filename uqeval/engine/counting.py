@@ -19,8 +19,7 @@ from uqeval.tallies._fields import CountedItems, Thin
 from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
-    from uqeval.tallies._contract import KnownItems
+    from uqeval.tallies._contract import KnownItems, Tally
 
 #: The smallest number of items to count in one call: fewer cost more in compilation.
 _WORTHWHILE = 8

@@ -26,7 +26,7 @@ from uqeval.inputs import Inputs
 from uqeval.inputs.opened import Recipe
 from uqeval.inputs.opening import open_again
 from uqeval.stores.states.blocks import ItemBlocks, PackedItems
-from uqeval.tallies import Tally
+from uqeval.tallies._contract import Tally
 from uqeval.tallies._totals import Total
 
 #: Packages on which the bits of results or the messages between processes depend.

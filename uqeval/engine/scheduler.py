@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states.writer import StatesWriter
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: Minimum bytes for states that are counted together.
 _STATES = 64 * 10**6

@@ -20,7 +20,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 
 if TYPE_CHECKING:
     from uqeval.metrics._contract import Metric
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 Settings = TypeVar("Settings")
 

@@ -15,7 +15,7 @@ from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
     from uqeval.metrics._contract import Metric
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 Settings = TypeVar("Settings")
 

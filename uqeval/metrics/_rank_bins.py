@@ -15,7 +15,7 @@ from uqeval.arrays import Array, State, np
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from uqeval.tallies import RankedErrors
+    from uqeval.tallies.ranked_errors import RankedErrors
 
 #: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
 BIN_WIDTH = 2.0**-10

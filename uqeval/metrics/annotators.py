@@ -36,7 +36,7 @@ from uqeval.metrics._items import score_items
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 Record = dict[str, Any]
 #: Scores of sums of distances, by their columns, and which need samples.
@@ -54,7 +54,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     @property
     def _distances(self) -> Tally:
-        from uqeval.tallies import AnnotatorDistances
+        from uqeval.tallies.annotator_distances import AnnotatorDistances
 
         info = self.info
         distance = self.settings.distance_of(info.classes)
@@ -62,14 +62,14 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     @property
     def _votes(self) -> Tally:
-        from uqeval.tallies import AnnotatorVotes
+        from uqeval.tallies.annotators import AnnotatorVotes
 
         settings, info = self.settings, self.info
         return AnnotatorVotes(info.classes, info.annotators, settings.binning(), settings.clip)
 
     @property
     def _correlation(self) -> Tally:
-        from uqeval.tallies import AnnotatorCorrelation
+        from uqeval.tallies.annotators import AnnotatorCorrelation
 
         settings, info = self.settings, self.info
         return AnnotatorCorrelation(

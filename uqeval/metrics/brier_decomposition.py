@@ -13,7 +13,8 @@ from uqeval.metrics.calibration_scores import Binned
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import ClassReliability, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.reliability import ClassReliability
 
 _MURPHY = "Murphy 1973, eq. 3"
 
@@ -64,7 +65,8 @@ class BrierDecomposition(Part[CalibrationSettings]):
 
     @property
     def _tallies(self) -> tuple[ClassReliability, Tally]:
-        from uqeval.tallies import ClassReliability, ProperScores
+        from uqeval.tallies.proper_scores import ProperScores
+        from uqeval.tallies.reliability import ClassReliability
 
         settings, classes = self.settings, self.info.classes
         return (

@@ -18,7 +18,7 @@ from uqeval.metrics.calibration_edges import upper_ranks
 
 if TYPE_CHECKING:
     from uqeval.metrics.calibration_scores import Binned
-    from uqeval.tallies import RankedErrors
+    from uqeval.tallies.ranked_errors import RankedErrors
 
 #: Names of the estimators, which are definitions, too.
 PUBLISHED = ("kumar-l2", "kumar-l1", "roelofs-sweep")
@@ -115,7 +115,9 @@ def sweep_tally(classes: int) -> RankedErrors:
 
     Pixels and wrong ones by 1 - confidence, in bins of relative width 2⁻¹⁰.
     """
-    from uqeval.tallies import Error, RankedErrors, Uncertainty
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.ranked_errors import RankedErrors
 
     return RankedErrors(Uncertainty("confidence"), Error("zero-one"), classes)
 

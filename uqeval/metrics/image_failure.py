@@ -30,7 +30,7 @@ from uqeval.metrics.image_failure_settings import (
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: Fields of an item's record.
 _FIELDS = ("risk", "confidence")
@@ -152,7 +152,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         return self._numbers
 
     def _fit_threshold(self) -> Passes:
-        from uqeval.tallies import Patches
+        from uqeval.tallies.patches import Patches
 
         rule = Rule.parse(self.settings.threshold)
         uncertainty = uncertainty_of(self.settings, self.info)

@@ -162,7 +162,7 @@ def _check(settings: ImageFailureSettings, info: DatasetInfo) -> None:
 
 def uncertainty_of(settings: ImageFailureSettings, info: DatasetInfo) -> Any:
     """Return the uncertainty that is aggregated."""
-    from uqeval.tallies import Uncertainty
+    from uqeval.tallies._values import Uncertainty
 
     if info.kind == "classes":
         return settings.ranked(info.classes)

@@ -34,7 +34,8 @@ from uqeval.metrics.thresholds import (
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
-    from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 
 _SCORES = ("p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus", "phi")
 
@@ -225,7 +226,7 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     def _counts(self, fitted: Fitted | None) -> PatchCounts | ItemPatchCounts:
         """Return the tally of patches at fitted thresholds, or at a threshold of each item."""
-        from uqeval.tallies import ItemPatchCounts, PatchCounts
+        from uqeval.tallies.patches import ItemPatchCounts, PatchCounts
 
         if fitted is None:
             rule = self._rule

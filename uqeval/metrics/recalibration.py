@@ -20,7 +20,7 @@ from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.recalibration_fit import NO_PIXEL, fit_vector, pooled
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: Vector scaling has second derivatives of all pairs of classes.
 MOST_CLASSES = 64
@@ -69,7 +69,8 @@ class _Recalibrated(Recalibration):
 
     @property
     def before(self) -> tuple[Tally, Tally]:
-        from uqeval.tallies import ProperScores, Reliability
+        from uqeval.tallies.proper_scores import ProperScores
+        from uqeval.tallies.reliability import Reliability
 
         settings, classes = self.settings, self.info.classes
         return Reliability(classes, settings.binning()), ProperScores(classes, settings.clip)
@@ -110,8 +111,7 @@ class IsotonicRegression(_Recalibrated):
         return settings.isotonic
 
     def fit(self) -> Passes:
-        from uqeval.tallies import ConfidenceCounts
-        from uqeval.tallies.recalibrated import CONFIDENCE_BINS
+        from uqeval.tallies.recalibrated import CONFIDENCE_BINS, ConfidenceCounts
 
         record = self._begin()
         tally = ConfidenceCounts(self.info.classes)
@@ -129,7 +129,7 @@ class IsotonicRegression(_Recalibrated):
         self.fitted |= {"found": found, "reason": NO_PIXEL, "record": record}
 
     def after(self) -> Tally:
-        from uqeval.tallies import Isotonic
+        from uqeval.tallies.recalibrated import Isotonic
 
         settings, fitted = self.settings, self.fitted
         knots = tuple(fitted["places"]), tuple(fitted["values"])
@@ -175,7 +175,7 @@ class VectorScaling(_Recalibrated):
         self.fitted |= {"found": not found.reason, "reason": found.reason, "record": record}
 
     def after(self) -> Tally:
-        from uqeval.tallies import VectorScaled
+        from uqeval.tallies.recalibrated import VectorScaled
 
         settings, fitted = self.settings, self.fitted
         numbers = tuple(fitted["weights"]), tuple(fitted["biases"])

@@ -73,7 +73,7 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
 
     Classes without a labelled pixel keep their probability. A step that raises the NLL is halved.
     """
-    from uqeval.tallies import LogitSlopes
+    from uqeval.tallies.recalibrated import LogitSlopes
 
     point = np.stack([np.ones(classes), np.zeros(classes)])
     best: Array | None = None

@@ -23,7 +23,7 @@ from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 DISPLAY = Display(
     tables=(
@@ -89,7 +89,8 @@ class Regression(Evaluation[RegressionSettings]):
         return _tallies(self.settings)
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import DepthSums, TargetCounts
+        from uqeval.tallies.depth_sums import DepthSums
+        from uqeval.tallies.target_counts import TargetCounts
 
         depths = (DepthSums(),) if self.settings.depth else ()
         return (TargetCounts(), *depths)
@@ -113,7 +114,7 @@ class Regression(Evaluation[RegressionSettings]):
         return _gaps(self.settings, self.tallies())
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        from uqeval.tallies import DepthSums
+        from uqeval.tallies.depth_sums import DepthSums
 
         tallies, items = self.tallies(), list[dict[str, Any]]()
         for states in joined_states(tallies, [results[tally].items for tally in tallies]):
@@ -145,7 +146,7 @@ class Regression(Evaluation[RegressionSettings]):
         }
 
     def warnings(self, run: Run) -> list[str]:
-        from uqeval.tallies import TargetCounts
+        from uqeval.tallies.target_counts import TargetCounts
 
         messages = numbers.void_items(
             self.info.names, [item["pixels"] for item in run.items], self.region
@@ -162,7 +163,8 @@ class Regression(Evaluation[RegressionSettings]):
 
 def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
     """Return the tallies of sums, scores and intervals, and of quantiles if requested."""
-    from uqeval.tallies import ErrorSums, IntervalCounts, PredictiveScores, QuantileCounts
+    from uqeval.tallies.error_sums import ErrorSums
+    from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
 
     sigma, distribution = settings.sigma, settings.distribution
     scores = PredictiveScores(

@@ -38,7 +38,7 @@ from uqeval.metrics._items import score_items
 from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 @documented
@@ -107,7 +107,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
     @property
     def _counts(self) -> Tally:
-        from uqeval.tallies import ClassCounts
+        from uqeval.tallies.segmentation import ClassCounts
 
         return ClassCounts(self.info.classes)
 

@@ -19,7 +19,9 @@ from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import ErrorSums, ScaledErrors, SigmaBins, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.depth_sums import ScaledErrors, SigmaBins
+    from uqeval.tallies.error_sums import ErrorSums
 
 _ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
 _ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
@@ -118,13 +120,13 @@ class BinsOfSigma(Part[RegressionSettings]):
 
     @property
     def _bins(self) -> SigmaBins:
-        from uqeval.tallies import SigmaBins
+        from uqeval.tallies.depth_sums import SigmaBins
 
         return SigmaBins(tuple(self.fitted["edges"]), self.settings.sigma)
 
     @property
     def _sums(self) -> ErrorSums:
-        from uqeval.tallies import ErrorSums
+        from uqeval.tallies.error_sums import ErrorSums
 
         return ErrorSums(self.settings.sigma)
 
@@ -132,7 +134,8 @@ class BinsOfSigma(Part[RegressionSettings]):
         return {"label", "error", "target", self.settings.sigma}
 
     def fit(self) -> Passes:
-        from uqeval.tallies import Ranks, Uncertainty
+        from uqeval.tallies._values import Uncertainty
+        from uqeval.tallies.ranks import Ranks
 
         sigma = Uncertainty(self.settings.sigma)
         ranks = Ranks(sigma, 1)
@@ -220,7 +223,7 @@ class ScaleOfSigma(FittedPart[RegressionSettings]):
 
     @property
     def _errors(self) -> ScaledErrors:
-        from uqeval.tallies import ScaledErrors
+        from uqeval.tallies.depth_sums import ScaledErrors
 
         return ScaledErrors(self.settings.sigma)
 

@@ -20,7 +20,8 @@ from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import FineGaps, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.fine_gaps import FineGaps
 
 #: A bandwidth is found when it differs from its error by no more than this.
 _TOLERANCE = 1e-10
@@ -197,7 +198,7 @@ class SmoothEce(Part[CalibrationSettings]):
 
     @property
     def _gaps(self) -> FineGaps:
-        from uqeval.tallies import FineGaps
+        from uqeval.tallies.fine_gaps import FineGaps
 
         classes = self.info.classes
         return FineGaps(classes, self.settings.is_positive(classes))

@@ -12,7 +12,7 @@ from uqeval.metrics._tiles import Cumulated, at_ranks
 if TYPE_CHECKING:
     from uqeval.metrics.failure_columns import SetRankBins
     from uqeval.metrics.sparsification_settings import SparsificationSettings
-    from uqeval.tallies import Cuts
+    from uqeval.tallies.item_curves import Cuts
 
 
 def columns(

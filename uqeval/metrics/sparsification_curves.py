@@ -18,7 +18,7 @@ from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
-    from uqeval.tallies import Cuts
+    from uqeval.tallies.item_curves import Cuts
 
 VOID = "no pixel to evaluate"
 ZERO = "the error of all pixels is 0: there is nothing to divide the curves by"

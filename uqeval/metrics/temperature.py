@@ -16,7 +16,7 @@ from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 class Temperature(Recalibration):
@@ -91,13 +91,13 @@ class Temperature(Recalibration):
 
     @property
     def before(self) -> tuple[Tally]:
-        from uqeval.tallies import Tempered
+        from uqeval.tallies.at_temperature import Tempered
 
         return (self._tally(Tempered, 1.0),)
 
     def _at(self, beta: float) -> Tally:
         """Return what counts at a temperature of the mean or of the samples."""
-        from uqeval.tallies import Tempered, TemperedSamples
+        from uqeval.tallies.at_temperature import Tempered, TemperedSamples
 
         is_mean = self.settings.temperature_of == "mean"
         return self._tally(Tempered if is_mean else TemperedSamples.of, beta)

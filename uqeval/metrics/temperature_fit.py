@@ -22,7 +22,8 @@ from uqeval.arrays import State
 from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.tempered import Likelihoods, SampleLikelihoods, TemperatureSlopes
 
 #: The least and the largest temperature that is looked for.
 LEAST, MOST = 1 / 32, 32.0
@@ -78,7 +79,7 @@ def fit(
     if no pixel is clipped there, and if the clipped NLL of some pixels of each item is not lower
     elsewhere. The fit then has the counts of `at(β)`, a `Tempered`.
     """
-    from uqeval.tallies import Likelihoods
+    from uqeval.tallies.tempered import Likelihoods
 
     convex, least = yield from _fit_convex(classes, items, clip)
     if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
@@ -102,7 +103,7 @@ def _fit_convex(
     classes: int, items: Sequence[int] | None, clip: float
 ) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[Fit, float]]:
     """Return the fit of the unclipped NLL, and the β of the least clipped NLL of some pixels."""
-    from uqeval.tallies import TemperatureSlopes
+    from uqeval.tallies.tempered import TemperatureSlopes
 
     points: list[Point] = []
     guess, least = yield from _guess(classes, items, clip)
@@ -143,7 +144,7 @@ def _guess(
 ) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[float, float]]:
     """Return the β at which the NLL of some pixels of each item is least, 0 where there is none;
     and the power of two at which their clipped NLL is."""
-    from uqeval.tallies import Likelihoods, TemperatureSlopes
+    from uqeval.tallies.tempered import Likelihoods, TemperatureSlopes
 
     # Twice as near to each other as the powers of one pass are.
     tallies = tuple(
@@ -162,7 +163,7 @@ def _guess(
 
 def fit_samples(classes: int, items: Sequence[int] | None, clip: float) -> Fitting:
     """Return the β of the samples at which the clipped NLL of some items is least."""
-    from uqeval.tallies import SampleLikelihoods
+    from uqeval.tallies.tempered import SampleLikelihoods
 
     def tally(lowest: float, step: float, count: int) -> SampleLikelihoods:
         return SampleLikelihoods.of(classes, lowest, step, count, clip)

@@ -16,7 +16,8 @@ from uqeval.errors import DataError, UsageError, quoted
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import TallyResult
-    from uqeval.tallies import Patches, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.patches import Patches
 
 SPELLINGS = "mean, median, pNN (p0 … p100), range:T (T from 0 to 1), max-surplus, or a number"
 
@@ -103,8 +104,9 @@ def fit(
     undefined. `curve`: the ends of the one curve, if they are not the least and the greatest
     uncertainty; its best threshold is `max-surplus`. A `region` may have no pixels.
     """
-    from uqeval.tallies import Moments, PatchCounts, Ranks
-    from uqeval.tallies.ranks import bins_of
+    from uqeval.tallies.moments import Moments
+    from uqeval.tallies.patches import PatchCounts
+    from uqeval.tallies.ranks import Ranks, bins_of
 
     moments = Moments(patches.uncertainty, patches.classes)
     ranks = Ranks(patches, patches.classes, by_category)

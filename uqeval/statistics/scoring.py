@@ -24,7 +24,7 @@ from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
     #: States of some sets of items of a tally.
     SetsOf = Callable[[Tally, slice], SetStates]

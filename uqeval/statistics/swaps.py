@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from uqeval.metrics._evaluation import Evaluation
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: The largest number of random swaps. If at most `EVERY` swaps are possible, all are made.
 MOST = 10_000

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uqeval.metrics import Family
     from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
     from uqeval.statistics.merged_states import MergedStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 _UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 

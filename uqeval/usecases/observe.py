@@ -80,7 +80,7 @@ class TemporalObserver:
         occlusion: str = "none",
     ) -> None:
         from uqeval.maps.flow import Estimator
-        from uqeval.tallies import PairCounts
+        from uqeval.tallies.temporal import PairCounts
 
         if classes is not None and not 1 <= classes <= 65535:
             raise UsageError(f"classes {classes}; expected 1 to 65535.")

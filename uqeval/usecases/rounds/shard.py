@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.stores.states.writer import StatesWriter
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 @dataclass(frozen=True)
