@@ -282,7 +282,7 @@ class RegressionSource(MapSource):
         return label, target
 
     def _place(self, planes: Planes, item: int) -> str:
-        return f"{planes.where(item)}, item {cut(self.names[item])}"
+        return f"{planes.where_of(item)}, item {cut(self.names[item])}"
 
     def _extra_map(self, name: str, item: int, label: Array) -> Array:
         planes = self.extra[name]

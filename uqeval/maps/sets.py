@@ -35,7 +35,7 @@ class Mask:
     def sets(self, item: int, size: tuple[int, int], name: str) -> Array:
         """Return the set of each pixel [y, x], uint8: 0 in, 1 out, 255 void."""
         plane = self.planes.read(item)
-        where = f"{self.planes.where(item)}, item {cut(name)}"
+        where = f"{self.planes.where_of(item)}, item {cut(name)}"
         check_size(plane.shape, size, where, "the mask is", RESIZE_IDS)
         if plane.dtype.kind not in "iub":
             raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")

@@ -253,7 +253,7 @@ class Source(StackMaps):
         planes = self.labels.planes
         return labels_of_annotators(
             planes.read(item), self.classes, self.labels.ignore_index,
-            f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
+            f"{planes.where_of(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
 
     def _labels_of(
@@ -292,7 +292,7 @@ class Source(StackMaps):
         planes = self.labels.planes
         return label_map(
             planes.read(item), self.classes, self.labels.ignore_index,
-            f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
+            f"{planes.where_of(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
 
 
