@@ -106,13 +106,10 @@ class StackMaps(MapSource):
         return self._reducer(form, tile, True, False).reduce(values, label)
 
     def _at_once(self, batch: range, tiling: Tiling) -> int:
-        """Return how many items are reduced in one call, with their pixels concatenated.
-
-        One for logits, because the order of a sum of exponentials depends on the memory layout.
-        """
+        """Return how many items are reduced in one call, with their pixels concatenated."""
         stack = self.stack
         assert stack is not None
-        if stack.kind != "probs" or stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
+        if stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
             return 1
         numbers = stack.samples * stack.classes * tiling.box_pixels
         return max(min(len(batch), _TOGETHER // max(numbers, 1)), 1)

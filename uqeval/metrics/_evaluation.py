@@ -68,7 +68,7 @@ class Section:
 @dataclass(frozen=True)
 class Gaps:
     """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps; with `largest`, the greatest of them;
-    with `one_sided`, of those above 0 alone.
+    with `one_sided`, of those above 0 alone; with `area`, that of the products w·g [set, bin].
 
     From the states of many sets, `signed` returns the gaps g [set, bin] (correct minus expected),
     which add up over items; `weights` returns w [set, bin], for example 1/N. The first set holds
@@ -79,9 +79,12 @@ class Gaps:
     weights: Callable[[Mapping[Tally, SetStates]], Floats]
     largest: bool = False
     one_sided: bool = False
+    area: Callable[[Floats], Floats] | None = None
 
     def score(self, signed: Floats, weights: Floats) -> Floats:
         """Return the score [set] of gaps [set, bin] and weights [bin]."""
+        if self.area is not None:
+            return self.area(signed * weights)
         sizes = np.maximum(signed, 0.0) if self.one_sided else np.abs(signed)
         best = np.max if self.largest else np.sum
         return best(sizes * weights, axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
@@ -109,8 +109,6 @@ class Regression(Evaluation[RegressionSettings]):
         return regression_results.columns(self.settings, [states[t] for t in self.tallies()])
 
     def gaps(self) -> dict[Place, Gaps]:
-        if self.settings.area == "crossing":
-            return {}
         return _gaps(self.settings, self.tallies())
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
@@ -179,7 +177,7 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
 def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Place, Gaps]:
     """Return the number of targets inside the interval of each plotted level p, minus p·N.
 
-    AUCE and its two parts are sums of these (by the rules "trapezoid" and "mean").
+    AUCE and its two parts are sums of these, or the area of the line through them ("crossing").
     """
     levels = settings.quantile_levels or settings.interval_levels
     p = np.array(settings.plotted)
@@ -193,6 +191,8 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Plac
 
     def weights(states: Mapping[Tally, SetStates]) -> Floats:
         n = np.maximum(states[tallies[0]]["count"][:, :1], 1)
+        if settings.area == "crossing":
+            return np.ones(p.size) / n
         steps = np.diff(p, prepend=p[0], append=p[-1])
         area: Floats = (steps[:-1] + steps[1:]) / (2 * n)
         equal_weights: Floats = np.ones(p.size) / (p.size * n)
@@ -201,10 +201,16 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Plac
     def missing(states: Mapping[Tally, SetStates]) -> Floats:
         return -signed(states)
 
+    def area(part_of_gap: Callable[[Floats], Floats]) -> Callable[[Floats], Floats] | None:
+        if settings.area != "crossing":
+            return None
+        return lambda gaps: rs.area_of_gaps(settings.plotted, gaps, "crossing", part_of_gap)
+
+    positive = area(rs.positive_part)
     return {
-        ("auce",): Gaps(signed, weights),
-        ("auce_over",): Gaps(missing, weights, one_sided=True),
-        ("auce_under",): Gaps(signed, weights, one_sided=True),
+        ("auce",): Gaps(signed, weights, area=area(np.abs)),
+        ("auce_over",): Gaps(missing, weights, one_sided=True, area=positive),
+        ("auce_under",): Gaps(signed, weights, one_sided=True, area=positive),
     }
 
 

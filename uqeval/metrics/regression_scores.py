@@ -71,10 +71,19 @@ def area(
 ) -> Array:
     """Return the area [set] of a `part_of_gap` of the gaps p - p̂, by a rule of `AREAS`.
 
-    `observed`: the shares p̂ [set, level]. "trapezoid": of the gaps' parts; "crossing": of the line
-    through the gaps, cut where it crosses 0; "mean": of the gaps' parts, no area.
+    `observed`: the shares p̂ [set, level].
     """
-    gaps = np.array(p) - observed
+    return area_of_gaps(p, np.array(p) - observed, rule, part_of_gap)
+
+
+def area_of_gaps(
+    p: Sequence[float], gaps: Array, rule: str, part_of_gap: Callable[[Array], Array]
+) -> Array:
+    """Return the area [set] of a `part_of_gap` of gaps [set, level] at the levels p.
+
+    "trapezoid": of the gaps' parts; "crossing": of the line through the gaps, cut where it crosses
+    0; "mean": of the gaps' parts, no area.
+    """
     parts = part_of_gap(gaps)
     if rule == "mean":
         return exact_sums(parts) / len(p)
@@ -99,15 +108,15 @@ def auce(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
 
 def auce_over(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
     """Return the area of max(p - p̂, 0) [set], where the intervals are over-confident."""
-    return area(p, observed, rule, _positive)
+    return area(p, observed, rule, positive_part)
 
 
 def auce_under(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
     """Return the area of max(p̂ - p, 0) [set], where the intervals are under-confident."""
-    return area(p, observed, rule, lambda gaps: _positive(-gaps))
+    return area(p, observed, rule, lambda gaps: positive_part(-gaps))
 
 
-def _positive(gaps: Array) -> Array:
+def positive_part(gaps: Array) -> Array:
     """Return max(gap, 0), NaN where the gap is NaN."""
     return np.maximum(gaps, 0.0)
 

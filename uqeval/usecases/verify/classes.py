@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Uncertainties in nats, whose base can be chosen.
 _NATS = ("entropy", "mutual_information", "expected_entropy")
+#: Several samples in float64 are rounded to multiples of its inverse, so that the order of their
+#: sum does not matter.
+_GRID = 2.0**45
 
 
 @dataclass
@@ -63,6 +66,8 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
     total = squares = entropies = votes = first = identical_votes = empty
     count = 0
     for p in probabilities_of(stack, item):
+        if stack.samples > 1 and np.dtype("f8") in stack.dtypes:
+            p = np.rint(p * _GRID) / _GRID
         if not count:
             total, squares, first = np.zeros_like(p), np.zeros_like(p), p
             entropies, votes = np.zeros(p.shape[1:]), np.zeros(p.shape, np.int32)
@@ -75,7 +80,7 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
         np.put_along_axis(votes, best[None], np.take_along_axis(votes, best[None], 0) + 1, 0)
         identical_votes &= (p == first).all(axis=0)
     mean = total / count
-    prediction = mean.argmax(axis=0)
+    prediction = total.argmax(axis=0)  # the division may make near sums equal
     entropy = np.maximum(-_plogp(mean).sum(axis=0), 0.0)
     maps: dict[str, Array] = {
         "probs": mean.astype(np.float32), "prediction": prediction, "entropy": entropy,
