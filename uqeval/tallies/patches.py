@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
@@ -166,15 +167,21 @@ class PatchCounts(Tally):
         patches = counts.sum(axis=(-3, -2, -1))[..., None]
         return "more ties than patches" if (state["ties"] > patches).any() else None
 
+    @cached_property
+    def _thresholds(self) -> tuple[Array, Array, Array]:
+        """Return `threshold` [group], `curve` [group, t] and the thresholds of accuracy [t]."""
+        curve = np.array([curve_thresholds(*ends) for ends in self.curve], np.float32)
+        return np.array(self.threshold, np.float32), curve, np.arange(STEPS) / (STEPS - 1)
+
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import count_patches
 
         table = self.patches.table(maps)
-        curve = np.array([curve_thresholds(*ends) for ends in self.curve], np.float32)
+        threshold, curve, accuracies = self._thresholds
         count_patches(
-            *table.values(), void_of(self.patches.classes), len(self.threshold) > 1,
-            np.array(self.threshold, np.float32), curve, self.accuracy_threshold,
-            np.arange(STEPS) / (STEPS - 1), self.accuracy_op == ">=", self.uncertainty_op == ">=",
+            *table.values(), void_of(self.patches.classes), len(threshold) > 1, threshold, curve,
+            self.accuracy_threshold, accuracies,
+            self.accuracy_op == ">=", self.uncertainty_op == ">=",
             state["counts"], state["by_threshold"], state["by_accuracy"], state["ties"],
         )  # fmt: skip
 
