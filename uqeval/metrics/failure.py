@@ -140,7 +140,8 @@ class Failure(Evaluation[FailureSettings]):
         rule = Rule.parse(self.settings.threshold)
         if rule.kind == "value":  # counted in this pass
             self.fitted["threshold"] = rule.value
-        fitted = yield from fit(rule, Patches(self._uncertainty, self.info.classes), False)
+        patches = Patches(self._uncertainty, self.info.classes)
+        fitted = yield from fit(self.info, rule, patches, False)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def exact(self) -> Passes:

@@ -156,7 +156,8 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
         rule = Rule.parse(self.settings.threshold)
         uncertainty = uncertainty_of(self.settings, self.info)
-        fitted = yield from fit(rule, Patches(uncertainty, self.info.classes), False)
+        patches = Patches(uncertainty, self.info.classes)
+        fitted = yield from fit(self.info, rule, patches, False)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def _source(self, wanted: Wanted) -> ItemNumber:

@@ -141,7 +141,7 @@ class Pavpu(Evaluation[PavpuSettings]):
         if rule.kind == "value" and scope == "set" and ends is not None:  # counted in this pass
             self.fitted |= dataclasses.asdict(Fitted((rule.value,), (ends,)))
         fitted = yield from fit(
-            rule, self._patches, scope == "class", ends, self.region, **self._operators
+            self.info, rule, self._patches, scope == "class", ends, self.region, **self._operators
         )
         self.fitted |= dataclasses.asdict(fitted)
 
@@ -207,7 +207,7 @@ class Pavpu(Evaluation[PavpuSettings]):
             tally = self._counts(counted_tally)
             value = best((yield (tally,))[tally].total["by_threshold"], *counted_tally.ends[0])
         elif threshold_rule.kind != "value":
-            value = (yield from fit(threshold_rule, self._patches, False)).threshold[0]
+            value = (yield from fit(self.info, threshold_rule, self._patches, False)).threshold[0]
         thresholds, ends = list(counted_tally.threshold), self.fitted["ends"]
         if is_same(value, thresholds[0]) or (value is None and thresholds[0] is None):
             return {"threshold": thresholds, "ends": ends}

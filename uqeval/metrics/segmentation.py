@@ -31,7 +31,7 @@ from uqeval.metrics._contract import (
     ScoreTable,
     set_value,
 )
-from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._dataset_info import DatasetInfo, all_void
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import score_items
@@ -153,12 +153,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
                     f"annotators of its item (void: {self.info.ignore_index}). Remove annotators "
                     "who labelled only parts of items, or fill their whole plane with void."
                 )
-            raise DataError(
-                f"{self.info.labels}: nothing is left to evaluate: all labels of "
-                f"{number_of(len(self.info.names), 'item')} are ignore_index "
-                f"{self.info.ignore_index} (void). Check --ignore-index and how the labels "
-                "were written."
-            )
+            raise all_void(self.info)
 
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from uqeval.arrays import State, np
-from uqeval.errors import DataError, UsageError, quoted
+from uqeval.errors import UsageError, quoted
+from uqeval.metrics._dataset_info import DatasetInfo, all_void
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import TallyResult
@@ -90,6 +91,7 @@ Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fitted]
 
 
 def fit(
+    info: DatasetInfo,
     rule: Rule,
     patches: Patches,
     by_category: bool,
@@ -117,7 +119,7 @@ def fit(
     if overall is None and region:
         return Fitted((None,), (curve or (0.0, 0.0),))
     if overall is None:
-        raise DataError("no pixel can be evaluated: every label is void.")
+        raise all_void(info)
     ends = [overall]
     if by_category:
         ends = [_ends(pixels, c) or overall for c in range(patches.classes)] + [overall]
