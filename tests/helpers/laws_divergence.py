@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from uqeval.tallies._contract import Tally
-from uqeval.tallies.divergence import Divergence
+from uqeval.tallies import Divergence, Tally
 
 State = dict[str, Any]
 Maps = dict[str, Any]

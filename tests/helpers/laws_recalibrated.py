@@ -10,9 +10,7 @@ import naive_calibration as naive
 import numpy as np
 
 from uqeval.maps.names import void_of
-from uqeval.tallies._contract import Tally
-from uqeval.tallies.recalibrated import ConfidenceCounts, Isotonic, LogitSlopes, VectorScaled
-from uqeval.tallies.reliability import Bins
+from uqeval.tallies import Bins, ConfidenceCounts, Isotonic, LogitSlopes, Tally, VectorScaled
 
 State = dict[str, Any]
 _CLIP = 2.0**-24

@@ -8,8 +8,7 @@ from typing import Any
 import naive_temporal
 import numpy as np
 
-from uqeval.tallies._contract import Tally
-from uqeval.tallies.temporal import FrameCounts, PairCounts
+from uqeval.tallies import FrameCounts, PairCounts, Tally
 
 State = dict[str, Any]
 Maps = dict[str, Any]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.maps.names import TrackRules
-from uqeval.tallies._contract import Tally
-from uqeval.tallies.tracks import TrackCounts
+from uqeval.tallies import Tally, TrackCounts
 
 State = dict[str, Any]
 Maps = dict[str, Any]

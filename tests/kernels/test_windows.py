@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenes import labels
 
-from uqeval.tallies._values import Uncertainty
-from uqeval.tallies.patches import Patches
+from uqeval.tallies import Patches, Uncertainty
 
 CLASSES = 3
 

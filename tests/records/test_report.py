@@ -40,7 +40,7 @@ def test_json_is_strict(value: float, tmp_path: Path) -> None:
         ("", r"not a uqeval report \(not JSON\)"),
         ("[]", "schema None; this uqeval reads 'uqeval.report/1'"),
         ('{"schema": "uqeval.report/9"}', "schema 'uqeval.report/9'"),
-        ('{"schema": "uqeval.report/1"}', "is not a uqeval report: uqeval_version: Field required"),
+        ('{"schema": "uqeval.report/1"}', "is not a uqeval report: `uqeval_version` is missing"),
         (b"\xff", r"not a uqeval report \(not JSON\)"),
         ("[" * 100_000, r"not a uqeval report \(not JSON\)"),
     ],
@@ -121,7 +121,7 @@ def test_a_report_that_was_tampered_with_is_none(
 def test_a_key_of_a_later_version(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text(json.dumps(report().record() | {"later": 1}))
-    with pytest.raises(StoreError, match="is not a uqeval report: later: unknown key"):
+    with pytest.raises(StoreError, match="is not a uqeval report: `later` is an unknown key"):
         Report.load(path)
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import StoreError, UqevalError, cut, quoted
+from uqeval.errors import FormError, StoreError, UqevalError, cut, quoted
 
 #: Bytes of a file that is read whole: metadata, names, tables.
 MOST_BYTES = 1 << 28
@@ -175,10 +175,18 @@ def content_of(where: object) -> Iterator[None]:
         raise
     except _UNEXPECTED as error:
         raise StoreError(
-            f"{where}: the content is not as uqeval writes it ({type(error).__name__}: "
-            f"{cut(error)}). Evaluate again; if uqeval wrote it and it was not edited, please "
-            "report this."
+            f"{where}: the content is not as uqeval writes it: {flaw_of(error)}. Evaluate again; "
+            "if uqeval wrote it and it was not edited, please report this."
         ) from error
+
+
+def flaw_of(error: Exception) -> str:
+    """Return in words what an error says about the content of a file, without Python's words."""
+    if isinstance(error, UqevalError | FormError):
+        return cut(error)
+    if isinstance(error, KeyError) and error.args:
+        return f"it lacks {quoted(error.args[0])}"
+    return "a value has another type or size, or a list another length"
 
 
 def read_json(path: str | Path, parse_constant: Callable[[str], Any] | None = None) -> Any:
@@ -187,19 +195,30 @@ def read_json(path: str | Path, parse_constant: Callable[[str], Any] | None = No
     Raises `ValueError` if it is not JSON, nested too deeply or too large, and `OSError` if the file
     cannot be read.
     """
-    return parse_json(read_text(path, most=MOST_REPORT), parse_constant)
+    return parse_json(read_bytes(path, MOST_REPORT), parse_constant)
 
 
 def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raise `ValueError` if it is not JSON, nested too deeply, or has an object with a key twice: a
     reader of the file would see the first value, and uqeval use the last.
     """
     try:
+        if not isinstance(text, str):
+            text = str(text, "utf-8")
         return json.loads(text, parse_constant=parse_constant, object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not text in UTF-8") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{error.msg[:1].lower()}{error.msg[1:]} at {where}") from None
+    except ValueError as error:
+        if str(error).startswith("Exceeds the limit"):  # Python's, with advice to programmers
+            raise ValueError("a number in it has thousands of digits") from None
+        raise
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -125,7 +125,8 @@ class Workers:
         known: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)
         if "workers" not in known:
             raise _gone("no answer")
-        return known["workers"]
+        workers: Mapping[str, Any] = known["workers"]
+        return workers
 
     def named(self, address: str) -> str:
         """Return the address and host name of a worker, for messages."""
@@ -274,7 +275,8 @@ class DaskExecutor:
                     break
             else:
                 try:
-                    return self._gathered([future])[0]
+                    result: tuple[Done | Failed, str] = self._gathered([future])[0]
+                    return result
                 except TimeoutError:
                     self._homes.pop(items, None)
             self._cancel([future])
@@ -296,7 +298,8 @@ class DaskExecutor:
                 raise TimeoutError
             return task.result()
 
-        return client.sync(gathered)
+        results: list[Any] = client.sync(gathered)
+        return results
 
     def end(self) -> None:
         """Let the workers close the stores of the run, and delete its maps."""
@@ -315,11 +318,12 @@ class DaskExecutor:
             self._workers.client.cancel(futures)
 
     def _submit(self, jobs: Sequence[tuple[range, Any]], home: str | None) -> list[Any]:
-        return self._workers.client.map(
+        futures: list[Any] = self._workers.client.map(
             _on_worker, [Job(self._run, items, work) for items, work in jobs], pure=False,
             key=[f"uqeval-{uuid.uuid4().hex}" for _ in jobs],
             workers=None if home is None else [home], allow_other_workers=home is not None,
         )  # fmt: skip
+        return futures
 
 
 @dataclass

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from uqeval.disk.files import json_digest, read_json
+from uqeval.disk.files import flaw_of, json_digest, read_json
+from uqeval.disk.forms import formed
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.verdict import Judgement, NotEvaluated, Verdict
@@ -19,7 +18,16 @@ from uqeval.records.addresses import Address
 #: The key of a record that holds its checksum.
 KEY = "checksum"
 SCHEMA = "uqeval.verdicts/1"
-_VERDICT = TypeAdapter(Verdict)
+
+
+@dataclass
+class _Saved:
+    """The parts of a file of verdicts that are read."""
+
+    verdicts: list[dict[str, Any]]
+    warnings: list[str]
+    not_evaluated: list[dict[str, Any]] = field(default_factory=list)
+    today: str | None = None
 
 
 def load_verdicts(path: str | Path) -> Judgement:
@@ -47,6 +55,7 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
     Older files have no checksum.
     """
     try:
+        formed(_Saved, record)
         verdicts = tuple(_verdict(entry) for entry in record["verdicts"])
         for entry in verdicts:
             if (conflict := contradiction(entry)) is not None:
@@ -71,7 +80,8 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
         return judgement
     except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:
         raise StoreError(
-            f"{cut(path)}: is not a file of verdicts: {cut(error)}; write one with uqeval gate -o."
+            f"{cut(path)}: is not a file of verdicts: {flaw_of(error)}; write one with uqeval gate "
+            "-o."
         ) from None
 
 
@@ -86,7 +96,7 @@ def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
 
 def _not_evaluated(record: dict[str, Any]) -> NotEvaluated:
     requirement: dict[str, Any] = {key: record.get(key) for key in ("id", "why", "waive")}
-    limits = Limits(**record["limits"], **requirement)
+    limits = formed(Limits, {**record["limits"], **requirement})
     rule = Rule(Address.parse(record["rule"]), limits, record["file"], record["line"])
     return NotEvaluated(rule, Address.parse(record["address"]), str(record["reason"]))
 
@@ -94,7 +104,7 @@ def _not_evaluated(record: dict[str, Any]) -> NotEvaluated:
 def _verdict(record: dict[str, Any]) -> Verdict:
     fields = dict(record)
     requirement: dict[str, Any] = {key: fields.pop(key, None) for key in ("id", "why", "waive")}
-    limits = Limits(**{fields["kind"]: fields["limit"]}, **requirement)
+    limits = formed(Limits, {fields["kind"]: fields["limit"]} | requirement)
     rule = Rule(Address.parse(fields.pop("rule")), limits, fields.pop("file"), fields.pop("line"))
     del fields["store"]
     if isinstance(interval := fields.get("interval"), dict):
@@ -106,9 +116,10 @@ def _verdict(record: dict[str, Any]) -> Verdict:
             "defined": count,
         }
         fields["interval"] = {k: v for k, v in interval.items() if k != "unit"} | {"units": units}
-    return _VERDICT.validate_python(
-        fields | {"rule": rule, "address": Address.parse(fields["address"])}
+    verdict: Verdict = formed(
+        Verdict, fields | {"rule": rule, "address": Address.parse(fields["address"])}
     )
+    return verdict
 
 
 def contradiction(verdict: Verdict) -> str | None:

@@ -86,8 +86,8 @@ class Region(View):
     def maps(self, maps: Maps) -> Maps:
         """Return maps in which only the pixels of the region are evaluated.
 
-        Labels outside the region are void, and `INSIDE` is its mask; `UNMASKED_LABEL` has all
-        labels. In a video, predicted ids of frame t outside the region are void too.
+        Labels outside the region are void; `UNMASKED_LABEL` has all labels. In a video, predicted
+        ids of frame t outside the region are void too, and `INSIDE` is the mask.
         """
         if _of_pairs(maps):
             return self._maps_of_pair(maps)
@@ -95,8 +95,7 @@ class Region(View):
         inside = self.inside(maps)
         masked = _void_outside(label, inside)
         results = maps | {
-            "label": masked, UNMASKED_LABEL: label, INSIDE: inside,
-            REGION_SHARE: np.array(self.share),
+            "label": masked, UNMASKED_LABEL: label, REGION_SHARE: np.array(self.share)
         }  # fmt: skip
         if TARGET_COUNTS in maps:
             from uqeval.kernels.members import count_targets
@@ -150,7 +149,8 @@ class Boundary(Region):
         if self.near:
             return is_near
         label = maps["label"]  # a pair of frames also has pixels whose label is void
-        return ~is_near & (label != void_id(label))
+        is_inner: Array = ~is_near & (label != void_id(label))
+        return is_inner
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,8 @@ class OfClass(Region):
         return f"class:{self.called}"
 
     def inside(self, maps: Maps) -> Array:
-        return maps["label"] == self.number
+        mask: Array = maps["label"] == self.number
+        return mask
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,8 @@ class Box(Region):
         height, width = maps["label"].shape
         rows = _within(height, self.y0, self.y1)
         columns = _within(width, self.x0, self.x1)
-        return rows[:, None] & columns
+        mask: Array = rows[:, None] & columns
+        return mask
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,8 @@ class OfMap(Region):
         return (ids_of_map(self.map),)
 
     def inside(self, maps: Maps) -> Array:
-        return maps[ids_of_map(self.map)] == self.number
+        mask: Array = maps[ids_of_map(self.map)] == self.number
+        return mask
 
 
 @dataclass(frozen=True)
@@ -265,7 +268,8 @@ def _void_outside(ids: Array, inside: Array) -> Array:
 
 def _within(size: int, low: float, high: float) -> Array:
     centres = np.arange(size) + 0.5
-    return (centres >= low * size) & (centres < high * size)
+    mask: Array = (centres >= low * size) & (centres < high * size)
+    return mask
 
 
 def _of_pairs(names: Collection[str]) -> bool:

@@ -79,7 +79,8 @@ def running_sum(values: Array) -> Array:
     """Return the sums of the last axis, added up from its first number to its last one, so that
     their bits do not depend on the number of sets.
     """
-    return values.cumsum(axis=-1)[..., -1]
+    sums: Array = values.cumsum(axis=-1)[..., -1]
+    return sums
 
 
 def as_number(value: Array) -> float | None:

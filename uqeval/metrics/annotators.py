@@ -17,7 +17,6 @@ from uqeval.metrics._columns import (
     SetStates,
     as_numbers,
     of_rows,
-    over,
     running_sum,
     scores_of,
 )
@@ -36,7 +35,7 @@ from uqeval.metrics._items import score_items
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Tally
+    from uqeval.tallies import Tally
 
 Record = dict[str, Any]
 #: Scores of sums of distances, by their columns, and which need samples.
@@ -54,7 +53,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     @property
     def _distances(self) -> Tally:
-        from uqeval.tallies.annotator_distances import AnnotatorDistances
+        from uqeval.tallies import AnnotatorDistances
 
         info = self.info
         distance = self.settings.distance_of(info.classes)
@@ -62,14 +61,14 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     @property
     def _votes(self) -> Tally:
-        from uqeval.tallies.annotators import AnnotatorVotes
+        from uqeval.tallies import AnnotatorVotes
 
         settings, info = self.settings, self.info
         return AnnotatorVotes(info.classes, info.annotators, settings.binning(), settings.clip)
 
     @property
     def _correlation(self) -> Tally:
-        from uqeval.tallies.annotators import AnnotatorCorrelation
+        from uqeval.tallies import AnnotatorCorrelation
 
         settings, info = self.settings, self.info
         return AnnotatorCorrelation(
@@ -122,7 +121,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         of_both, of_samples, of_people, overlap = np.moveaxis(distances["class_sums"], 2, 0)
         rows = {
             "ged": scores_of_sums.ged(of_both, of_samples, of_people, class_items),
-            "agreement": over(overlap, class_items),
+            "agreement": scores_of_sums.ratio(overlap, class_items),
             "items": class_items, "votes": votes["votes"],
         }  # fmt: skip
         columns |= of_rows(rows, range(self.info.classes))
@@ -160,7 +159,8 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         votes = self._votes
 
         def signed(states: Mapping[Tally, SetStates]) -> Array:
-            return states[votes]["share"] - states[votes]["confidence"]
+            own: Array = states[votes]["share"] - states[votes]["confidence"]
+            return own
 
         def weights(states: Mapping[Tally, SetStates]) -> Array:
             count = states[votes]["count"]

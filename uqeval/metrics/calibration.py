@@ -30,8 +30,7 @@ from uqeval.metrics.temperature import Temperature
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
-    from uqeval.tallies._contract import Tally
-    from uqeval.tallies.reliability import AdaptiveReliability, ItemAdaptive
+    from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
 
 
 def _scaled(record: Record) -> Iterator[tuple[str, Record]]:
@@ -154,14 +153,14 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     @property
     def _items(self) -> ItemAdaptive:
-        from uqeval.tallies.reliability import ItemAdaptive
+        from uqeval.tallies import ItemAdaptive
 
         return ItemAdaptive(self.info.classes, self.settings.bins)
 
     @property
     def _massed(self) -> dict[str, AdaptiveReliability]:
         """Return the bins between fitted edges, by purpose."""
-        from uqeval.tallies.reliability import AdaptiveReliability
+        from uqeval.tallies import AdaptiveReliability
 
         return {
             name: AdaptiveReliability(self.info.classes, tuple(edges))
@@ -241,8 +240,7 @@ def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tall
     """Return the tallies that find the edges of bins of equal mass, by name; empty if none are
     needed.
     """
-    from uqeval.tallies._values import RawMap
-    from uqeval.tallies.ranks import Ranks
+    from uqeval.tallies import Ranks, RawMap
 
     if not settings.adaptive and settings.estimator == "plug-in":
         return {}
@@ -269,8 +267,7 @@ def _wanted_ranks(
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
     """Return the tallies that need no fitted numbers."""
-    from uqeval.tallies.proper_scores import ProperScores
-    from uqeval.tallies.reliability import ClassReliability, Reliability
+    from uqeval.tallies import ClassReliability, ProperScores, Reliability
 
     bins = settings.binning()
     return (

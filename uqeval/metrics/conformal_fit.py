@@ -21,8 +21,7 @@ from uqeval.metrics._evaluation import TallyResult
 from uqeval.metrics.conformal_settings import ConformalSettings, calibration_items, refuse_few
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Tally
-    from uqeval.tallies.prediction_sets import Nonconformity
+    from uqeval.tallies import Nonconformity, Tally
 
 #: Counts by bin of all items with the same number of pixels.
 CountsOf = Callable[[int], Array]
@@ -50,7 +49,7 @@ def calibrate(
     """
     import dataclasses
 
-    from uqeval.tallies.prediction_sets import EvaluatedPixels
+    from uqeval.tallies import EvaluatedPixels
 
     pixels = EvaluatedPixels(scores.classes, scores.of_class)
     results = yield (pixels, scores)
@@ -73,7 +72,8 @@ def calibrate(
 
 def _counts(tally: Tally, result: TallyResult, items: list[int]) -> Array:
     """Return the counts of some items by bin."""
-    return result.of_items(tally, items)["counts"]
+    counts: Array = result.of_items(tally, items)["counts"]
+    return counts
 
 
 class _Search:

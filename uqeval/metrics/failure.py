@@ -39,10 +39,7 @@ from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Tally
-    from uqeval.tallies._values import Uncertainty
-    from uqeval.tallies.item_failure import ItemFailure
-    from uqeval.tallies.ranked_errors import RankedErrors
+    from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
     from uqeval.tallies.undetected import Undetected
 
 _SCORES = (
@@ -118,7 +115,7 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _items(self) -> ItemFailure:
-        from uqeval.tallies.item_failure import ItemFailure
+        from uqeval.tallies import ItemFailure
 
         return ItemFailure(self._uncertainty, self.info.classes)
 
@@ -129,19 +126,19 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _threshold(self) -> float | None:
-        return self.fitted["threshold"]
+        value: float | None = self.fitted["threshold"]
+        return value
 
     def maps(self) -> set[str]:
         return {"label", "prediction", self.settings.uncertainty}
 
     def fit(self) -> Passes:
-        from uqeval.tallies.patches import Patches
+        from uqeval.tallies import Patches
 
         rule = Rule.parse(self.settings.threshold)
         if rule.kind == "value":  # counted in this pass
             self.fitted["threshold"] = rule.value
-        patches = Patches(self._uncertainty, self.info.classes)
-        fitted = yield from fit(self.info, rule, patches, False)
+        fitted = yield from fit(rule, Patches(self._uncertainty, self.info.classes), False)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def exact(self) -> Passes:
@@ -226,8 +223,7 @@ def _undetected_columns(counts: Array, threshold: float | None) -> dict[str, Arr
 
 def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
     """Return pixels and wrong ones of all classes by the high 19 bits of their keys."""
-    from uqeval.tallies._errors import Error
-    from uqeval.tallies.ranked_errors import RankedErrors
+    from uqeval.tallies import Error, RankedErrors
 
     return RankedErrors(uncertainty, Error("zero-one"), classes)
 

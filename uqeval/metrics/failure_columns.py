@@ -60,12 +60,14 @@ class SetRankBins:
     @cached_property
     def upto(self) -> Array:
         """Return pixels up to the end of each bin."""
-        return self.pixels.cumsum(axis=1)
+        cumulative: Array = self.pixels.cumsum(axis=1)
+        return cumulative
 
     @cached_property
     def errors_upto(self) -> Array:
         """Return errors up to the end of each bin."""
-        return self.errors.cumsum(axis=1)
+        cumulative: Array = self.errors.cumsum(axis=1)
+        return cumulative
 
     @cached_property
     def total(self) -> Array:
@@ -80,7 +82,8 @@ class SetRankBins:
     def _sums(self, name: str) -> Array:
         is_tiled = isinstance(self.states, RankedSets)
         values = self.tiles.totals(name) if is_tiled else self.states[name]
-        return values[:, 0].sum(axis=1)
+        sums: Array = values[:, 0].sum(axis=1)
+        return sums
 
 
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
@@ -162,7 +165,8 @@ def e_aurc(rank_bins: SetRankBins) -> Array:
     """
     counts = zip(rank_bins.total.tolist(), rank_bins.wrong.tolist(), strict=True)
     best = [best_aurc(int(total), int(wrong)) for total, wrong in counts]
-    return aurc(rank_bins) - np.array(best)
+    excess: Array = aurc(rank_bins) - np.array(best)
+    return excess
 
 
 def augrc(rank_bins: SetRankBins) -> Array:
@@ -222,14 +226,16 @@ def _first(cumulative: Array, limits: Array, side: Literal["left", "right"]) -> 
 
 def dot(a: Array, b: Array) -> Array:
     """Return Σ_bin a·b of each set."""
-    return np.einsum("sb,sb->s", a, b)
+    products: Array = np.einsum("sb,sb->s", a, b)
+    return products
 
 
 def _value_at_bin(values: Array, bins: Array) -> Array:
     """Return the value [set] of each set at its bin; 0 where there are no bins."""
     if not values.shape[1]:
         return np.zeros(len(values))
-    return np.take_along_axis(values, bins[:, None], axis=1)[:, 0]
+    selected: Array = np.take_along_axis(values, bins[:, None], axis=1)[:, 0]
+    return selected
 
 
 #: Scores by rank, by their fields; and those at given percentages.

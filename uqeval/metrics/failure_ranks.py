@@ -11,8 +11,7 @@ from uqeval.metrics._rank_bins import RankBins
 from uqeval.metrics.failure_cuts import bins_to_split, widest_bins
 
 if TYPE_CHECKING:
-    from uqeval.tallies._values import Uncertainty
-    from uqeval.tallies.ranked_errors import RankedErrors
+    from uqeval.tallies import RankedErrors, Uncertainty
 
 #: High bits of a key: sign and exponent; those that all bins have before they are split.
 BLOCK_BITS, POOLED_BITS = 9, 22
@@ -33,8 +32,7 @@ def rank_pixels(
     `cuts` returns the bins to split further, until it returns none; without `by_class` only the set
     is ranked.
     """
-    from uqeval.tallies._errors import Error
-    from uqeval.tallies.ranked_errors import RankedErrors
+    from uqeval.tallies import Error, RankedErrors
 
     wrong = Error("zero-one")
     occupied = RankedErrors(
@@ -77,8 +75,7 @@ def _split(
     cuts: Callable[[RankBins], list[int]],
 ) -> Passes:
     """Split bins until every cut is exact; first also those that widen the bounds most."""
-    from uqeval.tallies._errors import Error
-    from uqeval.tallies.ranked_errors import RankedErrors
+    from uqeval.tallies import Error, RankedErrors
 
     rows_per_class = max(SPLIT_ROWS // max(len(by_group), 1), 8)
     first = True

@@ -14,8 +14,7 @@ from uqeval.metrics.nmerci_columns import OF_KEPT, middles
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies.error_ranks import ErrorRanks
-    from uqeval.tallies.item_errors import ItemErrors
+    from uqeval.tallies import ErrorRanks, ItemErrors
 
 #: The α of the curve, in percent.
 CURVE = tuple(range(1, 101))
@@ -25,8 +24,7 @@ def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
     """Return sums of each item and its own percentiles, and λ and ε by the high bits of
     their keys.
     """
-    from uqeval.tallies.error_ranks import ErrorRanks
-    from uqeval.tallies.item_errors import ItemErrors
+    from uqeval.tallies import ErrorRanks, ItemErrors
 
     over_kept = settings.over == "kept"
     return (

@@ -20,8 +20,7 @@ from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Tally
-    from uqeval.tallies.fine_gaps import FineGaps
+    from uqeval.tallies import FineGaps, Tally
 
 #: A bandwidth is found when it differs from its error by no more than this.
 _TOLERANCE = 1e-10
@@ -113,14 +112,16 @@ def _newton_step(spectrum: Array, sigma: Array, nodes: int, finer: int) -> Array
     step = 1e-3 * sigma
     slope = (_error(spectrum, sigma + step, nodes) - _error(spectrum, sigma, nodes)) / step
     excess = _error(spectrum, sigma, finer) - sigma
-    return sigma + excess / (1 - np.minimum(slope, 0.0))
+    found: Array = sigma + excess / (1 - np.minimum(slope, 0.0))
+    return found
 
 
 @functools.cache
 def _cosines(terms: int, nodes: int) -> Array:
     """Return cos(πkj / nodes) [k, j]."""
     turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
-    return np.cos(np.pi / nodes * turns)
+    cosines: Array = np.cos(np.pi / nodes * turns)
+    return cosines
 
 
 def _spectrum(gaps: Array, terms: int) -> Array:
@@ -198,7 +199,7 @@ class SmoothEce(Part[CalibrationSettings]):
 
     @property
     def _gaps(self) -> FineGaps:
-        from uqeval.tallies.fine_gaps import FineGaps
+        from uqeval.tallies import FineGaps
 
         classes = self.info.classes
         return FineGaps(classes, self.settings.is_positive(classes))
@@ -250,6 +251,7 @@ class SmoothEce(Part[CalibrationSettings]):
             pixels = np.maximum(states[tally]["pixels"], 1)
             width = np.full(_TESTED + 1, 1 / _TESTED)
             width[[0, -1]] /= 2
-            return width / pixels
+            densities: Floats = width / pixels
+            return densities
 
         return {("smooth_ece",): Gaps(signed, weights)}

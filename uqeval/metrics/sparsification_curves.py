@@ -18,7 +18,7 @@ from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
-    from uqeval.tallies.item_curves import Cuts
+    from uqeval.tallies import Cuts
 
 VOID = "no pixel to evaluate"
 ZERO = "the error of all pixels is 0: there is nothing to divide the curves by"
@@ -100,7 +100,6 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
              by == 0],
             [REASONS.index(reason) for reason in (VOID, EMPTY, INFINITE, ZERO)],
         )  # fmt: skip
-        by = np.where(flaw == 0, by, np.nan)  # no curve; sums of infinite errors would fail
         model, oracle = model / by[:, None], oracle / by[:, None]
         n, steps = sums.kept[:, 0], model.shape[1]
         if sums.every_rank is not None:
@@ -159,7 +158,7 @@ def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[Array, Array]:
 def bins_to_split(rank_bins: RankBins, cuts: Cuts) -> list[int]:
     """Return the open bins that contain a cut."""
     bins = _divided(rank_bins, cuts)
-    return bins[rank_bins.open[bins]].tolist()
+    return bins[rank_bins.open[bins]].tolist()  # type: ignore[no-any-return]
 
 
 def cut_ties(rank_bins: RankBins, cuts: Cuts) -> int:
@@ -195,11 +194,13 @@ def harmonics(a: Array, b: Array) -> Array:
     def series(m: Array) -> Array:
         x = 1 / m
         y = x * x
-        return x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
+        remainder: Array = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
+        return remainder
 
     tail = np.log1p((stop - start) / start) + series(stop) - series(start)
     first, last = (np.minimum(ends, table_size).astype(np.int64) for ends in (a, b))
-    return table[last] - table[first] + tail
+    sums: Array = table[last] - table[first] + tail
+    return sums
 
 
 def _best_gain(record: Mapping[str, Any]) -> float | None:

@@ -51,9 +51,7 @@ from uqeval.metrics.temporal_settings import TemporalSettings
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
-    from uqeval.tallies._contract import Tally
-    from uqeval.tallies.temporal import FrameCounts, PairCounts
-    from uqeval.tallies.tracks import TrackCounts
+    from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
 
 
 def _seconds(record: Record, report: Report) -> float | None:
@@ -154,7 +152,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     @property
     def _pairs(self) -> PairCounts:
-        from uqeval.tallies.temporal import PairCounts
+        from uqeval.tallies import PairCounts
 
         settings, classes = self.settings, self.info.classes
         return PairCounts(
@@ -165,7 +163,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     @property
     def _frames(self) -> FrameCounts | None:
-        from uqeval.tallies.temporal import FrameCounts
+        from uqeval.tallies import FrameCounts
 
         classes = self.info.classes
         labelled = self._video.against
@@ -173,7 +171,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     @property
     def _tracks(self) -> TrackCounts | None:
-        from uqeval.tallies.tracks import TrackCounts
+        from uqeval.tallies import TrackCounts
 
         settings = self.settings
         if not settings.tracks:

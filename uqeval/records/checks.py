@@ -2,98 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from uqeval.errors import cut, quoted
-
-
-def checked(kind: type, record: Any) -> Any:
-    """Return the report, of the class `kind`, with these keys and values. Raises `ValueError` for
-    unexpected ones, with the key.
-    """
-    try:
-        report = _reader(kind).validate_python(record)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(k) for k in first["loc"])
-        is_unknown = first["type"] == "unexpected_keyword_argument"
-        raise ValueError(f"{cut(key)}: {'unknown key' if is_unknown else first['msg']}") from None
-    for key, check in _CHECKS.items():
-        try:
-            check(getattr(report, key))
-        except ValueError as error:
-            raise ValueError(f"{key}: {error}") from None
-    return report
+from uqeval.disk.forms import Inputs, Interval, Metric, Number, Whole, formed
+from uqeval.errors import FormError, cut, is_number, quoted
+from uqeval.keys import family_of
 
 
-@cache
-def _reader(kind: type) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+@dataclass
+class Slice:
+    """The record of a slice."""
+
+    names: list[str] = field(default_factory=list)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    intervals: dict[str, Interval] | None = None
 
 
-def _inputs(inputs: dict[str, Any]) -> None:
-    for store in [
-        *_list(inputs.get("predictions", [])),
-        inputs.get("labels") or {},
-        inputs.get("target") or {},
-    ]:
-        if not isinstance(_record(store).get("fingerprint", ""), str):
-            raise ValueError("a fingerprint is a text")
-    _record(inputs.get("part") or {})
+@dataclass
+class Resampling:
+    """How intervals were computed."""
+
+    draws: Whole | None = None
+    seed: Whole | None = None
+    level: Number | None = None
+    groups: list[str] | None = None
 
 
-def _settings(settings: dict[str, Any]) -> None:
-    said = _record(settings.get("intervals", {}))
-    for name, kind in (("draws", int), ("seed", int), ("level", float)):
-        if name in said and type(said[name]) is not kind:
-            raise ValueError(f"intervals.{name} is {quoted(said[name])}")
-    _texts(said.get("groups") or [])
+@dataclass
+class Item:
+    """The record of an item."""
+
+    name: str
 
 
-def _items(items: list[dict[str, Any]]) -> None:
-    _texts([item.get("name") for item in items])
-
-
-def _slices(slices: dict[str, dict[str, Any]]) -> None:
-    for own in slices.values():
-        _texts(own.get("names", []))
-        for record in _record(own.get("results", {})).values():
-            _record(record)
-
-
-def _metrics(metrics: dict[str, dict[str, Any]]) -> None:
-    for own in metrics.values():
-        _texts([own.get(text, "") for text in ("unit", "reference", "interval")])
-        ends = _list(own.get("range", [None, None]))
-        if len(ends) != 2 or any(type(e) not in (int, float, type(None)) for e in ends):
-            raise ValueError(f"a range has two ends, numbers or null; found {quoted(ends)}")
-        if own.get("direction") not in (None, "higher", "lower"):
-            raise ValueError(f"a direction is {quoted(own['direction'])}")
-
-
-_CHECKS: dict[str, Callable[[Any], None]] = {
-    "inputs": _inputs, "settings": _settings, "items": _items, "slices": _slices,
-    "metrics": _metrics,
+#: The forms of the parts of a report that commands read; `Report` has only their kinds.
+_FORMS: Mapping[str, Any] = {
+    "inputs": Inputs, "items": list[Item], "slices": dict[str, Slice],
+    "metrics": dict[str, Metric], "intervals": dict[str, Interval],
 }  # fmt: skip
 
 
-def _record(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"expected a record, found {quoted(value)}")
-    return value
+def checked(kind: type, record: Any) -> Any:
+    """Return the report, of the class `kind`, with these keys and values. Raises `FormError` for
+    unexpected ones, with the key.
+    """
+    report = formed(kind, record)
+    for key, form in _FORMS.items():
+        with _inside(key):
+            formed(form, getattr(report, key))
+    with _inside("settings.intervals"):
+        formed(Resampling, report.settings.get("intervals", {}))
+    for key, result in report.results.items():
+        with _inside(f"results.{key}"):
+            _check_result(key, result, report)
+    return report
 
 
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"expected a list, found {quoted(value)}")
-    return value
+@contextmanager
+def _inside(place: str) -> Iterator[None]:
+    """Put the place of a record before the messages about it."""
+    try:
+        yield
+    except FormError as error:
+        raise FormError(f"{cut(place)}: {error}") from None
 
 
-def _texts(value: Any) -> None:
-    for own in _list(value):
-        if not isinstance(own, str):
-            raise ValueError(f"expected a text, found {quoted(own)}")
+def _check_result(key: str, result: Mapping[str, Any], report: Any) -> None:
+    """Raise `FormError` for a score that is not a number or null."""
+    rows = result.get("per_class") or []
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FormError(f"`per_class` is {quoted(rows)}; expected a list of records")
+    for field_name in _fields(key, report):
+        value: Any = result
+        for step in field_name.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+        _check_number(field_name, value)
+    for i, row in enumerate(rows):
+        for name, value in row.items():
+            if name not in ("class", "name") and not name.endswith("_reason"):
+                _check_number(f"per_class.{i}.{name}", value)
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raise `FormError` unless a value is a number, null, or a record of these."""
+    # Some fields have one number for each level: {"80": 0.7, "95": 0.75}.
+    numbers = value if isinstance(value, dict) else {"": value}
+    for level, number in numbers.items():
+        if not (level.endswith("_reason") or number is None or is_number(number)):
+            raise FormError(f"`{cut(name)}` is {quoted(value)}; expected a number or null")
+
+
+def _fields(key: str, report: Any) -> Iterator[str]:
+    """Yield the fields of a result that are single numbers, by the report's `metrics`."""
+    for address, metric in report.metrics.items():
+        family, _, name = address.partition(".")
+        if family == family_of(key) and metric.get("unit") != "curve":
+            yield name

@@ -39,6 +39,7 @@ class FromStates:
 
     def __init__(self, named: Collection[str] = ()) -> None:
         self._named = frozenset(named)
+        self._reports: dict[Path, Report] = {}
         self._opened: dict[Path, tuple[Report, Scoring]] = {}
         self._samples: dict[tuple[object, ...], Samples] = {}
 
@@ -149,7 +150,9 @@ class FromStates:
 
     def _open(self, report: Path) -> tuple[Report, Scoring]:
         if report not in self._opened:
-            loaded_report = Report.load(report)
+            if report not in self._reports:  # also without states: a report may be large
+                self._reports[report] = Report.load(report)
+            loaded_report = self._reports[report]
             self._opened[report] = loaded_report, scoring_of(report, loaded_report)
         return self._opened[report]
 
@@ -200,7 +203,8 @@ def harmful_units(samples: Samples, text: str, count: int, sign: int) -> list[Mo
 
 def _change(scores: Floats) -> Floats:
     """Return the scores [set] of the first run, minus those of the second if there is one."""
-    return scores[0] - scores[1] if len(scores) > 1 else scores[0]
+    differences: Floats = scores[0] - scores[1] if len(scores) > 1 else scores[0]
+    return differences
 
 
 def interval_of(record: Mapping[str, Any]) -> Interval:
@@ -275,7 +279,7 @@ def states_of(report: Path, loaded_report: Report) -> SavedStates:
             f"{cut(path)}: does not exist, but {report} needs these states. Put the file there, "
             "or evaluate again with --states."
         )
-    saved = SavedStates(path)
+    saved = SavedStates.of_run(path)
     if loaded_report.states_digest not in (None, saved.digest):
         raise foreign_states(path, report, loaded_report.states_digest)
     if not _is_of(saved, loaded_report):

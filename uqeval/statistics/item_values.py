@@ -92,7 +92,8 @@ class SparseValues:
 
     def _sum(self, entries: NDArray[np.bool_]) -> Array:
         column, value = self.column[entries], self.value[entries]
-        return np.bincount(column, value, self.width).astype(self.value.dtype)
+        sums: Array = np.bincount(column, value, self.width).astype(self.value.dtype)
+        return sums
 
     def weighted(self, weights: Floats) -> Array:
         """Return the sums over sets of items by `weights` [item, set]: [set, number]."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Floats
-from uqeval.errors import StoreError, cut, quoted
+from uqeval.disk.files import content_of
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import Evaluation, Gaps, OfFields, put_part
 from uqeval.records.addresses import Address, number_at
@@ -24,7 +24,7 @@ from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
-    from uqeval.tallies._contract import Tally
+    from uqeval.tallies import Tally
 
     #: States of some sets of items of a tally.
     SetsOf = Callable[[Tally, slice], SetStates]
@@ -62,13 +62,8 @@ class Scoring:
         self.path = states.path
         self.names: tuple[str, ...] = tuple(self.index["items"])
         self.records: list[dict[str, Any]] = self.index["records"]
-        try:
+        with content_of(states.path):
             self.evaluations = evaluations_of(self.index)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise StoreError(
-                f"{states.path}: is damaged: its index cannot be scored ({quoted(error)}). "
-                "Evaluate again."
-            ) from None
         self._stacks: dict[Tally, Stacked] = {}
         self._read: dict[tuple[str, str], Floats] = {}
         self._fields: dict[tuple[str, str], Floats] = {}
@@ -113,13 +108,8 @@ class Scoring:
         """Return the numbers of one variant: their paths in the results, by address."""
         if key not in self._addresses:
             results = {key: self.index["results"].get(key, {})} if key in self.evaluations else {}
-            try:
+            with content_of(self.path):
                 self._addresses[key] = dict(addresses_of(results))
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise StoreError(
-                    f"{cut(self.path)}: is damaged: its results of {key} cannot be read "
-                    f"({quoted(error)}). Evaluate again."
-                ) from None
         return self._addresses[key]
 
     def path_in_results(self, address: str) -> tuple[Any, ...] | None:
@@ -322,7 +312,8 @@ class Scoring:
         """Return the items over which a variant computes means."""
         name = self.evaluations[key].over_items().leaves_out
         assert name is not None
-        return self._column(key, name) == 0
+        is_kept: NDArray[np.bool_] = self._column(key, name) == 0
+        return is_kept
 
     def _column(self, key: str, field: str) -> Floats:
         """Return a field of the items' records, NaN where it is undefined."""

@@ -30,7 +30,8 @@ class InUnits(ItemSets):
 
     def dense(self, items: int) -> Array:
         weights = np.append(self._units.dense(self._count), np.zeros((self.sets, 1), int), axis=1)
-        return weights[:, self._unit_of]
+        of_items: Array = weights[:, self._unit_of]
+        return of_items
 
     def at(self, places: Ints, items: int) -> InUnits:
         unit_of = np.full(items, -1)

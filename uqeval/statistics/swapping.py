@@ -65,7 +65,8 @@ class Swaps:
     def moved(self, differences: Array) -> Array:
         """Return the sums of differences over the items that keep their model, [set, number]."""
         keeps = self._light if differences.dtype == np.float32 else self._heavy
-        return keeps @ differences
+        products: Array = keeps @ differences
+        return products
 
     def pair(self, halves: Halves) -> tuple[Array, Array]:
         """Return the sums of both runs, [set, number], from one product."""
@@ -92,7 +93,8 @@ class Swaps:
             moved = products.pop(key, None)
             if moved is None:
                 products[key] = moved = self.moved(halves.differences)
-            return halves.first - moved if run else halves.second + moved
+            sums_of_run: Array = halves.first - moved if run else halves.second + moved
+            return sums_of_run
 
         return partial(sums, 0), partial(sums, 1)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from uqeval.metrics._evaluation import Evaluation
-    from uqeval.tallies._contract import Tally
+    from uqeval.tallies import Tally
 
 #: The largest number of random swaps. If at most `EVERY` swaps are possible, all are made.
 MOST = 10_000
@@ -192,7 +192,8 @@ class _Pair:
         the other.
         """
         scores = self.scores(keeps_models, addresses)
-        return scores[0] - scores[1]
+        score_differences: Floats = scores[0] - scores[1]
+        return score_differences
 
     def scores(self, keeps_models: NDArray[np.int8], addresses: Sequence[str]) -> Floats:
         """Return scores of both models, [model, swap, address]."""

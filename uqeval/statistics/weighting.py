@@ -176,7 +176,8 @@ class Subset(Weighting):
     def sums(self, values: Values) -> Array:
         if isinstance(values, SparseValues):
             return values.total(self.is_chosen)[None]
-        return values[self.is_chosen].sum(axis=0)[None]
+        products: Array = values[self.is_chosen].sum(axis=0)[None]
+        return products
 
     def only(self, is_kept: NDArray[np.bool_]) -> Subset:
         return Subset(np.flatnonzero(self.is_chosen & is_kept), len(is_kept))
@@ -192,7 +193,8 @@ class Each(ItemSets):
         return values.rows(self.chosen) if isinstance(values, SparseValues) else values[self.chosen]
 
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
-        return values[self.chosen]
+        chosen_values: Array = values[self.chosen]
+        return chosen_values
 
     def part(self, rows: slice) -> Each:
         return Each(self.chosen[rows])
@@ -261,14 +263,16 @@ class AllBut(ItemSets):
     def _total(self, values: Values, first: int, last: int) -> Array:
         if isinstance(values, SparseValues):
             return values.total_of(self.chosen[first:last])
-        return self._of(values, first, last).sum(axis=0)
+        total: Array = self._of(values, first, last).sum(axis=0)
+        return total
 
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
         own = values[self.chosen]
         ends = np.full((1, *own.shape[1:]), identity, own.dtype)
         before = best.accumulate(np.concatenate([ends, own[:-1]]), axis=0)
         after = best.accumulate(np.concatenate([ends, own[:0:-1]]), axis=0)[::-1]
-        return best(before, after)[self._rows.start : self._rows.stop]
+        bests: Array = best(before, after)[self._rows.start : self._rows.stop]
+        return bests
 
     def part(self, rows: slice) -> AllBut:
         return AllBut(self.chosen, self._rows[rows], self._known)
@@ -299,7 +303,8 @@ class _Kept(ItemSets):
         return self._inner.extremes(best, kept_values, identity)
 
     def dense(self, items: int) -> Array:
-        return self._inner.dense(items) * self._is_kept
+        weights: Array = self._inner.dense(items) * self._is_kept
+        return weights
 
     def weights_of_items(self, items: int) -> tuple[slice | Ints, Array]:
         chosen, weights = self._inner.weights_of_items(items)

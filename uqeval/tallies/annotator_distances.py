@@ -218,12 +218,14 @@ class Pairs:
 
     def _pooled(self, shared: Array, size: Array) -> Array:
         ratio = np.where(size > 0, shared / np.maximum(size, 1), self.distance.of_absent)
-        return 1.0 - ratio
+        distances: Array = 1.0 - ratio
+        return distances
 
     def _by_class(self, pairs: Any) -> Array:
         classes = self.shared.shape[-1]
         if not self.distance.pooled:
-            return self.of_classes[pairs].reshape(-1, classes).mean(axis=0)
+            means: Array = self.of_classes[pairs].reshape(-1, classes).mean(axis=0)
+            return means
         both = (of[pairs].reshape(-1, classes).sum(axis=0) for of in (self.shared, self.size))
         return self._pooled(*both)
 

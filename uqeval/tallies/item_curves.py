@@ -29,7 +29,8 @@ class Cuts:
 
     def kept(self, n: int) -> list[int]:
         """Return pixels kept at fraction k/steps, k = 0 … steps - 1."""
-        return self.kept_of(np.array([n], np.int64))[0].tolist()
+        counts: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
+        return counts
 
     def kept_of(self, n: Ints) -> Ints:
         """Return `kept` of several numbers of pixels: [n, step]."""

@@ -142,9 +142,9 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
             state_files = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
             if not state_files:
                 raise StoreError(f"{cut(path)}: holds no states files (*{SUFFIX}).")
-            states += map(SavedStates, state_files)
+            states += map(SavedStates.of_run, state_files)
         elif path.suffix == ".zip":
-            states.append(SavedStates(path))
+            states.append(SavedStates.of_run(path))
         else:
             states.append(states_of_report(path, Report.load(path)))
     if not states:
@@ -181,7 +181,7 @@ def _report(merged_states: MergedStates, record: Mapping[str, Any]) -> Report:
     if index["partial"]:
         inputs = index["inputs"]
         warnings.append(f"partial: {len(index['items'])} of {inputs['items']} items.")
-    return checked(
+    report: Report = checked(
         Report,
         {
             **record,
@@ -198,6 +198,7 @@ def _report(merged_states: MergedStates, record: Mapping[str, Any]) -> Report:
             },
         },
     )
+    return report
 
 
 def _write(merged_states: MergedStates, path: str | Path) -> str:

@@ -314,11 +314,11 @@ def test_states_that_the_fits_were_not_made_from(first: Path, tmp_path: Path) ->
     [
         ({"schema": "uqeval.fitted/9"}, "its schema is 'uqeval.fitted/9'"),
         ({"passes": "1"}, "`passes` is '1'"),
-        ({"passes": 0}, "not a number above 0"),
-        ({"shards": [1, 2, 3]}, "its lists are not texts"),
+        ({"passes": 0}, "`passes` is 0; expected a number of at least 1"),
+        ({"shards": [1, 2, 3]}, r"`shards\.0` is 1; expected a text"),
         ({"totals": {"a": {"total": "*"}}}, "its totals are damaged"),
-        ({"totals": {"a": 5}}, "its totals are damaged"),
-        ({"run": {}}, "differ in the content of the stores"),
+        ({"totals": {"a": 5}}, r"`totals\.a` is 5; expected a record"),
+        ({"run": {}}, r"`run\.uqeval_version` is missing"),
         ({"unfinished": []}, "all passes are counted"),
         (None, "was changed after it was written"),
         ("text", "is not a file of `uqeval merge --fit`"),
@@ -345,7 +345,7 @@ def test_a_forged_run(first: Path, tmp_path: Path) -> None:
     record = json.loads((own / "fitted.json").read_text())
     del record["run"]["facts"]
     write_fitted(own / "fitted.json", record)
-    with pytest.raises(StoreError, match="is not as uqeval writes it"):
+    with pytest.raises(StoreError, match=r"`run\.facts` is missing"):
         again(own)
 
 

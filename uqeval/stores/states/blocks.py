@@ -57,8 +57,8 @@ class PackedItems:
         decompressor = zlib.decompressobj()
         try:
             text = decompressor.decompress(self.data, head)
-        except zlib.error as error:
-            raise ValueError(f"no packed states: {error}") from None
+        except zlib.error:
+            raise ValueError("no packed states: they cannot be unpacked") from None
         if len(text) < head:
             raise ValueError(f"{self.items} packed states that are cut short")
         lengths = struct.unpack(f"<{self.items}I", text)

@@ -154,8 +154,8 @@ def decompressed(data: bytes, most: int, exactly: bool) -> bytes:
     decompressor = zlib.decompressobj()
     try:
         text = decompressor.decompress(data, most + 1)
-    except zlib.error as error:
-        raise ValueError(f"no packed state: {error}") from None
+    except zlib.error:
+        raise ValueError("no packed state: it cannot be unpacked") from None
     if len(text) > most:
         raise ValueError(f"more than the {most} bytes that it can have")
     if not decompressor.eof or (exactly and len(text) != most):

@@ -8,7 +8,6 @@ grow with their number. States of the next pass record its digest.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -17,14 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.files import json_text, read_json
-from uqeval.errors import StoreError, cut, quoted
+from uqeval.errors import FormError, StoreError, cut, quoted
 from uqeval.stores.states.blocks import PackedItems
 
 SCHEMA = "uqeval.fitted/1"
-_KINDS: dict[str, type] = {
-    "schema": str, "passes": int, "unfinished": list, "shards": list, "run": dict, "totals": dict,
-    "digest": str,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,19 +86,20 @@ class FittedFile:
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             schema = record.get("schema") if isinstance(record, dict) else None
             raise _no_fits(path, f"its schema is {quoted(schema)}, not {SCHEMA!r}")
-        for name, kind in _KINDS.items():
-            if type(record.get(name)) is not kind:
-                raise _no_fits(path, f"`{name}` is {quoted(record.get(name))}")
+        from uqeval.disk.forms import formed
+        from uqeval.stores.states.form import Fits
+
+        try:
+            formed(Fits, record)
+        except FormError as error:
+            raise _no_fits(path, str(error)) from None
         digest = record.pop("digest")
         if digest != _digest(record):
             raise _no_fits(path, "it was changed after it was written: its digest does not match")
-        texts = [*record["unfinished"], *record["shards"]]
-        if record["passes"] < 1 or not all(isinstance(text, str) for text in texts):
-            raise _no_fits(path, "its passes are not a number above 0, or its lists are not texts")
         try:
             totals = {name: _packed(total) for name, total in record["totals"].items()}
-        except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
-            raise _no_fits(path, f"its totals are damaged: {error}") from None
+        except ValueError:
+            raise _no_fits(path, "its totals are damaged: they are not in base 64") from None
         return cls(
             Path(path), record["passes"], tuple(record["unfinished"]), tuple(record["shards"]),
             record["run"], totals, digest,

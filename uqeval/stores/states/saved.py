@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.arrays import Ints
-from uqeval.disk.files import open_file
+from uqeval.disk.files import open_file, parse_json
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
@@ -41,12 +41,6 @@ ITEMS_SCHEMA = "uqeval.states/4"
 #: entry.
 _READ = ("uqeval.states/3", "uqeval.states/4", SCHEMA)
 _TOTALS = "totals"
-#: The keys of an index, and their JSON types.
-_KINDS: dict[str, type] = {
-    "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
-    "metrics": dict, "inputs": dict, "results": dict, "stamps": list, "rounds": dict,
-    "result_warnings": list,
-}  # fmt: skip
 
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
@@ -75,14 +69,14 @@ class SavedStates:
             self._file = file.fileno()
             self.digest = check_seal(file, self.path)
             self._zip = zipfile.ZipFile(file)
-            index = json.loads(self._text(INDEX))
+            index = parse_json(self._text(INDEX))
         except FileNotFoundError as error:
             raise StoreError(
                 f"{cut(path)}: {error.strerror}; expected the states file that a run with -o "
                 "FILE.json writes next to its report."
             ) from None
         except DAMAGED as error:
-            raise StoreError(f"{cut(path)}: is not a states file: {cut(error)}.") from None
+            raise self._no_states(error) from None
         if not isinstance(index, dict) or index.get("schema") not in _READ:
             schema = index.get("schema") if isinstance(index, dict) else None
             raise StoreError(
@@ -92,10 +86,8 @@ class SavedStates:
             raise StoreError(
                 f"{cut(path)}: is not a states file: it lacks its checksum, cut short."
             )
-        for key, kind in _KINDS.items():
-            if key in index and not isinstance(index[key], kind):
-                raise StoreError(f"{cut(path)}: is damaged: `{key}` is {quoted(index[key])}.")
         self.index: dict[str, Any] = index
+        self._check_form(allow_missing=True)
         #: The evaluated pixels of each item, by view; set by `checked_states`.
         self.evaluated: dict[str, tuple[Ints, str]] = {}
         try:
@@ -104,18 +96,48 @@ class SavedStates:
                 for name in self._zip.namelist()
                 if name.startswith("tallies/")
             }
-            self._known = [json.loads(key) for key in self._numbers]
+            self._known = [parse_json(key) for key in self._numbers]
             self._blocks: dict[str, Blocks] = {n: Blocks() for n in self._numbers.values()}
             for name in self._zip.namelist():
                 number, first, items = block_of(name) or ("", 0, 0)
                 if number in self._blocks and first + items <= len(index.get("items", ())):
                     self._blocks[number].add(Block(first, items, partial(self._read, name)))
         except DAMAGED as error:
-            raise StoreError(f"{cut(path)}: is not a states file: {cut(error)}.") from None
+            raise self._no_states(error) from None
         if not all(isinstance(parameters, dict) for parameters in self._known):
             raise StoreError(
                 f"{cut(path)}: is not a states file: a tally's parameters are not an object."
             )
+
+    def _no_states(self, error: Exception) -> StoreError:
+        reason = "it is damaged"
+        if type(error) is ValueError:  # of uqeval
+            reason = cut(error)
+        elif isinstance(error, OSError):
+            reason = cut(error.strerror)
+        elif isinstance(error, zipfile.BadZipFile):
+            reason = "it is not a zip file, or cut short"
+        return StoreError(
+            f"{cut(self.path)}: is not a states file: {reason}. Run the evaluation again."
+        )
+
+    @classmethod
+    def of_run(cls, path: str | Path) -> SavedStates:
+        """Open the states of a run, whose index has all that scoring requires."""
+        states = cls(path)
+        states._check_form()
+        return states
+
+    def _check_form(self, allow_missing: bool = False) -> None:
+        """Raise `StoreError` for an index that uqeval does not write."""
+        from uqeval.stores.states.form import check_index
+
+        try:
+            check_index(self.index, allow_missing)
+        except ValueError as error:
+            raise StoreError(
+                f"{cut(self.path)}: is damaged: {error}. Run the evaluation again."
+            ) from None
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Return whether there are states of a tally with these parameters."""
@@ -189,4 +211,6 @@ class SavedStates:
         return unpack_text(self._read(name))
 
     def _read(self, name: str) -> bytes:
+        if name not in self._zip.NameToInfo:
+            raise ValueError(f"it has no entry {quoted(name)}")
         return read_entry(self._file, self._zip.getinfo(name))

@@ -158,7 +158,7 @@ def checked_crc32c(data: Buffer) -> memoryview:
 
     view = memoryview(data).cast("B")
     if len(view) < 4:
-        raise DamagedChunk(f"cut short: {len(view)} bytes, too few for a checksum")
+        raise DamagedChunk(f"cut short: {len(view)} of at least 4 bytes")
     body = view[:-4]
     # `asarray` gives the C function the contiguous buffer of bytes that it needs.
     if google_crc32c.value(np.frombuffer(body, np.uint8)) != int.from_bytes(view[-4:], "little"):

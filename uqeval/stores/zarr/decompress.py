@@ -72,7 +72,7 @@ def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
     """Check the header of a Blosc chunk: numcodecs reads past the end of truncated chunks."""
     view = memoryview(data).cast("B")
     if len(view) < 16:
-        raise DamagedChunk(f"cut short: {len(view)} bytes, too few for a blosc header")
+        raise DamagedChunk(f"cut short: {len(view)} of at least 16 bytes")
     unpacked, block, packed = (int.from_bytes(view[i : i + 4], "little") for i in (4, 8, 12))
     if packed != len(view):
         word = "cut short" if len(view) < packed else "too long"

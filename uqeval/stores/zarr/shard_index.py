@@ -51,7 +51,7 @@ class ShardIndices:
             return None
         try:
             if len(data) != size:
-                raise DamagedChunk(f"cut short: {len(data)} bytes where its index needs {size}")
+                raise DamagedChunk(f"cut short: {len(data)} of {size} bytes")
             body = checked_crc32c(data) if shards.index_checked else data
         except DamagedChunk as damage:
             raise StoreError(

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.files import MOST_REPORT, open_file, parse_json, read_bytes
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.disk.forms import Flag, formed
+from uqeval.errors import FormError, StoreError, UsageError, cut, listed, quoted
 from uqeval.gate.saved_verdicts import KEY, SCHEMA, judgement_of
 from uqeval.gate.verdict import Judgement
 from uqeval.records.folder import load_reports
@@ -161,8 +162,38 @@ def sha256_of(path: Path) -> str:
         ) from None
 
 
-def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], bytes]:
-    """Read a JSON file of a schema. Raises `StoreError` for anything else."""
+@dataclass
+class Check:
+    """One check of a self-test."""
+
+    passed: Flag = False
+
+
+@dataclass
+class Selftest:
+    """The parts of a self-test that the evidence repeats."""
+
+    result: str
+    uqeval_version: str
+    finished: str = ""
+    checks: list[Check] = field(default_factory=list)
+
+
+@dataclass
+class Verification:
+    """The parts of a verification that the evidence repeats."""
+
+    result: str
+    report: dict[str, Any]
+    verified: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    not_verified: list[str] = field(default_factory=list)
+
+
+def record_of(
+    path: Path, schema: str, made_by: str, form: Any = None
+) -> tuple[dict[str, Any], bytes]:
+    """Read a JSON file of a schema and a form. Raises `StoreError` for anything else."""
     data = _read(path)
     try:
         record = parse_json(data)
@@ -176,6 +207,11 @@ def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], by
             f"{cut(path)}: schema {quoted(schema_of_file)}; expected {quoted(schema)}, as "
             f"{made_by} writes it."
         )
+    if form is not None:
+        try:
+            formed(form, record)
+        except FormError as error:
+            raise StoreError(f"{cut(path)}: {error}. Write it again with {made_by}.") from None
     return record, data
 
 

@@ -8,14 +8,22 @@ from pathlib import Path
 from shlex import quote
 
 from uqeval.errors import UqevalError, UsageError, cut
-from uqeval.usecases.evidence.collecting import Evidence, is_merged, record_of
+from uqeval.usecases.evidence.collecting import (
+    Evidence,
+    Selftest,
+    Verification,
+    is_merged,
+    record_of,
+)
 from uqeval.version import VERSION
 
 
 def add_selftest(evidence: Evidence, path: str | Path | None) -> None:
     """Add the self-test of a file, or run one. Raises `StoreError` for another file."""
     if path is not None:
-        evidence.selftest, _ = record_of(Path(path), "uqeval.selftest/1", "uqeval selftest -o FILE")
+        evidence.selftest, _ = record_of(
+            Path(path), "uqeval.selftest/1", "uqeval selftest -o FILE", Selftest
+        )
     else:
         from uqeval.usecases.selftest import selftest
 
@@ -36,9 +44,8 @@ def add_verifications(evidence: Evidence, paths: Sequence[str | Path], items: in
     given and no verification is run.
     """
     for path in map(Path, paths):
-        record, _ = record_of(path, "uqeval.verification/1", "uqeval verify -o FILE")
-        report_record = record.get("report")
-        digest = report_record.get("sha256") if isinstance(report_record, dict) else None
+        record, _ = record_of(path, "uqeval.verification/1", "uqeval verify -o FILE", Verification)
+        digest = record["report"].get("sha256")
         names = [name for name, file in evidence.report_files.items() if file.sha256 == digest]
         if not names:
             raise UsageError(

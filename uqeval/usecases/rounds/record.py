@@ -64,7 +64,8 @@ def _run(
         "inputs": {"ignore_index": inputs.get("ignore_index"), "options": options},
         "settings": settings,
     }
-    return json.loads(json.dumps(record, default=str))
+    normal: dict[str, Any] = json.loads(json.dumps(record, default=str))
+    return normal
 
 
 def difference_of_runs(fitted: Mapping[str, Any], own: Mapping[str, Any]) -> str | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.stores.states.writer import StatesWriter
-    from uqeval.tallies._contract import Tally
+    from uqeval.tallies import Tally
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,15 @@ class ShardRound:
         info: DatasetInfo,
         settings: Mapping[str, Any],
         states: str | Path | None,
-    ) -> ShardRound:
-        """Return the round of inputs that are a shard.
+    ) -> ShardRound | None:
+        """Return the round of inputs that are a shard; None for all items.
 
         `settings`: of each result, by key. `states`: the path of the shard's states. Raises
         `UsageError` and `StoreError` for a file of fits that does not match this round.
         """
-        shard = inputs.record["part"]
+        shard = inputs.record.get("part")
+        if shard is None:
+            return None
         path = None if inputs.recipe is None else inputs.recipe.options.fitted
         if path is None:
             return cls(shard["number"], shard["of"], settings)
@@ -244,7 +246,7 @@ def _earlier(
             f"--fitted continues from the states of the round before, and {where}. Give the same "
             f"-o as in the first round of shard {number}."
         )
-    saved = SavedStates(path)
+    saved = SavedStates.of_run(path)
     rounds, part = saved.index.get("rounds", {}), saved.index["inputs"].get("part", {})
     follows = saved.digest == fitted.shards[number - 1]
     repeats = rounds.get("fitted") == fitted.digest

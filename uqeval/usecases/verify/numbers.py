@@ -36,7 +36,8 @@ class Numbers:
     @property
     def error(self) -> Array:
         """Return |mean - target|."""
-        return np.abs(self.mean - self.target)
+        difference: Array = np.abs(self.mean - self.target)
+        return difference
 
     def sigma_of(self, name: str) -> Array | None:
         """Return σ, or the stored map that stands for it."""
