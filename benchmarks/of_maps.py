@@ -210,7 +210,8 @@ def _torch_patches(folder: str, window: int, stride: int, thresholds: int) -> No
 
 def _uqeval_patches(folder: str, window: int, stride: int) -> None:
     """Everything that `uqeval pavpu` counts of patches, one thread."""
-    from uqeval.tallies import PatchCounts, Patches, Uncertainty
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.patches import PatchCounts, Patches
 
     tally = Patches(Uncertainty("entropy"), 19, window, stride)
     PatchCounts(tally, (0.5,), ((0.0, 2.0),)).state_of(_maps_of(folder))

@@ -35,6 +35,7 @@ class Case:
     stores: tuple[str, ...]
     metrics: Mapping[str, Mapping[str, Any]]
     options: dict[str, Any] = field(default_factory=dict)
+    is_sweep: bool = False
 
 
 class Scene:
@@ -42,6 +43,8 @@ class Scene:
 
     def __init__(self, seed: int) -> None:
         self.choose, self.rng = Random(seed), np.random.default_rng(seed)
+        #: Whether the store of predictions has other maps.
+        self.has_maps = False
 
     def one(self, *values: Any) -> Any:
         """Return one of the values."""
@@ -53,13 +56,19 @@ class Scene:
 
     def classes(self) -> tuple[Any, Any]:
         """Return probabilities [item, sample, class, y, x] and labels [item, y, x]."""
-        items, samples, classes = self.one(1, 2, 3, 7), self.one(1, 2, 3, 5), self.one(2, 3, 5, 11)
-        height, width = self.one((1, 1), (5, 7), (8, 8), (17, 13), (24, 24))
+        items, samples, classes = (
+            self.one(1, 2, 3, 7, 12),
+            self.one(1, 2, 3, 5),
+            self.one(2, 3, 5, 11),
+        )
+        height, width = self.one((1, 1), (5, 7), (8, 8), (17, 13), (24, 24), (40, 33))
         shape = (items, samples, classes, height, width)
         z = self.rng.normal(size=shape) * self.one(0.1, 1, 4, 20)
         z = np.round(z) if self.often(0.3) else z
+        self.logits = z.astype(self.one("f2", "f4", "f8"))
         probs = np.exp(z - z.max(axis=2, keepdims=True))
-        probs = (probs / probs.sum(axis=2, keepdims=True)).astype(self.one("f2", "f4"))
+        probs /= probs.sum(axis=2, keepdims=True)
+        probs = probs.astype(self.one("f2", "f4", "f8"))
         best = probs.astype(np.float64).mean(axis=1).argmax(axis=1)
         wrong = self.rng.random(best.shape) < self.one(0, 0.1, 0.5, 1)
         labels = np.where(wrong, self.rng.integers(0, classes, best.shape), best)
@@ -72,8 +81,26 @@ class Scene:
             labels[0] = 255
         return probs, labels.astype(np.uint8)
 
+    def save_classes(self, path: str = "a.npz") -> tuple[Any, Any]:
+        """Write `classes`, perhaps as logits, perhaps with an id map, a depth and an uncertainty;
+        return them."""
+        probs, labels = self.classes()
+        others: dict[str, Any] = {}
+        if self.often(0.3):
+            others = {
+                "areas": self.rng.integers(0, 3, labels.shape).astype(np.uint8),
+                "depth": np.round(self.rng.random(labels.shape) * 10, 1).astype(np.float32),
+                "learned": self.rng.normal(size=labels.shape).astype(self.one("f4", "f8")),
+            }
+        self.has_maps = bool(others)
+        stored = {"logits": self.logits} if self.often(0.25) else {"probs": probs}
+        np.savez(path, **stored, labels=labels, **others)
+        return probs, labels
+
     def uncertainty(self, probs: Any) -> str:
-        """Return an uncertainty that the samples have."""
+        """Return an uncertainty that the samples or the store have."""
+        if self.has_maps and self.often(0.3):
+            return "learned"
         return str(self.one(*_SAMPLED) if probs.shape[1] > 1 else self.one("entropy", "confidence"))
 
     def regions(self, *forms: str) -> list[str]:
@@ -84,12 +111,12 @@ class Scene:
     def regions_of_classes(self, classes: int) -> list[str]:
         """Return up to two regions of class data."""
         one = f"class:{self.choose.randrange(classes)}"
-        return self.regions(one, "boundary:1", "boundary:2.5", "interior:1.5")
+        of_maps = ("map:areas", "map:areas:2", "depth:2-5") if self.has_maps else ()
+        return self.regions(one, "boundary:1", "boundary:2.5", "interior:1.5", *of_maps)
 
 
 def _classes(scene: Scene) -> Case:
-    probs, labels = scene.classes()
-    np.savez("a.npz", probs=probs, labels=labels)
+    probs, labels = scene.save_classes()
     side = min(scene.one(1, 2, 3, 4), *labels.shape[1:])
     metrics = {
         "segmentation": {},
@@ -98,7 +125,7 @@ def _classes(scene: Scene) -> Case:
             "threshold": scene.one("mean", "median", "p80", "range:0.4", 0.3, "max-surplus"),
             "accuracy_threshold": scene.one(0.5, 0.7, 1.0),
         },
-        "calibration": {"bins": scene.one(1, 5, 15, 30), "temperature": False},
+        "calibration": {"bins": scene.one(1, 5, 15, 30), "temperature": scene.often(0.2)},
         "failure": {"uncertainty": scene.uncertainty(probs)},
         "sparsification": {
             "error": scene.one("brier", "zero-one"), "steps": scene.one(10, 37, 100),
@@ -109,8 +136,7 @@ def _classes(scene: Scene) -> Case:
 
 
 def _ood(scene: Scene) -> Case:
-    probs, labels = scene.classes()
-    np.savez("a.npz", probs=probs, labels=labels)
+    probs, labels = scene.save_classes()
     settings: dict[str, Any] = {"uncertainty": scene.uncertainty(probs)}
     _, samples, classes, height, width = probs.shape
     if scene.often(0.25):
@@ -139,8 +165,7 @@ def _fit_on(scene: Scene, items: int) -> dict[str, Any]:
 
 
 def _conformal(scene: Scene) -> Case:
-    probs, labels = scene.classes()
-    np.savez("a.npz", probs=probs, labels=labels)
+    probs, _labels = scene.save_classes()
     classes = probs.shape[2]
     settings = _fit_on(scene, len(probs)) | {
         "method": scene.one("lac", "aps"),
@@ -151,8 +176,7 @@ def _conformal(scene: Scene) -> Case:
 
 
 def _images(scene: Scene) -> Case:
-    probs, labels = scene.classes()
-    np.savez("a.npz", probs=probs, labels=labels)
+    probs, labels = scene.save_classes()
     settings = {
         "risk": scene.one("miou", "dice", "accuracy"), "uncertainty": scene.uncertainty(probs),
         "confidence": scene.one("mean", "sum", "max", "p90", "patch-max", "share"),
@@ -197,14 +221,23 @@ def _save_numbers(scene: Scene) -> int:
     target = np.where(scene.rng.random(shape) < 0.1, np.nan, truth)
     kind = scene.one("f4", "f8")
     arrays = {"mean": mean, "std": sigma}
-    if scene.often(0.5):
-        members = (shape[0], 3, *shape[1:])
+    members = (shape[0], 3, *shape[1:])
+    form = scene.one("one", "one", "members", "samples", "variance")
+    if form == "variance":
+        arrays = {"mean": mean, "variance": sigma**2}
+    if form == "samples":
+        arrays = {"samples": mean[:, None] + scene.rng.normal(size=members)}
+    if form == "members":
         spread = np.log(np.abs(scene.rng.normal(size=members)) + 0.1)
         arrays = {
             "mean": mean[:, None] + scene.rng.normal(size=members), "log_variance": spread,
         }  # fmt: skip
-    stored = {name: values.astype(kind) for name, values in arrays.items()}
-    np.savez("a.npz", **stored, target=target.astype(np.float32))
+    if scene.often(0.2):
+        arrays["valid"] = scene.rng.random(shape) < 0.8
+    stored = {
+        name: values if name == "valid" else values.astype(kind) for name, values in arrays.items()
+    }
+    np.savez("a.npz", **stored, target=target.astype(scene.one("f4", "f8")))
     return shape[0]
 
 
@@ -226,9 +259,35 @@ def _numbers(scene: Scene) -> Case:
     return Case(("a.npz",), metrics, {"region": scene.regions("depth:0-7", "depth:2e0-inf")})
 
 
+def _pixels(scene: Scene) -> Case:
+    """Image classification: items of one pixel, more than are counted together."""
+    items, samples, classes = scene.one(2, 40, 300), scene.one(1, 3), scene.one(2, 5)
+    probs = scene.rng.dirichlet(np.ones(classes) * scene.one(0.1, 1), (items, samples))
+    probs = np.round(probs * 8) / 8 if scene.often(0.3) else probs
+    probs /= probs.sum(axis=2, keepdims=True)
+    labels = scene.rng.integers(0, classes, items)
+    labels = np.where(scene.rng.random(items) < 0.7, probs.mean(axis=1).argmax(axis=1), labels)
+    np.savez("a.npz", probs=probs.astype(scene.one("f2", "f4")), labels=labels.astype(np.uint8))
+    metrics = {
+        "segmentation": {}, "failure": {"uncertainty": scene.uncertainty(probs)},
+        "calibration": {"bins": scene.one(5, 15), "temperature": scene.often(0.5)},
+        "sparsification": {"uncertainty": scene.uncertainty(probs)},
+    }  # fmt: skip
+    return Case(("a.npz",), metrics)
+
+
+def _divergence(scene: Scene) -> Case:
+    probs, _ = scene.classes()
+    other = np.roll(probs, 1, axis=1)[:, : scene.one(1, probs.shape[1])]
+    np.savez("a.npz", probs=probs)
+    np.savez("reference.npz", probs=np.roll(other, scene.one(0, 1), axis=-1))
+    clip = {"clip": scene.one(1e-3, 1e-6)} if scene.often(0.3) else {}
+    return Case(("a.npz",), {"divergence": clip}, {"reference": "reference.npz"})
+
+
 def _video(scene: Scene) -> Case:
     frames, classes, (height, width) = (
-        scene.one(2, 5),
+        scene.one(2, 5, 11),
         scene.one(2, 4),
         scene.one((16, 16), (24, 20)),
     )
@@ -244,9 +303,11 @@ def _video(scene: Scene) -> Case:
     flow = np.zeros((frames - 1, height, width, 2), np.float32)
     flow[..., 0] = 2 + scene.rng.normal(size=flow.shape[:-1]) * 0.4
     flow[scene.rng.random(flow.shape[:-1]) < 0.02] = np.nan
+    sequence = [("a", "b")[scene.often(0.1)] for _ in range(frames)]
+    names = [f"{one}_{t:06}" for t, one in enumerate(sorted(sequence))]
     np.savez(
         "video.npz", frames=colours[truth], predictions=ids.astype(np.uint8), flow=flow,
-        labels=labels.astype(np.uint8),
+        labels=labels.astype(np.uint8), **({"names": names} if scene.often(0.4) else {}),
     )  # fmt: skip
     settings = {"flow": scene.one("file", "farneback"), "least_pixels": scene.one(0, 5)}
     options = {"video": "video.npz", "region": scene.regions_of_classes(classes)}
@@ -256,7 +317,36 @@ def _video(scene: Scene) -> Case:
 KINDS: dict[str, Callable[[Scene], Case]] = {
     "classes": _classes, "ood": _ood, "conformal": _conformal, "images": _images,
     "annotators": _annotators, "numbers": _numbers, "video": _video,
+    "pixels": _pixels, "divergence": _divergence,
 }  # fmt: skip
+
+
+#: Values of options without a list of choices.
+_NUMBERS: dict[str, tuple[Any, ...]] = {
+    "threshold": ("mean", "median", "p80", "range:0.4", 0.3, "max-surplus"),
+    "curve_range": ("0:1", "0.2:0.4"), "top_k": (1, 2), "log_base": ("classes", 2.0),
+    "region_share": (0.1, 0.9, 1.0), "accuracy_threshold": (0.0, 0.25, 0.5, 1.0),
+    "clip": (1e-3, 0.1), "bins": (1, 2, 7, 100), "steps": (2, 10, 37), "levels": (2, 9, 50),
+    "ence_bins": (1, 4), "alpha": (50, 95, 100), "depth_step": (0.7, 3.0),
+}  # fmt: skip
+
+
+def varied(scene: Scene, family: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a family with further ones; settings may refuse the combination."""
+    from uqeval.metrics import FAMILIES
+    from uqeval.settings import default_of, options_of
+
+    settings, chosen = FAMILIES[family].settings_type, dict(given)
+    for name, option in options_of(settings).items():
+        is_several = option.several and scene.often(0.2)
+        values = option.choices or _NUMBERS.get(name, ())
+        if isinstance(default_of(settings, name), bool):
+            values = (False, True)
+        if not values or (family == "conformal" and name == "alpha") or not scene.often(0.12):
+            continue
+        some = scene.choose.sample(values, min(2, len(values)))
+        chosen[name] = some if is_several else some[0]
+    return chosen
 
 
 def problems_of(kind: str, seed: int) -> list[str] | None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from uqeval.cli.declared import OutputOptions
 from uqeval.engine.options import MachineOptions
+from uqeval.errors import option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.metrics import FAMILIES
-from uqeval.settings import Option, default_of, option_name, options_of, plain_type, types_of
+from uqeval.settings import Option, default_of, options_of, plain_type, types_of
 from uqeval.statistics.options import CutOptions
 
 PAGE = Path(__file__).with_name("options.md")

@@ -102,11 +102,16 @@ def number_flaw(name: str, value: object) -> str | None:
     return None if abs(value) <= most else f"{value}; expected a number up to {most}."
 
 
+def option_name(name: str) -> str:
+    """Return the command line's name of an option."""
+    return f"--{name.replace('_', '-')}"
+
+
 def check_numbers(options: Mapping[str, Any]) -> None:
     """Raise `UsageError` for the first option whose number is not valid."""
     for name, value in options.items():
         if (flaw := number_flaw(name, value)) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} {flaw}")
+            raise UsageError(f"{option_name(name)} {flaw}")
 
 
 class StoreError(UqevalError):

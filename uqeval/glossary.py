@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
     from uqeval.metrics import Display, Family, Metric
 
-#: Which way is better.
-ARROWS = {"higher": "↑", "lower": "↓"}
-
 #: Results that are of no family.
 _OTHERS = {"sweep": "Number of samples"}
 #: Parts of every family's results.

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
 from uqeval.argument_types import fits, in_words, python_value
-from uqeval.errors import UsageError, is_number, quoted
+from uqeval.errors import UsageError, is_number, option_name, quoted
 
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -259,11 +259,6 @@ def plain_type(option: Option, types: tuple[type, ...]) -> type:
     """Return the type that the command line reads a value as: text, unless only numbers fit."""
     numbers = [kind for kind in types if kind in (bool, int, float)]
     return str if option.choices or str in types or not numbers else numbers[0]
-
-
-def option_name(name: str) -> str:
-    """Return the command line's name of an option."""
-    return f"--{name.replace('_', '-')}"
 
 
 def check(settings: Any) -> None:

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
@@ -145,12 +144,7 @@ class PredictionWriter:
     def __enter__(self) -> PredictionWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:

@@ -27,7 +27,7 @@ from uqeval.engine.options import RunOptions
 from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics import COMPANIONS, FAMILIES
-from uqeval.tallies import ClassCounts
+from uqeval.tallies.segmentation import ClassCounts
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -16,17 +16,15 @@ from scenes import Chunked, chunked_source, labels, softmax
 from uqeval.engine.passes import Resources, in_order, run_pass, workers_within
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import DataError, UsageError
-from uqeval.tallies import (
-    ClassCounts,
-    Error,
-    ItemCurves,
-    Moments,
-    Patches,
-    RankedErrors,
-    Ranks,
-    Tally,
-    Uncertainty,
-)
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._errors import Error
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.item_curves import ItemCurves
+from uqeval.tallies.moments import Moments
+from uqeval.tallies.patches import Patches
+from uqeval.tallies.ranked_errors import RankedErrors
+from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.segmentation import ClassCounts
 
 BATCHES = [range(i, i + 2) for i in range(0, 24, 2)]
 TALLIES: tuple[Tally, ...] = (

@@ -12,7 +12,7 @@ import numpy as np
 
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import PLAIN, block_of, pack_text, seal, unpack_text
-from uqeval.tallies import Tally
+from uqeval.tallies._contract import Tally
 
 #: Words and marks without order: no word repeats, and none is long.
 VARIED = "".join(

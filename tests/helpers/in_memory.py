@@ -9,7 +9,7 @@ import numpy as np
 
 from uqeval.metrics._driver import Running, drive
 from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
-from uqeval.tallies import Tally
+from uqeval.tallies._contract import Tally
 
 
 def counted(tally: Tally, items: Sequence[dict[str, Any]]) -> TallyResult:

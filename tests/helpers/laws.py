@@ -11,6 +11,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 import laws_annotators
@@ -29,25 +31,21 @@ import pytest
 from scenes import item_maps
 from uncertainties import ANYTHING, CONFIDENCE, ENTROPY
 
+from uqeval import tallies
 from uqeval.engine.counting import Strip
 from uqeval.maps.names import void_of
-from uqeval.tallies import (
-    AccuracyByUncertainty,
-    ClassCounts,
-    ErrorSums,
-    ItemErrors,
-    ItemPatchCounts,
-    Moments,
-    PatchCounts,
-    Patches,
-    Ranks,
-    RawMap,
-    Tally,
-    TrackCounts,
-    Uncertainty,
-    _totals,
-)
+from uqeval.tallies import _totals
+from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import CountedItems
+from uqeval.tallies._values import RawMap, Uncertainty
+from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+from uqeval.tallies.error_sums import ErrorSums
+from uqeval.tallies.item_errors import ItemErrors
+from uqeval.tallies.moments import Moments
+from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
+from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.segmentation import ClassCounts
+from uqeval.tallies.tracks import TrackCounts
 
 State = dict[str, Any]
 Maps = dict[str, Any]
@@ -103,6 +101,13 @@ def classes_of(tally: Any) -> int:
     """How many classes a tally is for."""
     owner = getattr(tally, "patches", tally)
     return int(getattr(owner, "classes", 4))  # any number, if the tally has none
+
+
+def all_tallies() -> set[type[Tally]]:
+    """All tallies of all modules: those with an id."""
+    modules = [import_module(m.name) for m in walk_packages(tallies.__path__, "uqeval.tallies.")]
+    classes = {c for module in modules for c in vars(module).values() if isinstance(c, type)}
+    return {c for c in classes if issubclass(c, Tally) and hasattr(c, "id")}
 
 
 def items_for(tally: Tally) -> list[Maps]:

@@ -11,15 +11,11 @@ import numpy as np
 from scenes import item_maps
 
 from uqeval.maps.names import annotations_of, choices_of, void_of
-from uqeval.tallies import (
-    AnnotatorCorrelation,
-    AnnotatorDistances,
-    AnnotatorVotes,
-    Bins,
-    Distance,
-    Tally,
-    Uncertainty,
-)
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.annotator_distances import AnnotatorDistances, Distance
+from uqeval.tallies.annotators import AnnotatorCorrelation, AnnotatorVotes
+from uqeval.tallies.reliability import Bins
 
 State = dict[str, Any]
 Maps = dict[str, Any]

@@ -10,23 +10,20 @@ import naive_calibration as naive
 import numpy as np
 
 from uqeval.maps.names import void_of
-from uqeval.tallies import (
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._values import RawMap
+from uqeval.tallies.at_temperature import Tempered, TemperedSamples
+from uqeval.tallies.fine_gaps import FineGaps
+from uqeval.tallies.proper_scores import ProperScores
+from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.reliability import (
     AdaptiveReliability,
     Bins,
     ClassReliability,
-    FineGaps,
     ItemAdaptive,
-    Likelihoods,
-    ProperScores,
-    Ranks,
-    RawMap,
     Reliability,
-    SampleLikelihoods,
-    Tally,
-    TemperatureSlopes,
-    Tempered,
-    TemperedSamples,
 )
+from uqeval.tallies.tempered import Likelihoods, SampleLikelihoods, TemperatureSlopes
 
 EXAMPLES: tuple[Tally, ...] = (
     Reliability(4, Bins()),

@@ -9,12 +9,12 @@ import naive_conformal as naive
 import numpy as np
 
 from uqeval.maps.names import void_of
-from uqeval.tallies import (
+from uqeval.tallies._contract import Tally
+from uqeval.tallies.prediction_sets import (
     EvaluatedPixels,
     Nonconformity,
     PredictionIntervals,
     PredictionSets,
-    Tally,
 )
 
 State = dict[str, Any]

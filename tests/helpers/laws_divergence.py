@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from uqeval.tallies import Divergence, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies.divergence import Divergence
 
 State = dict[str, Any]
 Maps = dict[str, Any]

@@ -10,7 +10,9 @@ import naive_calibration as naive
 import numpy as np
 
 from uqeval.maps.names import void_of
-from uqeval.tallies import Bins, ConfidenceCounts, Isotonic, LogitSlopes, Tally, VectorScaled
+from uqeval.tallies._contract import Tally
+from uqeval.tallies.recalibrated import ConfidenceCounts, Isotonic, LogitSlopes, VectorScaled
+from uqeval.tallies.reliability import Bins
 
 State = dict[str, Any]
 _CLIP = 2.0**-24

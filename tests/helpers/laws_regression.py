@@ -9,23 +9,14 @@ from typing import Any
 import naive_regression as naive
 import numpy as np
 
-from uqeval.tallies import (
-    DepthSums,
-    Digits,
-    ErrorRanks,
-    ErrorSums,
-    ErrorsUpto,
-    IntervalCounts,
-    ItemErrors,
-    PredictiveScores,
-    QuantileCounts,
-    ScaledErrors,
-    SigmaBins,
-    SumsBelow,
-    Tally,
-    TargetCounts,
-)
-from uqeval.tallies.error_sums import Intervals
+from uqeval.tallies._contract import Tally
+from uqeval.tallies.depth_sums import DepthSums, ScaledErrors, SigmaBins
+from uqeval.tallies.digits import Digits
+from uqeval.tallies.error_ranks import ErrorRanks
+from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, Intervals, SumsBelow
+from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
+from uqeval.tallies.item_errors import ItemErrors
+from uqeval.tallies.target_counts import TargetCounts
 
 State = dict[str, Any]
 Maps = dict[str, Any]

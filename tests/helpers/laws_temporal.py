@@ -8,7 +8,8 @@ from typing import Any
 import naive_temporal
 import numpy as np
 
-from uqeval.tallies import FrameCounts, PairCounts, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies.temporal import FrameCounts, PairCounts
 
 State = dict[str, Any]
 Maps = dict[str, Any]

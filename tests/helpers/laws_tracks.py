@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from uqeval.maps.names import TrackRules
-from uqeval.tallies import Tally, TrackCounts
+from uqeval.tallies._contract import Tally
+from uqeval.tallies.tracks import TrackCounts
 
 State = dict[str, Any]
 Maps = dict[str, Any]

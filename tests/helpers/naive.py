@@ -207,14 +207,13 @@ def patch(
     border: Border = "drop",
     void: Void = "exclude",
 ) -> Patch | None:
-    """One patch from its first pixel (y, x), None if no pixel of it is valid (Patches)."""
+    """One patch from its first pixel (y, x), None if no pixel of the image in it is valid."""
     height, width = labels.shape
-    n_right, values, seen = 0, [], set()
+    n_right, padding, values, seen = 0, 0, [], set()
     for i in range(y, y + window):
         for j in range(x, x + window):
             if not (0 <= i < height and 0 <= j < width):
-                if border == "pad":
-                    values.append(0.0)
+                padding += border == "pad"
             elif labels[i, j] != ignore_index:
                 n_right += bool(right[i, j])
                 values.append(float(uncertainty[i, j]))
@@ -223,6 +222,7 @@ def patch(
                 values.append(float(uncertainty[i, j]))
     if not values:
         return None
+    values += [0.0] * padding
     return {
         "y": y,
         "x": x,

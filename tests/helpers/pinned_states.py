@@ -18,7 +18,7 @@ from pinned import machine, probabilities
 from uqeval.maps import VERSION, names, reduce_array
 from uqeval.maps.distances import squared_distances
 from uqeval.maps.region_text import Labelled, region_of
-from uqeval.tallies import Tally
+from uqeval.tallies._contract import Tally
 
 PINS = Path(__file__).parents[1] / "golden" / "states.json"
 

@@ -1,6 +1,6 @@
 """Uncertainties that examples of tallies use."""
 
-from uqeval.tallies import Uncertainty
+from uqeval.tallies._values import Uncertainty
 
 ENTROPY = Uncertainty("entropy")
 CONFIDENCE = Uncertainty("confidence")

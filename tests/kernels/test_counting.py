@@ -15,12 +15,15 @@ from uqeval.kernels import counting
 from uqeval.kernels.counting import (
     FINE,
     FINE_BITS,
-    count_by_uncertainty,
     count_patches,
     count_ranks,
     count_ranks_finely,
 )
-from uqeval.kernels.items import count_classes_of_items, measure_items
+from uqeval.kernels.items import (
+    count_by_uncertainty_of_items,
+    count_classes_of_items,
+    measure_items,
+)
 
 rank_key = compiled(counting.rank_key)
 
@@ -92,12 +95,13 @@ def test_moments_of_classes() -> None:
 
 
 def test_a_pixel_on_an_edge_lies_below_it() -> None:
-    value = np.array([[0.1, 0.2, 0.3, 0.2]], "f4")
-    label = np.array([[0, 0, 0, 255]], "u1")
-    pixels, correct = np.zeros((2, 2, 3), np.int64)
-    edges = np.array([0.1, 0.2], "f4")
-    count_by_uncertainty(value, label, label * 0, 255, edges, pixels, correct)
-    assert pixels.tolist() == correct.tolist() == [[1, 1, 1], [0, 0, 0]]
+    value = np.array([0.1, 0.2, 0.3, 0.2, 0.3], "f4")
+    label = np.array([0, 0, 0, 255, 1], "u1")
+    pixels, correct = np.zeros((2, 2, 2, 3), np.int64)
+    edges, first = np.array([0.1, 0.2], "f4"), np.array([0, 4, 5])
+    count_by_uncertainty_of_items(first, value, label, label * 0, 255, edges, pixels, correct)
+    assert pixels.tolist() == [[[1, 1, 1], [0, 0, 0]], [[0, 0, 1], [0, 0, 0]]]
+    assert correct.tolist() == [[[1, 1, 1], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
 
 
 def patches_of(seed: int, n: int = 60) -> list[naive.Patch]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.tallies import IntervalCounts, PredictiveScores
+from uqeval.tallies.intervals import IntervalCounts, PredictiveScores
 
 
 def test_the_crps_is_that_of_erf() -> None:

@@ -195,6 +195,12 @@ def test_a_sample_votes_for_the_lowest_of_its_ties() -> None:
     assert found["variation_ratio"] == np.float32(1 - 2 / 3)
 
 
+def test_float64_samples_vote_in_float64() -> None:
+    rows = [[0.5 - 1e-9, 0.5 + 1e-9], [0.5 - 1e-9, 0.5 + 1e-9], [0.9, 0.1]]
+    found = reduced(np.array(rows)[:, :, None, None])
+    assert found["variation_ratio"] == np.float32(1 - 2 / 3)
+
+
 # Labels
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenes import labels
 
-from uqeval.tallies import Patches, Uncertainty
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.patches import Patches
 
 CLASSES = 3
 

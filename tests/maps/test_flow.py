@@ -57,7 +57,7 @@ def test_flow_points_from_frame_t_to_frame_before(text: str, scale: float) -> No
 
 @pytest.mark.parametrize("text", FAST)
 def test_t9_a_segmentation_that_moves_with_its_texture_is_consistent(text: str) -> None:
-    from uqeval.tallies import PairCounts
+    from uqeval.tallies.temporal import PairCounts
 
     now, before = moved(200, 300)
     edge = slice(30, -30), slice(30, -30)

@@ -77,7 +77,8 @@ def test_an_error_by_one_factor_has_no_silog(data: dict[str, Any]) -> None:
     assert record["rmse_log"] == pytest.approx(np.log(1.3))
 
 
-def test_depths_of_0_or_less(data: dict[str, Any]) -> None:
+@pytest.mark.parametrize("normalise", ["first", "none"])
+def test_depths_of_0_or_less(data: dict[str, Any], normalise: str) -> None:
     bad = data | {"mean": data["mean"].copy(), "target": data["target"].copy()}
     bad["mean"][1, 2, 3], bad["valid"] = -1.0, None
     bad.pop("valid")
@@ -87,7 +88,8 @@ def test_depths_of_0_or_less(data: dict[str, Any]) -> None:
     ratio = np.maximum(bad["mean"] / bad["target"], bad["target"] / bad["mean"])
     assert record["a1"] == ((ratio < 1.25) & (bad["mean"] > 0)).mean()
     bad["target"][0, 0, :2] = 0
-    record = uqeval.evaluate(bad, None, {**PARTS, "sparsification": {"error": "a1"}}).results
+    curves = {"error": "a1", "normalise": normalise}
+    record = uqeval.evaluate(bad, None, {**PARTS, "sparsification": curves}).results
     for field in FIELDS[:8]:
         assert record["regression"][field] is None
     assert record["regression"]["a1_reason"] == (

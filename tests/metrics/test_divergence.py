@@ -12,7 +12,7 @@ from scipy.special import rel_entr
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
-from uqeval.tallies import Divergence
+from uqeval.tallies.divergence import Divergence
 
 
 def probabilities(seed: int, samples: int, zeros: bool = False) -> np.ndarray:

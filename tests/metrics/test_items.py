@@ -13,7 +13,9 @@ from uqeval.metrics._columns import SetStates
 from uqeval.metrics._items import each_state, exact_sums, joined_states, once_for_equal_states
 from uqeval.metrics.calibration_results import ADAPTIVE, columns, records
 from uqeval.metrics.calibration_settings import CalibrationSettings
-from uqeval.tallies import ClassReliability, FineGaps, ItemAdaptive, ProperScores, Reliability
+from uqeval.tallies.fine_gaps import FineGaps
+from uqeval.tallies.proper_scores import ProperScores
+from uqeval.tallies.reliability import ClassReliability, ItemAdaptive, Reliability
 
 RNG = np.random.default_rng(0)
 ROWS = {

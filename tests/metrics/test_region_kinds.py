@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 from typing import Any
 
 import cv2
+import naive
 import naive_temporal
 import numpy as np
 import pytest
@@ -242,6 +245,39 @@ def test_patches(data: dict[str, Any], share: float, rule: str) -> None:
     found = report.results["pavpu@class:1"]
     assert [found[n] for n in ("n_ic", "n_iu", "n_ac", "n_au")] == list(counts.reshape(-1))
     assert found["uncertainty_threshold"] == pytest.approx(threshold)
+
+
+@pytest.mark.parametrize("border", ["drop", "partial", "pad"])
+@pytest.mark.parametrize("void", ["exclude", "inaccurate"])
+def test_patches_in_which_void_or_padding_counts(
+    data: dict[str, Any], border: Any, void: str
+) -> None:
+    """Padding is in no region, and only void pixels of the region can be wrong."""
+    settings = {"window": 3, "border": border, "void": void, "threshold": "0.3"}
+    labels = data["labels"].copy()
+    labels[:, :4, :5] = 255
+    report = uqeval.evaluate(
+        data | {"labels": labels}, None, {"pavpu": settings}, region="box:0.2:1,0.3:1"
+    )
+    p = data["probs"].astype("f8").mean(1)
+    entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(1)
+    right = p.argmax(1) == labels
+    inside = np.zeros(labels.shape, bool)
+    inside[:, np.arange(H) + 0.5 >= 0.2 * H, :] = True
+    inside[:, :, np.arange(W) + 0.5 < 0.3 * W] = False
+    counted = (labels < 255) | (void == "inaccurate")
+    counts = np.zeros((2, 2), int)
+    rows, columns = naive.starts(H, 3, 3, border), naive.starts(W, 3, 3, border)
+    for i, y, x in itertools.product(range(N), rows, columns):
+        place = i, slice(max(y, 0), y + 3), slice(max(x, 0), x + 3)
+        own, valid = (inside & counted)[place], counted[place]
+        if own.any() and own.sum() >= 0.5 * valid.sum():
+            n = own.sum() + (9 - valid.size if border == "pad" else 0)
+            accurate = int(right[place][own].sum() / n > 0.5)
+            mean = np.float32(math.fsum(entropy[place][own].astype("f4")) / n)
+            counts[accurate, int(mean > 0.3)] += 1
+    found = report.results["pavpu@box:0.2:1,0.3:1"]
+    assert [found[n] for n in ("n_ic", "n_iu", "n_ac", "n_au")] == list(counts.reshape(-1))
 
 
 def test_regions_without_pixels(data: dict[str, Any]) -> None:

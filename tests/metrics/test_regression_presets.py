@@ -91,6 +91,23 @@ def test_parts_of_an_area_add_up(store: Path) -> None:
         assert found["auce_over"] + found["auce_under"] == pytest.approx(found["auce"], rel=1e-12)
 
 
+def test_gaps_of_one_sign_have_the_interval_of_the_trapezoid() -> None:
+    rng = np.random.default_rng(0)
+    mean, std = rng.normal(size=(8, 20, 30)), rng.uniform(0.5, 1, (8, 20, 30))
+    given = {"mean": mean, "std": std, "target": mean + 4 * std * rng.normal(size=mean.shape)}
+    found = {
+        area: uqeval.evaluate(given, metrics={"regression": {"area": area, "levels": 9}}, ci=0.9)
+        for area in ("trapezoid", "crossing")
+    }
+    for name in ("auce", "auce_over"):
+        expected, interval = (
+            found[area].intervals[f"regression.{name}"] for area in ("trapezoid", "crossing")
+        )
+        assert interval["low"] == pytest.approx(expected["low"], rel=1e-12)
+        assert interval["high"] == pytest.approx(expected["high"], rel=1e-12)
+    assert found["crossing"].intervals["regression.auce"]["low"] > 0
+
+
 def test_of_quantiles_the_sign_says_nothing_of_confidence(store: Path) -> None:
     found = regression(store, proportion="quantile").results["regression"]
     for name in ("auce_over", "auce_under"):

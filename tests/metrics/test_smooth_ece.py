@@ -14,7 +14,7 @@ import uqeval
 from uqeval.metrics import smooth_ece as smooth
 from uqeval.metrics.smooth_ece import bandwidths, smooth_ece
 from uqeval.statistics.weighting import Subset
-from uqeval.tallies import FineGaps
+from uqeval.tallies.fine_gaps import FineGaps
 
 
 def counted(conf: Any, hit: Any) -> tuple[float, float]:

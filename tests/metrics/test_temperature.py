@@ -90,7 +90,7 @@ def test_any_data(seed: int, log_scale: float, classes: int) -> None:
     probs, label = drawn(seed, float(np.exp(log_scale)), items=1, classes=classes, size=6)
     found = temperature(probs, label)
     if found["value"] is None:
-        assert "bound" in found["value_reason"]
+        assert "limit of the search" in found["value_reason"]
     else:
         assert slope(probs, label, found["value"]) == pytest.approx(0, abs=2e-6)
 

@@ -17,7 +17,8 @@ from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.weighting import Subset, Weighting
-from uqeval.tallies import Field, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
 from uqeval.tallies._packing import LoadedItems
 
 FAMILIES = ("pavpu", "calibration", "failure")

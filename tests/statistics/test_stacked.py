@@ -18,8 +18,11 @@ from uqeval.statistics.samples import Samples
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.swapping import Swaps
 from uqeval.statistics.weighting import AllBut, ItemSets, Weighting
-from uqeval.tallies import ClassCounts, ErrorRanks, RankedErrors, Uncertainty
 from uqeval.tallies._errors import Error
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.error_ranks import ErrorRanks
+from uqeval.tallies.ranked_errors import RankedErrors
+from uqeval.tallies.segmentation import ClassCounts
 
 RANKED = RankedErrors(Uncertainty("entropy"), Error("zero-one"), 3)
 

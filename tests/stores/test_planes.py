@@ -28,7 +28,7 @@ def test_each_chunk_is_read_once(chunks: Any) -> None:
     for i in range(7):
         np.testing.assert_array_equal(planes.read(i), DATA[i])
         assert planes.size(i) == (4, 5)
-        assert planes.where(i) == "chunked array"
+        assert planes.where_of(i) == "chunked array"
     assert array.every_chunk_once()
 
 

@@ -12,7 +12,10 @@ import pytest
 
 from uqeval.engine.counting import Strip
 from uqeval.maps.names import ERROR_KEY
-from uqeval.tallies import Cuts, Error, ItemCurves, RankedErrors, Uncertainty
+from uqeval.tallies._errors import Error
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.item_curves import Cuts, ItemCurves
+from uqeval.tallies.ranked_errors import RankedErrors
 
 SIGMA, SQUARE = Uncertainty("sigma"), Error("mse")
 TIES: dict[str, Any] = {"skip": 19, "bits": 13}

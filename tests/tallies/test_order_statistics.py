@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uqeval.tallies import Ranks, RawMap, Uncertainty
-from uqeval.tallies.ranks import bins_at
+from uqeval.tallies._values import RawMap, Uncertainty
+from uqeval.tallies.ranks import Ranks, bins_at
 from uqeval.tallies.ranks import order_statistics as values_at
 
 CONFIDENCES = st.lists(

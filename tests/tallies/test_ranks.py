@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uqeval.tallies import Ranks, Uncertainty
-from uqeval.tallies.ranks import bins_of, percentile
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.ranks import Ranks, bins_of, percentile
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=32).map(lambda v: v + 0.0)
 

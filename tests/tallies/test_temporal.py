@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from laws_temporal import flow as any_flow
 from laws_temporal import ids as any_ids
 
-from uqeval.tallies import FrameCounts, PairCounts
+from uqeval.tallies.temporal import FrameCounts, PairCounts
 
 VOID = 255
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from uqeval.tallies import Patches, Uncertainty
-from uqeval.tallies.patches import best_step, counts_along, curve_thresholds
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.patches import Patches, best_step, counts_along, curve_thresholds
 
 MAPS = {
     name: np.array([[0.0, 0.25, 1.0]], "f4")

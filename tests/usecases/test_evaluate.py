@@ -15,16 +15,12 @@ import scenes
 import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.states.saved import SavedStates
-from uqeval.tallies import (
-    AccuracyByUncertainty,
-    ClassCounts,
-    ItemPatchCounts,
-    Moments,
-    PatchCounts,
-    Patches,
-    Ranks,
-    Uncertainty,
-)
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+from uqeval.tallies.moments import Moments
+from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
+from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.segmentation import ClassCounts
 from uqeval.usecases.report_of_run import now
 
 N, T, C, H, W = 7, 3, 4, 20, 24

@@ -14,7 +14,7 @@ from PIL import Image
 import uqeval
 from uqeval import TemporalObserver, UqevalError, UsageError
 from uqeval.metrics.temporal_settings import TemporalSettings
-from uqeval.tallies import PairCounts
+from uqeval.tallies.temporal import PairCounts
 from uqeval.usecases.alarms import alarm_from
 
 FIELDS = ("tc", "tc_no_warp", "pixel_agreement", "coverage", "mse_warp", "mse_identity")

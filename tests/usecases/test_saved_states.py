@@ -33,7 +33,8 @@ from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.states import blocks
 from uqeval.stores.states.writer import partial_path
 from uqeval.stores.watch import file_stamp
-from uqeval.tallies import ClassCounts, TrackCounts
+from uqeval.tallies.segmentation import ClassCounts
+from uqeval.tallies.tracks import TrackCounts
 
 #: What needs nothing that is fitted on the whole set.
 SKIPS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -178,7 +179,7 @@ def test_a_killed_run_knows_the_passes_that_were_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed in the second pass of ranks, whose first is not saved by item."""
-    from uqeval.tallies import Ranks
+    from uqeval.tallies.ranks import Ranks
 
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
     update, counted = Ranks.update, []

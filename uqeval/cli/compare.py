@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli import parsing
-from uqeval.cli.declared import Shared, with_options
+from uqeval.cli.declared import FORMATS, Shared, with_options
 from uqeval.cli.streams import console, printing, warn
 from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, same_option, shared_option
@@ -27,7 +27,6 @@ _WHAT, _OUT, _HOW = "Scores", "Output", "Intervals"
 _REPLICATES = "--replicates"
 #: Separates the paths of one --replicates; no path contains it.
 _BETWEEN = "\0"
-_FORMATS = ("table", "json", "csv", "markdown", "latex")
 _ENDINGS = {".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "page"}
 
 
@@ -70,7 +69,7 @@ class CompareOptions(Settings):
         None, "Write the comparison as CSV, Markdown, LaTeX or a page (.csv, .md, .tex, .html), "
         "else as JSON. - writes JSON to stdout.", flags=("-o", "--output"), metavar="FILE",
         panel=_OUT)
-    format: str = shared_option("table", "Format of stdout.", choices=_FORMATS, panel=_OUT)
+    format: str = shared_option("table", "Format of stdout.", choices=FORMATS, panel=_OUT)
     quiet: bool = shared_option(
         False, "Print no table and no warnings.", flags=("-q", "--quiet"), panel=_OUT)
     # fmt: on

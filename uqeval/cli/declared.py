@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
+from uqeval.errors import option_name
 from uqeval.settings import (
     Option,
     Settings,
     default_of,
-    option_name,
     options_of,
     plain_type,
     shared_option,

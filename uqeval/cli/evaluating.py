@@ -7,9 +7,9 @@ from typing import Any
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import InputOptions
-from uqeval.settings import option_name, options_of
+from uqeval.settings import options_of
 
 #: Arguments and options that name inputs.
 _PATHS = (

@@ -62,7 +62,7 @@ def _fit(shared: Shared, parts: list[str]) -> None:
     """Write the file for the next pass of the shards; print the metrics that need it, or `done`."""
     from uqeval.cli.finish import check_outputs
     from uqeval.cli.streams import printing, tell
-    from uqeval.settings import option_name
+    from uqeval.errors import option_name
     from uqeval.usecases.merge import files_of
     from uqeval.usecases.rounds.fitting import fit_shards
 

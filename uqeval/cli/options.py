@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import InputOptions
-from uqeval.settings import option_name, options_of
+from uqeval.settings import options_of
 from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:

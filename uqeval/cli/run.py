@@ -12,7 +12,7 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.streams import progress_for, warn
 from uqeval.config import Config
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.contents import Contents
 from uqeval.usecases.run.outcome import OF_ITEMS, RunSettings
@@ -92,9 +92,9 @@ def _config(
             f"{yaml_paths[0]} already lists what to evaluate; give only the file, or only paths."
         )
     if of_input:
-        option = next(iter(of_input)).replace("_", "-")
         raise UsageError(
-            f"--{option} has no effect with a file; set it there, under stores:, for each store."
+            f"{option_name(next(iter(of_input)))} has no effect with a file; set it there, under "
+            "stores:, for each store."
         )
     file = yaml_paths[0] if yaml_paths else FILE
     if not yaml_paths and not Path(FILE).is_file():

@@ -57,7 +57,6 @@ class _Stdout(_Stream):
         self.lost: BrokenPipeError | OutputError | None = None
 
     def write(self, text: str) -> int:
-        """Write text."""
         text = as_given(text)
         with self._checked():
             if self._closed and text:
@@ -98,7 +97,6 @@ class _Stderr(_Stream):
     """Stderr that drops text that cannot be written."""
 
     def write(self, text: str) -> int:
-        """Write text."""
         with suppress(OSError):
             return self._inner.write(as_given(text))
         return len(text)

@@ -152,8 +152,7 @@ def options_model(command: str) -> type[BaseModel]:
             kind = Annotated[kind, WithJsonSchema(constraints)]
         field = Field(None, description=option.help if option else None)
         fields[name] = (kind | list[kind] | None, field)
-    model: type[BaseModel] = create_model(command.capitalize(), __config__=_STRICT, **fields)
-    return model
+    return create_model(command.capitalize(), __config__=_STRICT, **fields)
 
 
 def _schema_of_values(option: Option, kind: Any) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from uqeval.tallies._fields import CountedItems, Thin
 from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
-    from uqeval.tallies._contract import KnownItems
+    from uqeval.tallies._contract import KnownItems, Tally
 
 #: The smallest number of items to count in one call: fewer cost more in compilation.
 _WORTHWHILE = 8
@@ -188,8 +187,7 @@ class Counting:
         if not hasattr(self._own, "worker"):
             self._own.worker = _Worker(list(map(Total, self._together)), {})
             self._parts.append(self._own.worker.totals)
-        worker: _Worker = self._own.worker
-        return worker
+        return self._own.worker
 
 
 class _Worker(NamedTuple):

@@ -125,8 +125,7 @@ class Workers:
         known: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)
         if "workers" not in known:
             raise _gone("no answer")
-        workers: Mapping[str, Any] = known["workers"]
-        return workers
+        return known["workers"]
 
     def named(self, address: str) -> str:
         """Return the address and host name of a worker, for messages."""
@@ -275,8 +274,7 @@ class DaskExecutor:
                     break
             else:
                 try:
-                    result: tuple[Done | Failed, str] = self._gathered([future])[0]
-                    return result
+                    return self._gathered([future])[0]
                 except TimeoutError:
                     self._homes.pop(items, None)
             self._cancel([future])
@@ -298,8 +296,7 @@ class DaskExecutor:
                 raise TimeoutError
             return task.result()
 
-        results: list[Any] = client.sync(gathered)
-        return results
+        return client.sync(gathered)
 
     def end(self) -> None:
         """Let the workers close the stores of the run, and delete its maps."""
@@ -318,12 +315,11 @@ class DaskExecutor:
             self._workers.client.cancel(futures)
 
     def _submit(self, jobs: Sequence[tuple[range, Any]], home: str | None) -> list[Any]:
-        futures: list[Any] = self._workers.client.map(
+        return self._workers.client.map(
             _on_worker, [Job(self._run, items, work) for items, work in jobs], pure=False,
             key=[f"uqeval-{uuid.uuid4().hex}" for _ in jobs],
             workers=None if home is None else [home], allow_other_workers=home is not None,
         )  # fmt: skip
-        return futures
 
 
 @dataclass

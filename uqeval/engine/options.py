@@ -115,7 +115,6 @@ class ResumableOptions(MachineOptions):
     # fmt: on
 
     def run(self, **settings: Any) -> RunOptions:
-        """Return the options of a run on this machine, with the `settings` of `RunOptions`."""
         return super().run(resume=self.resume, **settings)
 
 

@@ -25,7 +25,7 @@ from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 Job = TypeVar("Job")

@@ -26,7 +26,7 @@ from uqeval.inputs import Inputs
 from uqeval.inputs.opened import Recipe
 from uqeval.inputs.opening import open_again
 from uqeval.stores.states.blocks import ItemBlocks, PackedItems
-from uqeval.tallies import Tally
+from uqeval.tallies._contract import Tally
 from uqeval.tallies._totals import Total
 
 #: Packages on which the bits of results or the messages between processes depend.
@@ -155,7 +155,7 @@ class _RunState:
         return self._batches[first:stop]
 
     def close(self) -> None:
-        self.scratch.__exit__(None, None, None)
+        self.scratch.__exit__()
 
 
 _runs: OrderedDict[str, _RunState] = OrderedDict()

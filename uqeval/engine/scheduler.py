@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from uqeval.arrays import State
+from uqeval.arrays import State, np
 from uqeval.engine.options import RunOptions, shown_size
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states.writer import StatesWriter
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: Minimum bytes for states that are counted together.
 _STATES = 64 * 10**6
@@ -57,13 +57,13 @@ class Scheduler:
             None if options.cluster is None else options.cluster.executor(inputs, options, maps)
         )
         self._states = 0
-        self._read_items: set[int] = set()
+        self._is_read = np.zeros(inputs.source.items, bool)
         self._lock = threading.Lock()
 
     @property
     def items_reused(self) -> int:
         """Return the number of items whose states or maps come from an earlier run."""
-        return self.inputs.source.items - len(self._read_items)
+        return int(np.count_nonzero(~self._is_read))
 
     def run(self, passes: Mapping[str, Passes]) -> dict[str, Any]:
         """Count the tallies that the generators request, in passes, and return their results.
@@ -206,8 +206,7 @@ class Scheduler:
         return worker_counts
 
     def _reads(self, batch: range) -> None:
-        with self._lock:
-            self._read_items.update(batch)
+        self._is_read[batch.start : batch.stop] = True
 
     def _read(
         self, source: MapSource, tallies: Sequence[Tally], scratch: Scratch, workers: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 
 from uqeval.errors import StoreError, UqevalError, UsageError, quoted
 from uqeval.gate.baseline import Pair, compares, pairs_of
@@ -20,7 +20,6 @@ from uqeval.gate.verdict import (
     not_evaluated,
     refuse_partial,
 )
-from uqeval.gate.waivers import today_utc
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find, suggestion
@@ -49,8 +48,8 @@ def judge(
         raise UsageError("there are no rules; give at least one.")
     refuse_partial([*reports, *baseline])
     judging = _Judging(
-        reports, pairs_of(reports, baseline), resampler, bool(baseline), today or today_utc(), [],
-        [], [], [],
+        reports, pairs_of(reports, baseline), resampler, bool(baseline),
+        today or datetime.now(UTC).date(), [], [], [], [],
     )  # fmt: skip
     for rule in rules:
         judging.judge(rule, list(not_evaluated(rule, failed_stores or {})))

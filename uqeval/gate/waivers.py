@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -25,11 +25,6 @@ def parse_day(text: Any) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise ValueError(f"there is no such day; {_EXAMPLE}") from None
-
-
-def today_utc() -> date:
-    """Return today's date in UTC."""
-    return datetime.now(UTC).date()
 
 
 Day = Annotated[date, BeforeValidator(parse_day)]

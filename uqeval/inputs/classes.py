@@ -184,7 +184,7 @@ def _check_label_sizes(source: Source, *, volume: bool) -> None:
         return
     planes = source.labels.planes
     for item, name in enumerate(source.names):
-        message = f"{planes.where(item)}, item {cut(name)}"
+        message = f"{planes.where_of(item)}, item {cut(name)}"
         check_size(planes.size(item), source.classes, message, source.size(item), volume=volume)
 
 

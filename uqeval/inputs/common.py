@@ -235,7 +235,7 @@ def watched(
     """
     kinds = WatchedText(" ".join(kind for kind, _ in parts))
     by_item = [
-        [kinds, *item_parts]
+        (kinds, *item_parts)
         for item_parts in zip(*(item_parts for _, item_parts in parts), strict=True)
     ]
     return watch_of(names, by_item, options)

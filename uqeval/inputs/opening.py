@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, option_name
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
 
@@ -204,7 +204,7 @@ def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
     for name, (needs, has_need) in _NEEDS.items():
         value: Any = getattr(options, name)
         if value != type(options).__dataclass_fields__[name].default and not has_need(inputs):
-            messages.append(f"--{name.replace('_', '-')} {value} needs {needs}")
+            messages.append(f"{option_name(name)} {value} needs {needs}")
     if messages:
         available = ", ".join(sorted(_arrays(inputs)))
         raise UsageError(
@@ -235,7 +235,7 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
         ),
     }
     messages = [
-        f"--{name.replace('_', '-')} needs {need}"
+        f"{option_name(name)} needs {need}"
         for name, (has_need, need) in needs.items()
         if name in typed and not has_need
     ]

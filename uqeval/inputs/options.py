@@ -11,9 +11,9 @@ from typing import Any
 
 from uqeval.argument_types import fits
 from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
-from uqeval.errors import UsageError, check_numbers, cut, quoted
+from uqeval.errors import UsageError, check_numbers, cut, option_name, quoted
 from uqeval.maps.names import map_and_id
-from uqeval.settings import Settings, documented, option_name, options_of, shared_option
+from uqeval.settings import Settings, documented, options_of, shared_option
 
 
 @dataclass(frozen=True)

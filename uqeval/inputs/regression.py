@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.common import (
     PredictionStores,
     in_order_of,
@@ -202,8 +202,7 @@ def _refuse_class_options(opened: PredictionStores, options: InputOptions) -> No
     for name in ("classes", "class_names", "kind", "label_map", "ignore_index", "sum_tolerance"):
         if getattr(options, name) is not None:
             raise UsageError(
-                f"--{name.replace('_', '-')} is for classes; {opened.where} holds numbers with a "
-                "target."
+                f"{option_name(name)} is for classes; {opened.where} holds numbers with a target."
             )
     if options.annotator_folders:
         raise UsageError(

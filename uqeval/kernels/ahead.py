@@ -26,7 +26,7 @@ _ARRAY = re.compile(r"(\w+)\[(\d)([ACF])(r?)\]")
 
 @cache
 def _file() -> dict[str, Any]:
-    return json.loads(_FILE.read_text("utf-8"))  # type: ignore[no-any-return]
+    return json.loads(_FILE.read_text("utf-8"))
 
 
 def needed(evaluations: Iterable[str]) -> list[str]:

@@ -147,26 +147,6 @@ def count_ranks_finely(value, group, void, separate, slot, fine):
                 fine[s, key & (FINE - 1)] += 1
 
 
-@kernel
-def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct):
-    """Count pixels [y, x] by prediction and number of `edges` below `value`, into [class,
-    interval].
-    """
-    height, width = label.shape
-    for y in range(height):
-        for x in range(width):
-            c = label[y, x]
-            if c != void:
-                v = value[y, x]
-                b = 0
-                for e in range(edges.shape[0]):
-                    b += v > edges[e]
-                p = prediction[y, x]
-                pixels[p, b] += 1
-                if p == c:
-                    correct[p, b] += 1
-
-
 @kernel_part
 def _count_below(edges, value, closed):
     """Return how many ascending `edges` lie below `value` (`closed`: or on it)."""

@@ -61,6 +61,28 @@ def count_undetected_of_items(first, score, prediction, label, void, threshold, 
 
 
 @kernel
+def count_by_uncertainty_of_items(
+    first, value, label, prediction, void, edges, pixels, correct
+):  # fmt: skip
+    """Count pixels [k], and right ones, by prediction and number of `edges` below `value`, into
+    [item, class, interval]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        values, labels, predictions = value[a:b], label[a:b], prediction[a:b]
+        of_item, right = pixels[i], correct[i]
+        for k in range(labels.shape[0]):
+            c = labels[k]
+            if c != void:
+                v, p = values[k], predictions[k]
+                interval = 0
+                for e in range(edges.shape[0]):
+                    interval += v > edges[e]
+                of_item[p, interval] += 1
+                if p == c:
+                    right[p, interval] += 1
+
+
+@kernel
 def measure_items(first, value, label, void, count, total, least, most):
     """Update the count, sum, minimum and maximum of `value` [k] by label, in [item, class]."""
     for i in range(first.shape[0] - 1):

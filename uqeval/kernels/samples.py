@@ -34,6 +34,12 @@ def probability(value, unit):
     return np.float32(value * unit)
 
 
+def comparable(value, unit):
+    """Return a stored number for comparison with others of its sample: float64 as it is, because
+    float32 makes near values equal, others as float32."""
+    return value if isinstance(value, np.float64) else probability(value, unit)
+
+
 def quantity(value):
     """Return the stored number for summation: float16 in units of 2^-24, others unchanged."""
     if isinstance(value, np.int16):
@@ -57,6 +63,13 @@ def _probability(value, unit):
     if value == types.int16:
         return lambda value, unit: half_to_float32(value)
     return lambda value, unit: np.float32(value * unit)
+
+
+@overload(comparable, inline="always")
+def _comparable(value, unit):
+    if value == types.float64:
+        return lambda value, unit: value
+    return lambda value, unit: probability(value, unit)
 
 
 @overload(quantity, inline="always")
@@ -147,7 +160,8 @@ def add_samples(tile, start, stop, at, t0, c0, unit, sums, totals, extremes, ter
 def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):
     """Add each sample's likeliest class (lowest id on ties) into `votes` [class, pixel].
 
-    `best` (float32) and `vote` [row, pixel] hold the likeliest class so far of a sample.
+    `best` (float64 for float64, else float32) and `vote` [row, pixel] hold the likeliest class so
+    far of a sample.
     """
     samples, tile_classes, _ = tile.shape
     n = stop - start
@@ -161,7 +175,7 @@ def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):
         for c in range(tile_classes):
             row = tile[t, c, start:stop]
             for i in range(n):
-                p = probability(row[i], unit)
+                p = comparable(row[i], unit)
                 if p > top[i]:
                     top[i] = p
                     choice[i] = c0 + c

@@ -48,7 +48,7 @@ def _slide(total, width, window, stride, prefix, suffix, out):
 
 @kernel_part
 def _read_row(
-    y, uncertainty, label, right, void, void_counts, padding_counts, left, padded_width, real, count
+    y, uncertainty, label, right, void, wrong, padding_counts, left, padded_width, real, count
 ):
     """Write the pixels of row `y` and their padding: uncertainty into `real` [x], and into `count`
     [3, x] valid and right, labelled and class, class². A row outside the image is padding.
@@ -72,7 +72,7 @@ def _read_row(
                 count[0, x] = 1 + _RIGHT * np.int64(right[y, i])
                 count[1, x] = c + _KNOWN
                 count[2, x] = c * c
-            elif void_counts:
+            elif wrong is not None and wrong[y, i]:
                 real[x] = uncertainty[y, i]
                 count[0, x] = 1
 
@@ -102,22 +102,23 @@ def _write_patches(sum_real, sum_count, void, mean, hits, valid, category):
 
 @kernel
 def patch_table(
-    uncertainty, label, right, void, void_counts, padding_counts, top, left, padded, window, stride,
+    uncertainty, label, right, void, wrong, padding_counts, top, left, padded, window, stride,
     reals, counts, rows_real, rows_count, line_real, line_count, suffix_real, suffix_count,
     sum_real, sum_count, mean, hits, valid, category,
 ):  # fmt: skip
     """Compute mean uncertainty, right and valid pixels, and category of every patch.
 
     `uncertainty` (float32), `label`, `right` (0 or 1) are [y, x]; `padded` [2] is the height and
-    width after `top` rows and `left` columns of padding. `void_counts`: void pixels are valid and
-    wrong; `padding_counts`: padding is valid, wrong, and of uncertainty 0. Results are [row,
-    column]: `mean` float32 of a float64 sum, `hits` and `valid` int32, `category` int32, which is
-    -1 without valid pixels, the class that all known pixels share, or else `void`. Work arrays:
-    `reals` [padded width] and `counts` [3, padded width] hold the running block; `rows_real`
-    [window, padded width], `rows_count` [3, window, padded width] the last block; `line_*` [2,
-    padded width] one row of windows and its prefix sums, `suffix_*` [padded width] its suffix sums;
-    `sum_*` [columns] one row of patches. If the stride is a multiple of the window, no window
-    crosses a block: `rows_*` have one row, and `suffix_*` are None.
+    width after `top` rows and `left` columns of padding. `wrong` [y, x]: the void pixels at which
+    it is not 0 are valid and wrong; None: none is. `padding_counts`: padding is valid, wrong, and
+    of uncertainty 0. Results are [row, column]: `mean` float32 of a float64 sum, `hits` and `valid`
+    int32, `category` int32, which is -1 without valid pixels, the class that all known pixels
+    share, or else `void`. Work arrays: `reals` [padded width] and `counts` [3, padded width] hold
+    the running block; `rows_real` [window, padded width], `rows_count` [3, window, padded width]
+    the last block; `line_*` [2, padded width] one row of windows and its prefix sums, `suffix_*`
+    [padded width] its suffix sums; `sum_*` [columns] one row of patches. If the stride is a
+    multiple of the window, no window crosses a block: `rows_*` have one row, and `suffix_*` are
+    None.
     """
     planes = counts.shape[0]  # 3; loops over them are compiled once, not written out three times
     for v in range(padded[0]):
@@ -138,7 +139,7 @@ def patch_table(
         # of the last block is the highest that is still needed, so row j may be replaced.
         k = 0 if suffix_real is None else j
         _read_row(
-            v - top, uncertainty, label, right, void, void_counts, padding_counts, left, padded[1],
+            v - top, uncertainty, label, right, void, wrong, padding_counts, left, padded[1],
             rows_real[k], rows_count[:, k],
         )  # fmt: skip
         for x in range(padded[1]):

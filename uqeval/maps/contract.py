@@ -15,7 +15,7 @@ class MapSource(Protocol):
     """Maps of all items, by name. `kind` is the kind of data (`uqeval.metrics.DatasetInfo`).
 
     Every source has `label` [y, x]: the class of a pixel, or the largest value of its dtype where
-    the pixel is not evaluated.
+    the pixel is not evaluated. Sources inherit what they do not change.
     """
 
     kind: str
@@ -26,6 +26,7 @@ class MapSource(Protocol):
     @property
     def items(self) -> int:
         """Return the number of items."""
+        return len(self.names)
 
     @property
     def samples(self) -> int | None:
@@ -39,12 +40,15 @@ class MapSource(Protocol):
 
     def batches(self) -> list[range]:
         """Return ranges of items that must be read together."""
+        return [range(i, i + 1) for i in range(self.items)]
 
     def joins(self, batches: range) -> bool:
         """Return whether several whole batches are read faster in one call of `read`."""
+        return False
 
     def chain_ends(self) -> list[int]:
         """Return the numbers of items after which no state depends on the items before."""
+        return list(range(1, self.items + 1))
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes."""

@@ -11,12 +11,10 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
-from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, is_lambda
+from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, VOID, is_lambda
 
 if TYPE_CHECKING:
     from uqeval.maps.regression import RegressionSource
-
-VOID = 255
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,7 @@ def grey(rgb: Array) -> NDArray[np.uint8]:
     """Return grey uint8 [y, x] of decoded colours uint8 [y, x, 3]: 0.299 R + 0.587 G + 0.114 B."""
     import cv2
 
-    grey_image: NDArray[np.uint8] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
-    return grey_image
+    return cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
 
 
 @contextmanager

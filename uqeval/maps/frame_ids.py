@@ -54,7 +54,7 @@ class StoredIds:
         place = self.places[frame]
         assert place is not None
         plane = self.planes.read(place)
-        where = f"{self.planes.where(place)}, frame {cut(self.names[frame])}"
+        where = f"{self.planes.where_of(place)}, frame {cut(self.names[frame])}"
         if plane.ndim == 2:
             plane = fitted(plane, size, where, self.noun, self.resize)
         return label_map(

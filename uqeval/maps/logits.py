@@ -8,11 +8,18 @@ from uqeval.arrays import Array
 
 
 def softmax(logits: Array) -> Array:
-    """Return probabilities [sample, class, y, x] of logits, float32 (float64 for float64)."""
-    p: Array = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
+    """Return probabilities [sample, class, y, x] of logits, float32 (float64 for float64).
+
+    The order of the sum is that of the classes. `numpy.sum` chooses another order where the classes
+    of a pixel are neighbours in memory: in stores with the classes last, and in items of one pixel.
+    """
+    p: Array = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32, order="C")
     p -= p.max(axis=1, keepdims=True)
     np.exp(p, out=p)
-    p /= p.sum(axis=1, keepdims=True)
+    total = p[:, :1].copy()
+    for c in range(1, p.shape[1]):
+        total += p[:, c : c + 1]
+    p /= total
     return p
 
 

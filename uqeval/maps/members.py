@@ -11,6 +11,7 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
+from uqeval.maps.names import VOID
 from uqeval.maps.reduction import read_only
 from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
     from uqeval.stores.stack import Stack, Tile
 
-VOID = 255
 _NOWHERE = np.iinfo(np.int64).max
 
 

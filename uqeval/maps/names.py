@@ -127,9 +127,8 @@ def of_subset(subset: int, name: str) -> str:
 
 #: The prefix of maps of classes, if `label` and `prediction` are sets of items.
 OF_CLASSES = "class:"
-#: If `label` has only the labels of a region: the labels of all pixels, and the smallest share of
-#: its pixels with which a patch belongs to the region. For a pair of frames, the mask of the
-#: region.
+#: If `label` has only the labels of a region: the labels of all pixels, the smallest share of its
+#: pixels with which a patch belongs to the region, and the mask of the region.
 UNMASKED_LABEL, REGION_SHARE, INSIDE = "label:unmasked", "region:share", "region:inside"
 #: Maps that regions read: the squared distance to another class, and the depth. All such maps
 #: begin with `OF_REGIONS`.
@@ -193,6 +192,10 @@ MOST_CLASSES = 65535
 def void_of(classes: int) -> int:
     """Return the value that marks void pixels in a `label` map: the largest of its dtype."""
     return 255 if classes <= 255 else 65535
+
+
+#: The label of pixels that are not evaluated in data of predicted numbers, which have one class.
+VOID = void_of(1)
 
 
 def id_dtype(classes: int) -> str:

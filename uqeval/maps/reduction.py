@@ -63,6 +63,11 @@ class Form:
         return self.sum_dtype
 
     @property
+    def vote_dtype(self) -> np.dtype[Any]:
+        """Return the dtype in which the classes of one sample are compared."""
+        return np.dtype(np.float64 if self.dtype == np.float64 else np.float32)
+
+    @property
     def sum_unit(self) -> float:
         """Return the probability of one unit of the sums."""
         return kernels.samples.HALF_UNIT if self.dtype == np.int16 else self.unit
@@ -74,7 +79,7 @@ class Form:
         rows = self.samples if splits_classes else 1
         bytes_ = self.classes * self.sum_dtype.itemsize + rows * self.total_dtype.itemsize + 8
         if "variation_ratio" in self.wanted:
-            bytes_ += 2 * self.classes + 8 * rows
+            bytes_ += 2 * self.classes + (4 + self.vote_dtype.itemsize) * rows
         if "std" in self.wanted:
             bytes_ += 16 * self.classes
         if self.choices:
@@ -111,7 +116,7 @@ class Accumulators:
             "sums": np.zeros((form.classes, n), form.sum_dtype),
             "totals": np.zeros((rows, n), form.total_dtype),
             "plogp": np.zeros(n, np.int64),
-            "best": np.zeros((rows, votes), np.float32),
+            "best": np.zeros((rows, votes), form.vote_dtype),
             "vote": np.zeros((rows, votes), np.int32),
             "votes": np.zeros((form.classes, votes), np.uint16),
             "first": np.zeros((form.classes, squares), np.float64),
@@ -275,8 +280,7 @@ def on_grid(p: Array) -> Array:
     exact.
     """
     magic = 1.5 * 2.0**7
-    grid: Array = (p + magic) - magic
-    return grid
+    return (p + magic) - magic
 
 
 def reduce_array(

@@ -5,18 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from uqeval.arrays import Maps
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import of_reference
-
-if TYPE_CHECKING:
-    from uqeval.maps.contract import Heartbeat, MapSource
 
 
 @dataclass
-class WithReference:
+class WithReference(MapSource):
     """The maps of `source`, and those of `reference` as `reference/<name>`.
 
     Raises `StoreError` if the two have different items, sizes, classes or kinds.
@@ -50,17 +47,10 @@ class WithReference:
                 )
 
     @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return self.source.items
-
-    @property
     def samples(self) -> int | None:
-        """Return samples of the predictions."""
         return self.source.samples
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         return self.source.size(item)
 
     @property
@@ -72,7 +62,6 @@ class WithReference:
         return frozenset([*source_maps, *map(of_reference, reference_maps)])
 
     def want(self, names: Sequence[str]) -> None:
-        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
         mark = of_reference("")
         self.source.want([name for name in names if not name.startswith(mark)])
         self.reference.want([n.removeprefix(mark) for n in names if n.startswith(mark)])
@@ -83,20 +72,10 @@ class WithReference:
         edges = [0, *sorted(stops | {self.items})]
         return [range(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
-
-    def joins(self, batches: range) -> bool:
-        """Return False: each batch is read by itself."""
-        return False
-
     def batch_bytes(self, batch: range) -> int:
-        """Return peak bytes that reading a batch of both takes."""
         return self.source.batch_bytes(batch) + self.reference.batch_bytes(batch)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """Return the wanted maps of both, of each item of a batch."""
         source_maps = self.source.read(batch, heartbeat)
         for item_maps, reference_maps in zip(
             source_maps, self.reference.read(batch, heartbeat), strict=True

@@ -60,7 +60,7 @@ def plane_of_ids(planes: Planes, item: int, size: tuple[int, int] | None, name: 
 
     Raises `StoreError` for another size or no integers, `DataError` for ids beyond 65534.
     """
-    where = f"{planes.where(item)}, item {cut(name)}"
+    where = f"{planes.where_of(item)}, item {cut(name)}"
     plane = planes.read(item)
     if plane.dtype.kind not in "biu":
         raise StoreError(f"{where}: dtype {plane.dtype}; a map of regions has integers as ids.")
@@ -164,7 +164,7 @@ class WithRegions:
 
     def _depth(self, planes: Planes, item: int) -> Array:
         """Return the depth of an item, NaN where it is unknown. Raises `StoreError`."""
-        where = f"{planes.where(item)}, item {cut(self.inner.names[item])}"
+        where = f"{planes.where_of(item)}, item {cut(self.inner.names[item])}"
         plane = planes.read(item)
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; a depth map has numbers.")

@@ -86,8 +86,8 @@ class Region(View):
     def maps(self, maps: Maps) -> Maps:
         """Return maps in which only the pixels of the region are evaluated.
 
-        Labels outside the region are void; `UNMASKED_LABEL` has all labels. In a video, predicted
-        ids of frame t outside the region are void too, and `INSIDE` is the mask.
+        Labels outside the region are void, and `INSIDE` is its mask; `UNMASKED_LABEL` has all
+        labels. In a video, predicted ids of frame t outside the region are void too.
         """
         if _of_pairs(maps):
             return self._maps_of_pair(maps)
@@ -95,7 +95,8 @@ class Region(View):
         inside = self.inside(maps)
         masked = _void_outside(label, inside)
         results = maps | {
-            "label": masked, UNMASKED_LABEL: label, REGION_SHARE: np.array(self.share)
+            "label": masked, UNMASKED_LABEL: label, INSIDE: inside,
+            REGION_SHARE: np.array(self.share),
         }  # fmt: skip
         if TARGET_COUNTS in maps:
             from uqeval.kernels.members import count_targets
@@ -149,8 +150,7 @@ class Boundary(Region):
         if self.near:
             return is_near
         label = maps["label"]  # a pair of frames also has pixels whose label is void
-        is_inner: Array = ~is_near & (label != void_id(label))
-        return is_inner
+        return ~is_near & (label != void_id(label))
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,7 @@ class OfClass(Region):
         return f"class:{self.called}"
 
     def inside(self, maps: Maps) -> Array:
-        mask: Array = maps["label"] == self.number
-        return mask
+        return maps["label"] == self.number
 
 
 @dataclass(frozen=True)
@@ -212,8 +211,7 @@ class Box(Region):
         height, width = maps["label"].shape
         rows = _within(height, self.y0, self.y1)
         columns = _within(width, self.x0, self.x1)
-        mask: Array = rows[:, None] & columns
-        return mask
+        return rows[:, None] & columns
 
 
 @dataclass(frozen=True)
@@ -232,8 +230,7 @@ class OfMap(Region):
         return (ids_of_map(self.map),)
 
     def inside(self, maps: Maps) -> Array:
-        mask: Array = maps[ids_of_map(self.map)] == self.number
-        return mask
+        return maps[ids_of_map(self.map)] == self.number
 
 
 @dataclass(frozen=True)
@@ -268,8 +265,7 @@ def _void_outside(ids: Array, inside: Array) -> Array:
 
 def _within(size: int, low: float, high: float) -> Array:
     centres = np.arange(size) + 0.5
-    mask: Array = (centres >= low * size) & (centres < high * size)
-    return mask
+    return (centres >= low * size) & (centres < high * size)
 
 
 def _of_pairs(names: Collection[str]) -> bool:

@@ -11,9 +11,17 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members, fits_float32
-from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
+from uqeval.maps.names import (
+    ERROR_KEY,
+    TARGET_COUNTS,
+    VOID,
+    form_of,
+    is_lambda,
+    lambda_of,
+    sigma_of,
+)
 from uqeval.maps.number_checks import (
     as_stored,
     check_size,
@@ -28,14 +36,13 @@ if TYPE_CHECKING:
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
-VOID = 255
 #: Maps that are computed from members.
 _OF_MEMBERS = frozenset({"mean", "error", "sigma", ERROR_KEY})
 #: The name of λ for another map that is used as σ: `lambda:NAME`.
 _LAMBDA = "lambda"
 
 
-class RegressionSource:
+class RegressionSource(MapSource):
     """Maps [y, x] of predicted numbers, by name.
 
     `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
@@ -78,17 +85,10 @@ class RegressionSource:
             array.anywhere = True
 
     @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return len(self.names)
-
-    @property
     def samples(self) -> int | None:
-        """Return the number of members or samples of a pixel."""
         return self.members.count
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         return self.members.size(item)
 
     def want(self, names: Sequence[str]) -> None:
@@ -157,20 +157,11 @@ class RegressionSource:
         return self.members.float32 | exact | {sigma_of(name) for name in exact & set(self.extra)}
 
     def batches(self) -> list[range]:
-        """Return ranges of items that must be read together."""
         return [
             range(batch.start, min(batch.stop, self.items))
             for batch in self.members.batches()
             if batch.start < self.items
         ]
-
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
-
-    def joins(self, batches: range) -> bool:
-        """Return False: each batch is read by itself."""
-        return False
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes: a tile, accumulators and maps."""
@@ -291,7 +282,7 @@ class RegressionSource:
         return label, target
 
     def _place(self, planes: Planes, item: int) -> str:
-        return f"{planes.where(item)}, item {cut(self.names[item])}"
+        return f"{planes.where_of(item)}, item {cut(self.names[item])}"
 
     def _extra_map(self, name: str, item: int, label: Array) -> Array:
         planes = self.extra[name]

@@ -9,7 +9,7 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import OF_CLASSES, void_of
 from uqeval.maps.number_checks import RESIZE_IDS, check_size
 from uqeval.maps.sources import Source
@@ -35,7 +35,7 @@ class Mask:
     def sets(self, item: int, size: tuple[int, int], name: str) -> Array:
         """Return the set of each pixel [y, x], uint8: 0 in, 1 out, 255 void."""
         plane = self.planes.read(item)
-        where = f"{self.planes.where(item)}, item {cut(name)}"
+        where = f"{self.planes.where_of(item)}, item {cut(name)}"
         check_size(plane.shape, size, where, "the mask is", RESIZE_IDS)
         if plane.dtype.kind not in "iub":
             raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")
@@ -46,7 +46,7 @@ class Mask:
         return sets
 
 
-class Sets:
+class Sets(MapSource):
     """The items of several sources, one after another.
 
     `label` is the set of a pixel: 0 in-distribution, k of the k-th other set. With a `mask`, the
@@ -55,6 +55,7 @@ class Sets:
     """
 
     kind = "ood"
+    samples: int | None = None
 
     def __init__(
         self,
@@ -74,18 +75,11 @@ class Sets:
         self._first = np.cumsum([0, *(source.items for source in sources)]).tolist()
         self.wanted: frozenset[str] = frozenset()
 
-    @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return len(self.names)
-
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         k, first = self.source_of(item)
         return self.sources[k].size(item - first)
 
     def want(self, names: Sequence[str]) -> None:
-        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
         self.wanted = frozenset(names)
         inner = {name.removeprefix(OF_CLASSES) for name in names if name not in _OF_SETS}
         for source in self.sources:
@@ -95,30 +89,22 @@ class Sets:
             source.want(sorted(inner | label))
 
     def batches(self) -> list[range]:
-        """Return ranges of items that must be read together."""
         return [
             range(first + batch.start, first + batch.stop)
             for source, first in zip(self.sources, self._first, strict=False)
             for batch in source.batches()
         ]
 
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
-
     def joins(self, batches: range) -> bool:
-        """Return whether whole batches are read faster in one call."""
         (k, first), (last, _) = self.source_of(batches[0]), self.source_of(batches[-1])
         inner = range(batches.start - first, batches.stop - first)
         return k == last and self.sources[k].joins(inner)
 
     def batch_bytes(self, batch: range) -> int:
-        """Return peak bytes that reading a batch takes."""
         k, first = self.source_of(batch[0])
         return self.sources[k].batch_bytes(range(batch.start - first, batch.stop - first))
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """Return the wanted maps [y, x] of the items of a batch."""
         k, first = self.source_of(batch[0])
         source, local = self.sources[k], range(batch.start - first, batch.stop - first)
         items = []

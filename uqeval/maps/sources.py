@@ -83,13 +83,7 @@ class Source(StackMaps):
     # ---- what there is
 
     @property
-    def items(self) -> int:
-        """Return the number of items."""
-        return len(self.names)
-
-    @property
     def samples(self) -> int | None:
-        """Return T of the stack; None for a maps store."""
         return self.stack.samples if self.stack else None
 
     @property
@@ -98,7 +92,6 @@ class Source(StackMaps):
         return self._stored_maps.choices if SAMPLE_PREDICTIONS in self.stored else 0
 
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
         if self.stack:
             return self.stack.size(item)
         return self._stored_maps.size(item)
@@ -145,18 +138,13 @@ class Source(StackMaps):
         self.wanted = frozenset(names) | {"prediction"}
 
     def batches(self) -> list[range]:
-        """Return ranges of items that must be read together."""
         if self.stack:
             return [
                 range(batch.start, min(batch.stop, self.items))
                 for batch in self.stack.batches()
                 if batch.start < self.items
             ]
-        return [range(i, i + 1) for i in range(self.items)]
-
-    def chain_ends(self) -> list[int]:
-        """Return the end of each item: none depends on another."""
-        return list(range(1, self.items + 1))
+        return super().batches()
 
     def joins(self, batches: range) -> bool:
         """Return whether whole batches are read faster in one call: those of small items."""
@@ -265,7 +253,7 @@ class Source(StackMaps):
         planes = self.labels.planes
         return labels_of_annotators(
             planes.read(item), self.classes, self.labels.ignore_index,
-            f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
+            f"{planes.where_of(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
 
     def _labels_of(
@@ -304,7 +292,7 @@ class Source(StackMaps):
         planes = self.labels.planes
         return label_map(
             planes.read(item), self.classes, self.labels.ignore_index,
-            f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
+            f"{planes.where_of(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
 
 

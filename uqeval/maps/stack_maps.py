@@ -11,7 +11,7 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.logits import foreground, sigmoid, softmax
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
@@ -22,18 +22,12 @@ from uqeval.stores.stack import Box, Stack, Tile, Tiling
 _TOGETHER = 1 << 20
 
 
-class StackMaps:
+class StackMaps(MapSource):
     """The `wanted` maps of items, reduced from a `stack`."""
 
     stack: Stack | None
-    names: tuple[str, ...]
-    where: str
     wanted: frozenset[str]
     sum_tolerance: float | None
-
-    def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of an item."""
-        raise NotImplementedError
 
     def _form(self) -> Form:
         stack = self.stack
@@ -112,13 +106,10 @@ class StackMaps:
         return self._reducer(form, tile, True, False).reduce(values, label)
 
     def _at_once(self, batch: range, tiling: Tiling) -> int:
-        """Return how many items are reduced in one call, with their pixels concatenated.
-
-        One for logits, because the order of a sum of exponentials depends on the memory layout.
-        """
+        """Return how many items are reduced in one call, with their pixels concatenated."""
         stack = self.stack
         assert stack is not None
-        if stack.kind != "probs" or stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
+        if stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
             return 1
         numbers = stack.samples * stack.classes * tiling.box_pixels
         return max(min(len(batch), _TOGETHER // max(numbers, 1)), 1)

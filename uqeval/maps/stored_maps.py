@@ -50,7 +50,7 @@ class StoredMaps:
         planes = self._ids(SAMPLE_PREDICTIONS, item)
         if planes.shape != (self.choices, *size):
             raise StoreError(
-                f"{self.planes[SAMPLE_PREDICTIONS].where(item)}, item {cut(self.names[item])}: "
+                f"{self.planes[SAMPLE_PREDICTIONS].where_of(item)}, item {cut(self.names[item])}: "
                 f"shape {planes.shape}; expected {(self.choices, *size)}, as the first item and "
                 "the predictions have."
             )
@@ -60,7 +60,7 @@ class StoredMaps:
         """Return planes of class ids."""
         planes = self.planes[name]
         plane = planes.read(item)
-        where = f"{planes.where(item)}, item {cut(self.names[item])}"
+        where = f"{planes.where_of(item)}, item {cut(self.names[item])}"
         if plane.dtype.kind not in "iu":
             raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
         low, high = int(plane.min()), int(plane.max())
@@ -74,7 +74,7 @@ class StoredMaps:
         """Return a stored plane of this size, and its name for messages."""
         planes = self.planes[name]
         plane = planes.read(item)
-        where = f"{planes.where(item)}, item {cut(self.names[item])}"
+        where = f"{planes.where_of(item)}, item {cut(self.names[item])}"
         if plane.shape[-2:] != size:
             raise StoreError(f"{where}: shape {plane.shape}, but predictions are {size}.")
         return plane, where

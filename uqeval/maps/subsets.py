@@ -15,13 +15,14 @@ from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members
 from uqeval.maps.names import (
     OF_SEVERAL_SAMPLES,
+    VOID,
     annotations_of,
     choices_of,
     is_choices,
     of_subset,
 )
 from uqeval.maps.reduction import Reducer, read_only
-from uqeval.maps.regression import VOID, RegressionSource
+from uqeval.maps.regression import RegressionSource
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.stack import Box, Stack, Tile
 

@@ -212,8 +212,7 @@ def _structured(rgb: NDArray[np.uint8], rows: Ints, columns: Ints) -> NDArray[np
     import cv2
 
     def smooth(image: Floats, sigma: float) -> Floats:
-        blurred: Array = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REFLECT)
-        return blurred
+        return cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REFLECT)
 
     image = smooth(rgb.astype(np.float64), _SMOOTH)
     tensor = np.empty((*rgb.shape[:2], 3))
@@ -224,4 +223,4 @@ def _structured(rgb: NDArray[np.uint8], rows: Ints, columns: Ints) -> NDArray[np
     border = np.minimum.outer(np.minimum(rows, height - rows), np.minimum(columns, width - columns))
     d = np.exp(-0.1 * border)
     at = least[np.ix_(rows, columns)]
-    return (at >= least.mean() * (0.1 + d)) & (at >= 1.0 + d)  # type: ignore[no-any-return]
+    return (at >= least.mean() * (0.1 + d)) & (at >= 1.0 + d)

@@ -14,7 +14,7 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError
 from uqeval.maps import video_names as names_of
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.flow import Estimator, FlowCache, grey
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import id_dtype, rules_of, void_of
@@ -35,7 +35,7 @@ _FLOW, _RGB, _GREY = 8, 3, 1
 _TRACKING = 100
 
 
-class VideoSource:
+class VideoSource(MapSource):
     """Maps [y, x] of pairs of neighbouring frames (t-1, t), by the names of `maps/video_names.py`.
 
     `grey`, `grey_before` uint8; `prediction:M`, `prediction_before:M` ids of model M, void as its
@@ -84,13 +84,7 @@ class VideoSource:
 
     # ---- what there is
 
-    @property
-    def items(self) -> int:
-        """Return the number of pairs."""
-        return len(self.pairs)
-
     def size(self, item: int) -> tuple[int, int]:
-        """Return height and width of a pair's frames."""
         return self.frames.size(self.pairs[item].after)
 
     def want(self, names: Sequence[str]) -> None:
@@ -131,19 +125,11 @@ class VideoSource:
             methods["file"] = {"name": "file", "id": "file", **stored_paths}
         return methods
 
-    def batches(self) -> list[range]:
-        """Return single pairs, because they share frames."""
-        return [range(i, i + 1) for i in range(self.items)]
-
     def chain_ends(self) -> list[int]:
         """Return the ends of sequences: states of tracks depend on earlier pairs of the
         sequence.
         """
         return [i + 1 for i, pair in enumerate(self.pairs) if pair.last]
-
-    def joins(self, batches: range) -> bool:
-        """Return False: each batch is read by itself."""
-        return False
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a pair takes: two frames, flows, and estimating one of

@@ -10,7 +10,8 @@ from uqeval.arrays import State
 from uqeval.errors import UsageError, quoted
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally, Uncertainty
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies._values import Uncertainty
 
 SPELLINGS = "mean, sum, max, pNN (p0 … p100), patch-max, share or mean-above"
 _WORDS = ("mean", "sum", "max", "patch-max", "share", "mean-above")
@@ -57,13 +58,9 @@ class Aggregation:
         self, uncertainty: Uncertainty, classes: int, patch: int, threshold: float | None
     ) -> Tally:
         """Return the tally of single items that `value` reads; `patch`: the side of a patch."""
-        from uqeval.tallies import (
-            AboveThreshold,
-            ItemPatchMaximum,
-            ItemPercentile,
-            Moments,
-            Patches,
-        )
+        from uqeval.tallies.item_uncertainty import AboveThreshold, ItemPatchMaximum, ItemPercentile
+        from uqeval.tallies.moments import Moments
+        from uqeval.tallies.patches import Patches
 
         if self.percentile is not None:
             return ItemPercentile(uncertainty, classes, self.percentile)

@@ -79,8 +79,7 @@ def running_sum(values: Array) -> Array:
     """Return the sums of the last axis, added up from its first number to its last one, so that
     their bits do not depend on the number of sets.
     """
-    sums: Array = values.cumsum(axis=-1)[..., -1]
-    return sums
+    return values.cumsum(axis=-1)[..., -1]
 
 
 def as_number(value: Array) -> float | None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: "draws": another unbounded score, or one that is cut at a rank.
 IntervalKind = Literal["share", "logit", "linear", "gaps", "biased", "positive", "draws"]
 
+#: Why a score of all pixels is undefined.
+ALL_VOID = "no labelled pixel: all are void"
+NO_PIXEL = "no pixel is evaluated"
 #: Advice that several metrics share.
 TEMPERATURE = "Fit a temperature on other images (--fit-on), or train with label smoothing."
 RANKING = (

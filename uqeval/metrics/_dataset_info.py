@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from uqeval.errors import StoreError, UsageError, cut, listed, number_of
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed, number_of
 from uqeval.maps.region_text import Labelled
 
 T = TypeVar("T")
@@ -89,6 +89,15 @@ class DatasetInfo:
         """Return the properties of the data that regions depend on."""
         has_labels = self.kind == "classes" or (self.video is not None and self.video.against)
         return Labelled(self.kind, self.class_names if has_labels else (), self.where)
+
+
+def all_void(info: DatasetInfo) -> DataError:
+    """Return the error for labels that are void everywhere."""
+    return DataError(
+        f"{info.labels}: nothing is left to evaluate: all labels of "
+        f"{number_of(len(info.names), 'item')} are ignore_index {info.ignore_index} (void). Check "
+        "--ignore-index and how the labels were written."
+    )
 
 
 def read_fit_on(fit_on: str | None, info: DatasetInfo) -> None:

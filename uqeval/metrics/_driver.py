@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 Key = TypeVar("Key", bound=Hashable)
 

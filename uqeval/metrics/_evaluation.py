@@ -20,7 +20,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 
 if TYPE_CHECKING:
     from uqeval.metrics._contract import Metric
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 Settings = TypeVar("Settings")
 
@@ -31,6 +31,10 @@ class TallyResult:
 
     total: State
     items: Sequence[bytes]
+
+    def of(self, tally: Tally, items: Sequence[int] | None) -> State:
+        """Return the state of some items, folded in their order; None: of all."""
+        return self.total if items is None else self.of_items(tally, items)
 
     def of_items(self, tally: Tally, items: Sequence[int]) -> State:
         """Return the state of some items, folded in their order."""
@@ -64,7 +68,7 @@ class Section:
 @dataclass(frozen=True)
 class Gaps:
     """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps; with `largest`, the greatest of them;
-    with `one_sided`, of those above 0 alone.
+    with `one_sided`, of those above 0 alone; with `area`, that of the products w·g [set, bin].
 
     From the states of many sets, `signed` returns the gaps g [set, bin] (correct minus expected),
     which add up over items; `weights` returns w [set, bin], for example 1/N. The first set holds
@@ -75,13 +79,15 @@ class Gaps:
     weights: Callable[[Mapping[Tally, SetStates]], Floats]
     largest: bool = False
     one_sided: bool = False
+    area: Callable[[Floats], Floats] | None = None
 
     def score(self, signed: Floats, weights: Floats) -> Floats:
         """Return the score [set] of gaps [set, bin] and weights [bin]."""
+        if self.area is not None:
+            return self.area(signed * weights)
         sizes = np.maximum(signed, 0.0) if self.one_sided else np.abs(signed)
         best = np.max if self.largest else np.sum
-        scores: Floats = best(sizes * weights, axis=1)
-        return scores
+        return best(sizes * weights, axis=1)
 
 
 @dataclass(frozen=True)
@@ -280,7 +286,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings as the report has them; none for a part."""
-        return dataclasses.asdict(self.settings)  # type: ignore[call-overload,no-any-return]
+        return dataclasses.asdict(self.settings)  # type: ignore[call-overload]
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Return the results and the items' records of a run over all items."""

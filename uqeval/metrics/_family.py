@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from uqeval.argument_types import python_value
-from uqeval.errors import UsageError, cut
+from uqeval.errors import UsageError, cut, option_name
 from uqeval.keys import Key
 from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
@@ -150,7 +150,7 @@ def variants(
     lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in plain.items()}
     for name, values in lists.items():
         if not values:
-            raise UsageError(f"--{name.replace('_', '-')} is an empty list; expected a value.")
+            raise UsageError(f"{option_name(name)} is an empty list; expected a value.")
         for value in values:
             check_value(settings, name, value)
     variants_by_key: dict[str, Any] = {}

@@ -25,7 +25,7 @@ from uqeval.records.addresses import number_at
 
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: One number per item; None if undefined.
 Numbers = list[float | None]
@@ -95,7 +95,7 @@ class OfCounts(ItemNumber):
         return {"label", "prediction"}
 
     def tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import ClassCounts
+        from uqeval.tallies.segmentation import ClassCounts
 
         return (ClassCounts(self.info.classes),)
 

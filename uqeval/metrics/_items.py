@@ -11,7 +11,7 @@ from uqeval.arrays import Array, State, np
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import TallyResult
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 T = TypeVar("T")
 Record = dict[str, Any]

@@ -15,7 +15,7 @@ from uqeval.arrays import Array, State, np
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from uqeval.tallies import RankedErrors
+    from uqeval.tallies.ranked_errors import RankedErrors
 
 #: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
 BIN_WIDTH = 2.0**-10
@@ -97,32 +97,27 @@ class RankBins:
     @cached_property
     def open(self) -> Array:
         """Return a mask of the bins that may hold several scores."""
-        is_open: Array = (self.low > 0) & (self.pixels > 1)
-        return is_open
+        return (self.low > 0) & (self.pixels > 1)
 
     @cached_property
     def upto(self) -> Array:
         """Return the pixels up to the end of each bin."""
-        cumulative: Array = np.cumsum(self.pixels)
-        return cumulative
+        return np.cumsum(self.pixels)
 
     @cached_property
     def errors_upto(self) -> Array:
         """Return the errors up to the end of each bin."""
-        cumulative: Array = np.cumsum(self.errors)
-        return cumulative
+        return np.cumsum(self.errors)
 
     @cached_property
     def right(self) -> Array:
         """Return the pixels of each bin without errors, where errors are counts."""
-        right: Array = self.pixels - self.errors
-        return right
+        return self.pixels - self.errors
 
     @cached_property
     def right_upto(self) -> Array:
         """Return the pixels without errors up to the end of each bin."""
-        cumulative: Array = self.upto - self.errors_upto
-        return cumulative
+        return self.upto - self.errors_upto
 
     @property
     def total(self) -> int:

@@ -65,8 +65,7 @@ def e_aurc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     before = ranked.upto - items
     excess = ranked.errors_upto - targets - r * before
     best = targets + excess * harmonics(before, ranked.upto)
-    difference: Numbers = area - over(best.sum(axis=1), ranked.total)
-    return difference
+    return area - over(best.sum(axis=1), ranked.total)
 
 
 def spearman(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
@@ -78,8 +77,7 @@ def spearman(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
         return np.full(len(w), np.nan)
     a, b = (_centred_ranks(w, values[is_defined]) for values in (risk, uncertainty))
     products = [(w * x * y).sum(axis=1) for x, y in ((a, b), (a, a), (b, b))]
-    rho: Numbers = np.clip(over(products[0], np.sqrt(products[1] * products[2])), -1.0, 1.0)
-    return rho
+    return np.clip(over(products[0], np.sqrt(products[1] * products[2])), -1.0, 1.0)
 
 
 def kendall(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
@@ -90,8 +88,7 @@ def kendall(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     x, y = risk[is_defined], uncertainty[is_defined]
     total = w.sum(axis=1)
     pairs = [total * (total - 1) / 2 - _tied_pairs(w, values) for values in (x, y)]
-    tau: Numbers = np.clip(over(_concordance(w, x, y), np.sqrt(pairs[0] * pairs[1])), -1.0, 1.0)
-    return tau
+    return np.clip(over(_concordance(w, x, y), np.sqrt(pairs[0] * pairs[1])), -1.0, 1.0)
 
 
 def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:
@@ -99,16 +96,14 @@ def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:
     distinct, tie_of = np.unique(values, return_inverse=True)
     items = _sums_of_ties(w, tie_of.reshape(-1), distinct.size)
     ranks = items.cumsum(axis=1) - (items - 1) / 2
-    centred: Numbers = ranks[:, tie_of.reshape(-1)] - (w.sum(axis=1)[:, None] + 1) / 2
-    return centred
+    return ranks[:, tie_of.reshape(-1)] - (w.sum(axis=1)[:, None] + 1) / 2
 
 
 def _tied_pairs(w: Numbers, values: Numbers) -> Numbers:
     """Return the pairs of items of equal values in each set."""
     distinct, tie_of = np.unique(values, return_inverse=True)
     items = _sums_of_ties(w, tie_of.reshape(-1), distinct.size)
-    pairs: Numbers = (items * (items - 1) / 2).sum(axis=1)
-    return pairs
+    return (items * (items - 1) / 2).sum(axis=1)
 
 
 def _sums_of_ties(w: Numbers, tie_of: Array, ties: int) -> Numbers:
@@ -117,8 +112,7 @@ def _sums_of_ties(w: Numbers, tie_of: Array, ties: int) -> Numbers:
         return np.zeros((len(w), 0))
     order = np.argsort(tie_of, kind="stable")
     first = np.searchsorted(tie_of[order], np.arange(ties))
-    sums: Numbers = np.add.reduceat(w[:, order], first, axis=1)
-    return sums
+    return np.add.reduceat(w[:, order], first, axis=1)
 
 
 def _concordance(w: Numbers, x: Numbers, y: Numbers) -> Numbers:
@@ -140,5 +134,4 @@ def _concordance(w: Numbers, x: Numbers, y: Numbers) -> Numbers:
             sums[0] += common[rows] @ of_common + 2 * (change[:, rows] @ of_common)
         else:
             sums[1] += ((w @ signs.T) * w[:, rows]).sum(axis=1)
-    pairs: Numbers = sums[0 if is_simple else 1] / 2
-    return pairs
+    return sums[0 if is_simple else 1] / 2

@@ -22,7 +22,7 @@ from uqeval.metrics._evaluation import (
 if TYPE_CHECKING:
     from uqeval.maps.regions import Region
     from uqeval.metrics._columns import Place, SetStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 _T = TypeVar("_T")
 

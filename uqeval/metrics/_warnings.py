@@ -12,7 +12,7 @@ from uqeval.records.intervals import interval_record
 
 if TYPE_CHECKING:
     from uqeval.metrics.thresholds import Fitted
-    from uqeval.tallies import ItemPatchCounts, PatchCounts
+    from uqeval.tallies.patches import ItemPatchCounts, PatchCounts
     from uqeval.tallies.undetected import Undetected
 
 
@@ -126,8 +126,8 @@ def band(tally: PatchCounts | ItemPatchCounts) -> tuple[Any, Any]:
     The difference of their counts of uncertain patches is the number of patches in the closed
     interval.
     """
-    from uqeval.tallies import ItemPatchCounts
     from uqeval.tallies._values import float16_end
+    from uqeval.tallies.patches import ItemPatchCounts
 
     if isinstance(tally, ItemPatchCounts):
         return dataclasses.replace(tally, half_steps=-1), dataclasses.replace(tally, half_steps=1)

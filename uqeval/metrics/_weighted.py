@@ -30,8 +30,7 @@ def quantile(share: float, weights: Array, values: Floats) -> Floats:
         before = np.take_along_axis(upto - runs, run, axis=1)
         within = np.take_along_axis(ordered, items, axis=1).cumsum(axis=1, dtype=np.int64)
         at = run[:, 0] * _RUN + (before + within <= rank[:, None]).sum(axis=1)
-        chosen: Array = values[order][np.minimum(at, order.size - 1)]
-        return chosen
+        return values[order][np.minimum(at, order.size - 1)]
 
     ends = [value_at(rank) for rank in (lower, np.minimum(lower + 1, total - 1))]
     between: Floats = ends[0] + (ends[1] - ends[0]) * (position - lower)

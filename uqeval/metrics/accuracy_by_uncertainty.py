@@ -10,7 +10,8 @@ from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics.pavpu_settings import PavpuSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally, Uncertainty
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies._values import Uncertainty
 
 #: Inner edges of ten bins of equal mass.
 PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)
@@ -37,8 +38,7 @@ class AccuracyTable(Part[PavpuSettings]):
         return {"label", "prediction", *self.settings.patches(self.info.classes).inputs}
 
     def fit(self) -> Passes:
-        from uqeval.tallies import Ranks
-        from uqeval.tallies.ranks import bins_of, percentile
+        from uqeval.tallies.ranks import Ranks, bins_of, percentile
 
         ranks = Ranks(self._uncertainty, self.info.classes)
         coarse = (yield (ranks,))[ranks].total["coarse"]
@@ -50,7 +50,7 @@ class AccuracyTable(Part[PavpuSettings]):
         self.fitted["edges"] = tuple(e for e in edges if e is not None)
 
     def tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import AccuracyByUncertainty
+        from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 
         if not self.can_score:
             return ()

@@ -17,6 +17,7 @@ from uqeval.metrics._columns import (
     SetStates,
     as_numbers,
     of_rows,
+    over,
     running_sum,
     scores_of,
 )
@@ -35,7 +36,7 @@ from uqeval.metrics._items import score_items
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 Record = dict[str, Any]
 #: Scores of sums of distances, by their columns, and which need samples.
@@ -53,7 +54,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     @property
     def _distances(self) -> Tally:
-        from uqeval.tallies import AnnotatorDistances
+        from uqeval.tallies.annotator_distances import AnnotatorDistances
 
         info = self.info
         distance = self.settings.distance_of(info.classes)
@@ -61,14 +62,14 @@ class Annotators(Evaluation[AnnotatorsSettings]):
 
     @property
     def _votes(self) -> Tally:
-        from uqeval.tallies import AnnotatorVotes
+        from uqeval.tallies.annotators import AnnotatorVotes
 
         settings, info = self.settings, self.info
         return AnnotatorVotes(info.classes, info.annotators, settings.binning(), settings.clip)
 
     @property
     def _correlation(self) -> Tally:
-        from uqeval.tallies import AnnotatorCorrelation
+        from uqeval.tallies.annotators import AnnotatorCorrelation
 
         settings, info = self.settings, self.info
         return AnnotatorCorrelation(
@@ -121,7 +122,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         of_both, of_samples, of_people, overlap = np.moveaxis(distances["class_sums"], 2, 0)
         rows = {
             "ged": scores_of_sums.ged(of_both, of_samples, of_people, class_items),
-            "agreement": scores_of_sums.ratio(overlap, class_items),
+            "agreement": over(overlap, class_items),
             "items": class_items, "votes": votes["votes"],
         }  # fmt: skip
         columns |= of_rows(rows, range(self.info.classes))
@@ -159,8 +160,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         votes = self._votes
 
         def signed(states: Mapping[Tally, SetStates]) -> Array:
-            own: Array = states[votes]["share"] - states[votes]["confidence"]
-            return own
+            return states[votes]["share"] - states[votes]["confidence"]
 
         def weights(states: Mapping[Tally, SetStates]) -> Array:
             count = states[votes]["count"]

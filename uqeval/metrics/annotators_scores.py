@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over, running_sum
 from uqeval.metrics._contract import Chance, IntervalKind, Metric
@@ -22,11 +20,6 @@ _DIVERSITY = (
 )
 _SOFT = "Train on the labels of all annotators (soft labels), or fit a temperature."
 _UNIT = (0.0, 1.0)
-
-
-def ratio(total: Array, count: Array) -> Array:
-    """Return total / count [set]; NaN where the count is 0."""
-    return over(total, count)
 
 
 def ged(of_both: Array, of_samples: Array, of_annotators: Array, items: Array) -> Array:
@@ -77,7 +70,7 @@ METRICS = (
     _metric("ged", "distance", "lower", (-2.0, 2.0), _KOHL, _GED_NEEDS, ged, "GED",
             "Distance between the distribution of the samples and that of the annotators' maps.",
             interval="linear", headline=1, advice=_DIVERSITY, of_class="ged"),
-    _metric("ncc", "1", "higher", (-1.0, 1.0), _VALUES, CONSTANT, ratio, "NCC",
+    _metric("ncc", "1", "higher", (-1.0, 1.0), _VALUES, CONSTANT, over, "NCC",
             "Correlation of the uncertainty with the annotators' disagreement, within an image.",
             interval="linear", headline=2,
             advice="Try --uncertainty expected_entropy: people disagree where the image is "
@@ -91,36 +84,36 @@ METRICS = (
             "KL from annotators",
             "How far the probabilities are from the shares of the annotators' votes.",
             interval="positive", headline=4, advice=_SOFT, column="KL"),
-    _metric("cross_entropy", "nats", "lower", (0.0, None), "Peterson et al. 2019", VOID, ratio,
+    _metric("cross_entropy", "nats", "lower", (0.0, None), "Peterson et al. 2019", VOID, over,
             "cross-entropy",
             "Mean negative logarithm of the probabilities, weighted by the annotators' votes.",
             interval="positive", advice=_SOFT),
-    _metric("label_entropy", "nats", "", (0.0, None), "Peterson et al. 2019", VOID, ratio,
+    _metric("label_entropy", "nats", "", (0.0, None), "Peterson et al. 2019", VOID, over,
             "entropy of votes",
             "Entropy of the annotators' votes: the least cross-entropy that a model can reach.",
             interval="positive"),
-    _metric("brier", "score", "lower", (0.0, 2.0), "Brier 1950", VOID, ratio,
+    _metric("brier", "score", "lower", (0.0, 2.0), "Brier 1950", VOID, over,
             "Brier score against annotators",
             "Mean squared difference of the probabilities and the shares of the votes.",
             interval="positive", advice=_SOFT, column="Brier"),
     _metric("accuracy", "fraction", "higher", _UNIT, "docs/metrics.md, Several annotators", VOID,
-            ratio, "accuracy against annotators",
+            over, "accuracy against annotators",
             "Share of annotators, averaged over pixels, who chose the predicted class.",
             interval="logit", advice="Look at the classes with the highest GED first.",
             column="accuracy"),
-    _metric("distance", "distance", "lower", _UNIT, _KOHL, _GED_NEEDS, ratio,
+    _metric("distance", "distance", "lower", _UNIT, _KOHL, _GED_NEEDS, over,
             "distance to annotators", "Expected distance of a sample to an annotator.",
             interval="logit", advice=_DIVERSITY, column="d(S, Y)"),
-    _metric("diversity", "distance", "", _UNIT, _KOHL, _GED_NEEDS, ratio, "diversity of samples",
+    _metric("diversity", "distance", "", _UNIT, _KOHL, _GED_NEEDS, over, "diversity of samples",
             "Expected distance of two samples.", interval="logit", column="d(S, S')"),
-    _metric("annotator_diversity", "distance", "", _UNIT, _KOHL, TWO, ratio,
+    _metric("annotator_diversity", "distance", "", _UNIT, _KOHL, TWO, over,
             "diversity of annotators", "Expected distance of two annotators, who may be the same.",
             interval="logit", column="d(Y, Y')"),
     _metric("annotator_ged", "distance", "", (-2.0, 2.0), "docs/metrics.md, Several annotators",
-            TWO, ratio, "GED of an annotator",
+            TWO, over, "GED of an annotator",
             "GED of one annotator to the others: what a model that copies a person would reach.",
             interval="linear", column="GED of one"),
-    _metric("agreement", "fraction", "", _UNIT, "docs/metrics.md, Several annotators", TWO, ratio,
+    _metric("agreement", "fraction", "", _UNIT, "docs/metrics.md, Several annotators", TWO, over,
             "agreement of annotators", "Mean overlap (1 - distance) of two different annotators.",
             interval="logit", column="agreement", of_class="agreement"),
     _metric("kappa", "1", "", (-1.0, 1.0), "Fleiss 1971",
@@ -128,4 +121,3 @@ METRICS = (
             "Agreement of the annotators at a pixel beyond chance: 1 is perfect, 0 is chance.",
             interval="linear", column="kappa"),
 )  # fmt: skip
-BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}

@@ -14,7 +14,9 @@ from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Bins, Distance, Uncertainty
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.annotator_distances import Distance
+    from uqeval.tallies.reliability import Bins
 
 #: The defaults are those of Kohl et al. 2018 and of their code.
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -75,13 +77,13 @@ class AnnotatorsSettings(Settings):
     @property
     def correlated(self) -> Uncertainty:
         """Return the uncertainty to correlate."""
-        from uqeval.tallies import Uncertainty
+        from uqeval.tallies._values import Uncertainty
 
         return Uncertainty(self.uncertainty)
 
     def distance_of(self, classes: int) -> Distance:
         """Return the distance of maps with this number of classes."""
-        from uqeval.tallies import Distance
+        from uqeval.tallies.annotator_distances import Distance
 
         names = self.distance_classes
         foreground = names == "foreground" or (names == "auto" and classes == 2)
@@ -89,7 +91,7 @@ class AnnotatorsSettings(Settings):
 
     def binning(self) -> Bins:
         """Return the binning of confidences."""
-        from uqeval.tallies import Bins
+        from uqeval.tallies.reliability import Bins
 
         return Bins(self.bins)
 

@@ -25,7 +25,7 @@ from uqeval.metrics.ood_settings import OodSettings
 from uqeval.metrics.segmentation import class_counts, miou
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 _BINS = 15
 _VIEW = InDistribution()
@@ -100,7 +100,10 @@ class Bravo(Part[OodSettings]):
     @property
     def _tallies(self) -> tuple[Any, ...]:
         """Return class counts, bins of confidence, ranks of valid pixels, and ranks of sets."""
-        from uqeval.tallies import Bins, ClassCounts, Error, RankedErrors, Reliability
+        from uqeval.tallies._errors import Error
+        from uqeval.tallies.ranked_errors import RankedErrors
+        from uqeval.tallies.reliability import Bins, Reliability
+        from uqeval.tallies.segmentation import ClassCounts
 
         ranked, wrong, classes = self.settings.ranked, Error("zero-one"), self.info.inner_classes
         return (

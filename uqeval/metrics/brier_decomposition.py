@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates, over
-from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
+from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Part
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import ClassReliability, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.reliability import ClassReliability
 
 _MURPHY = "Murphy 1973, eq. 3"
-_VOID = "no labelled pixel: all are void"
 
 
 def reliability(terms: tuple[float, float, float]) -> float:
@@ -36,18 +36,18 @@ def uncertainty(terms: tuple[float, float, float]) -> float:
 
 METRICS = (
     Metric("calibration", "brier_decomposition.reliability", "score", "lower", (0.0, 2.0), _MURPHY,
-           _VOID, reliability,
+           ALL_VOID, reliability,
            label="Brier reliability",
            meaning="Part of the Brier score that is miscalibration; 0 is best.",
            advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "brier_decomposition.resolution", "score", "higher", (0.0, 1.0), _MURPHY,
-           _VOID, resolution,
+           ALL_VOID, resolution,
            label="Brier resolution",
            meaning="How well the probabilities distinguish pixels of different classes.",
            advice="Train longer, or with more data: calibration cannot add resolution.",
            interval="biased"),
     Metric("calibration", "brier_decomposition.uncertainty", "score", None, (0.0, 1.0), _MURPHY,
-           _VOID, uncertainty,
+           ALL_VOID, uncertainty,
            label="Brier uncertainty",
            meaning="Brier score of a model that always predicts the frequencies of the classes.",
            interval="biased"),
@@ -65,7 +65,8 @@ class BrierDecomposition(Part[CalibrationSettings]):
 
     @property
     def _tallies(self) -> tuple[ClassReliability, Tally]:
-        from uqeval.tallies import ClassReliability, ProperScores
+        from uqeval.tallies.proper_scores import ProperScores
+        from uqeval.tallies.reliability import ClassReliability
 
         settings, classes = self.settings, self.info.classes
         return (
@@ -79,7 +80,7 @@ class BrierDecomposition(Part[CalibrationSettings]):
         sets = {tally: SetStates.of_one(states[tally]) for tally in self._tallies}
         record: dict[str, Any] = {}
         for name, value in self._decomposed(sets).items():
-            set_value(record, name, float(value[0]) if np.isfinite(value[0]) else None, _VOID)
+            set_value(record, name, float(value[0]) if np.isfinite(value[0]) else None, ALL_VOID)
         return record
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:

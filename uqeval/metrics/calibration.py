@@ -30,7 +30,8 @@ from uqeval.metrics.temperature import Temperature
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
-    from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.reliability import AdaptiveReliability, ItemAdaptive
 
 
 def _scaled(record: Record) -> Iterator[tuple[str, Record]]:
@@ -153,14 +154,14 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     @property
     def _items(self) -> ItemAdaptive:
-        from uqeval.tallies import ItemAdaptive
+        from uqeval.tallies.reliability import ItemAdaptive
 
         return ItemAdaptive(self.info.classes, self.settings.bins)
 
     @property
     def _massed(self) -> dict[str, AdaptiveReliability]:
         """Return the bins between fitted edges, by purpose."""
-        from uqeval.tallies import AdaptiveReliability
+        from uqeval.tallies.reliability import AdaptiveReliability
 
         return {
             name: AdaptiveReliability(self.info.classes, tuple(edges))
@@ -240,7 +241,8 @@ def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tall
     """Return the tallies that find the edges of bins of equal mass, by name; empty if none are
     needed.
     """
-    from uqeval.tallies import Ranks, RawMap
+    from uqeval.tallies._values import RawMap
+    from uqeval.tallies.ranks import Ranks
 
     if not settings.adaptive and settings.estimator == "plug-in":
         return {}
@@ -267,7 +269,8 @@ def _wanted_ranks(
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
     """Return the tallies that need no fitted numbers."""
-    from uqeval.tallies import ClassReliability, ProperScores, Reliability
+    from uqeval.tallies.proper_scores import ProperScores
+    from uqeval.tallies.reliability import ClassReliability, Reliability
 
     bins = settings.binning()
     return (

@@ -9,7 +9,7 @@ from uqeval.arrays import np
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Passes
-    from uqeval.tallies import Uncertainty
+    from uqeval.tallies._values import Uncertainty
 
 #: By name, edges and the pixels that share their confidence with an edge and another pixel.
 Edges = dict[str, tuple[tuple[float, ...], int]]
@@ -34,8 +34,8 @@ def exact_edges(
     `coarse` counts the confidences of all pixels by the high bits of their keys. `of`: a map in
     place of the confidence.
     """
-    from uqeval.tallies import Ranks, RawMap
-    from uqeval.tallies.ranks import bins_at, order_statistics
+    from uqeval.tallies._values import RawMap
+    from uqeval.tallies.ranks import Ranks, bins_at, order_statistics
 
     bins = bins_at(coarse, [rank for ranks in ranks_by_name.values() for rank in ranks])
     value_of_rank: dict[int, Any] = {}

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import TEMPERATURE, Metric
+from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics.calibration_edges import upper_ranks
 
 if TYPE_CHECKING:
     from uqeval.metrics.calibration_scores import Binned
-    from uqeval.tallies import RankedErrors
+    from uqeval.tallies.ranked_errors import RankedErrors
 
 #: Names of the estimators, which are definitions, too.
 PUBLISHED = ("kumar-l2", "kumar-l1", "roelofs-sweep")
@@ -71,28 +71,26 @@ def sweep_l2(binned: Binned) -> Array:
     """Return √(Σ_b n_b/N·gap_b²); NaN without pixels."""
     gaps = abs(binned.signed)
     squares = np.where(binned.count > 0, over(gaps * gaps, binned.count), 0.0)
-    root: Array = np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
-    return root
+    return np.sqrt(over(exact_sums(squares), binned.count.sum(axis=-1)))
 
 
-_VOID = "no labelled pixel: all are void"
 _KUMAR, _ROELOFS = "Kumar et al. 2019, §5", "Roelofs et al. 2022, Algorithm 1"
 
 METRICS = (
-    Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, _VOID, kumar_l2,
+    Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, ALL_VOID, kumar_l2,
            label="Kumar l2",
            meaning="Root of the mean squared gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "kumar_l1", "fraction", "lower", (-1.0, 1.0), _KUMAR,
-           f"{_VOID}, or a bin of equal mass holds a single pixel", kumar_l1,
+           f"{ALL_VOID}, or a bin of equal mass holds a single pixel", kumar_l1,
            label="Kumar l1",
            meaning="Mean gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="biased"),
-    Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l1,
+    Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, ALL_VOID, sweep_l1,
            label="sweep l1",
            meaning="Mean gap, in the largest number of bins in which accuracy does not fall.",
            advice=TEMPERATURE, interval="biased"),
-    Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l2,
+    Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, ALL_VOID, sweep_l2,
            label="sweep l2",
            meaning="Root of the mean squared gap, in the largest number of bins in which "
                    "accuracy does not fall.",
@@ -117,7 +115,9 @@ def sweep_tally(classes: int) -> RankedErrors:
 
     Pixels and wrong ones by 1 - confidence, in bins of relative width 2⁻¹⁰.
     """
-    from uqeval.tallies import Error, RankedErrors, Uncertainty
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.ranked_errors import RankedErrors
 
     return RankedErrors(Uncertainty("confidence"), Error("zero-one"), classes)
 

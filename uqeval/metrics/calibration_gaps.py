@@ -14,7 +14,7 @@ from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 def of_set(

@@ -12,7 +12,7 @@ from typing import Any
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import SetStates, as_numbers, over
-from uqeval.metrics._contract import TEMPERATURE, Metric
+from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric
 from uqeval.metrics._items import exact_sums
 
 #: What becomes of pixels whose confidence is not below 1.
@@ -49,8 +49,7 @@ class Binned:
     @property
     def signed(self) -> Array:
         """Return right pixels minus the sum of confidences, for each bin."""
-        difference: Array = self.correct - self.confidence
-        return difference
+        return self.correct - self.confidence
 
     @property
     def mean_gaps(self) -> Array:
@@ -72,8 +71,7 @@ def mce(binned: Binned) -> Array:
 
     NaN where no bin has any.
     """
-    largest: Array = np.fmax.reduce(binned.mean_gaps, axis=-1)
-    return largest
+    return np.fmax.reduce(binned.mean_gaps, axis=-1)
 
 
 def ace(binned: Binned) -> Array:
@@ -89,8 +87,7 @@ def classwise_ece(classes: Binned, pixels: Array) -> Array:
     """Return the mean over all classes [set, class, bin] of the ECE of one class against the rest
     (Kull et al. 2019, eq. 3).
     """
-    mean: Array = exact_sums(class_eces(classes, pixels)) / classes.count.shape[1]
-    return mean
+    return exact_sums(class_eces(classes, pixels)) / classes.count.shape[1]
 
 
 def class_eces(classes: Binned, pixels: Array) -> Array:
@@ -103,13 +100,12 @@ def mean_score(total: Array, pixels: Array) -> Array:
     return over(total, pixels)
 
 
-_VOID = "no labelled pixel: all are void"
 _EMPTY = "no bin holds a pixel"
 _UNFITTED = "there is no fitted temperature"
 _GUO = "Guo et al. 2017"
 
 METRICS = (
-    Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", _VOID, ece,
+    Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", ALL_VOID, ece,
            label="ECE", headline=1,
            meaning="Mean gap between confidence and accuracy.",
            advice=TEMPERATURE, interval="gaps"),
@@ -123,21 +119,21 @@ METRICS = (
            meaning="Mean gap between confidence and accuracy of the bins, each counted once.",
            advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "adaptive_ece", "fraction", "lower", (0.0, 1.0),
-           "Nixon et al. 2019, §3, on the top label", _VOID, ece,
+           "Nixon et al. 2019, §3, on the top label", ALL_VOID, ece,
            label="adaptive ECE",
            meaning="Mean gap between confidence and accuracy, in bins of equally many pixels.",
            advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "classwise_ece", "fraction", "lower", (0.0, 1.0),
-           "Kull et al. 2019, eq. 3", _VOID, classwise_ece,
+           "Kull et al. 2019, eq. 3", ALL_VOID, classwise_ece,
            label="class-wise ECE",
            meaning="Mean gap between probability and frequency, over all classes.",
            advice=TEMPERATURE, interval="gaps"),
-    Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", _VOID, mean_score,
+    Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", ALL_VOID, mean_score,
            label="Brier score", headline=3, column="Brier",
            meaning="Mean squared error of the class probabilities.",
            advice=TEMPERATURE, interval="positive"),
-    Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", _VOID, mean_score,
-           label="NLL", headline=4,
+    Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", ALL_VOID,
+           mean_score, label="NLL", headline=4,
            meaning="Mean negative logarithm of the probability of the right class.",
            advice=TEMPERATURE, interval="positive"),
     Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",

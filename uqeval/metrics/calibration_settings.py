@@ -11,7 +11,7 @@ from uqeval.errors import UsageError
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Bins
+    from uqeval.tallies.reliability import Bins
 
 #: What each definition in use changes of the defaults, which are Guo et al. 2017's with 15 bins.
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -105,6 +105,6 @@ class CalibrationSettings(Settings):
 
     def binning(self) -> Bins:
         """Return the binning of confidences."""
-        from uqeval.tallies import Bins
+        from uqeval.tallies.reliability import Bins
 
         return Bins(self.bins, self.edge)

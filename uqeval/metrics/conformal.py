@@ -36,7 +36,7 @@ from uqeval.metrics.conformal_settings import (
 )
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 DISPLAY = Display(
     tables=(
@@ -96,7 +96,7 @@ class Conformal(Evaluation[ConformalSettings]):
 
     def fit(self) -> Passes:
         from uqeval.metrics.conformal_fit import calibrate
-        from uqeval.tallies import Nonconformity
+        from uqeval.tallies.prediction_sets import Nonconformity
 
         settings, info = self.settings, self.info
         score = settings.ratio if settings.is_of_numbers else settings.method
@@ -109,7 +109,7 @@ class Conformal(Evaluation[ConformalSettings]):
         }
 
     def tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import PredictionIntervals, PredictionSets
+        from uqeval.tallies.prediction_sets import PredictionIntervals, PredictionSets
 
         if not self.can_score:
             return ()

@@ -21,7 +21,8 @@ from uqeval.metrics._evaluation import TallyResult
 from uqeval.metrics.conformal_settings import ConformalSettings, calibration_items, refuse_few
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Nonconformity, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.prediction_sets import Nonconformity
 
 #: Counts by bin of all items with the same number of pixels.
 CountsOf = Callable[[int], Array]
@@ -49,7 +50,7 @@ def calibrate(
     """
     import dataclasses
 
-    from uqeval.tallies import EvaluatedPixels
+    from uqeval.tallies.prediction_sets import EvaluatedPixels
 
     pixels = EvaluatedPixels(scores.classes, scores.of_class)
     results = yield (pixels, scores)
@@ -72,8 +73,7 @@ def calibrate(
 
 def _counts(tally: Tally, result: TallyResult, items: list[int]) -> Array:
     """Return the counts of some items by bin."""
-    counts: Array = result.of_items(tally, items)["counts"]
-    return counts
+    return result.of_items(tally, items)["counts"]
 
 
 class _Search:

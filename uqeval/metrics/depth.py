@@ -14,7 +14,8 @@ from uqeval.metrics.regression_scores import mean, root_mean
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import DepthSums, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.depth_sums import DepthSums
 
 _NONE = "no pixel is evaluated, or a target is 0 or less"
 _LOGS = "no pixel is evaluated, or a target or a prediction is 0 or less"
@@ -75,7 +76,7 @@ class DepthScores(Part[RegressionSettings]):
 
     @property
     def _sums(self) -> DepthSums:
-        from uqeval.tallies import DepthSums
+        from uqeval.tallies.depth_sums import DepthSums
 
         return DepthSums()
 

@@ -18,7 +18,7 @@ from uqeval.metrics._items import score_items
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 @documented
@@ -70,7 +70,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
 
     @property
     def _sums(self) -> Tally:
-        from uqeval.tallies import Divergence
+        from uqeval.tallies.divergence import Divergence
 
         return Divergence(self.info.kind, self.settings.clip)
 

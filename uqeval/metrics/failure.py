@@ -39,7 +39,10 @@ from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.item_failure import ItemFailure
+    from uqeval.tallies.ranked_errors import RankedErrors
     from uqeval.tallies.undetected import Undetected
 
 _SCORES = (
@@ -115,7 +118,7 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _items(self) -> ItemFailure:
-        from uqeval.tallies import ItemFailure
+        from uqeval.tallies.item_failure import ItemFailure
 
         return ItemFailure(self._uncertainty, self.info.classes)
 
@@ -126,19 +129,19 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _threshold(self) -> float | None:
-        value: float | None = self.fitted["threshold"]
-        return value
+        return self.fitted["threshold"]
 
     def maps(self) -> set[str]:
         return {"label", "prediction", self.settings.uncertainty}
 
     def fit(self) -> Passes:
-        from uqeval.tallies import Patches
+        from uqeval.tallies.patches import Patches
 
         rule = Rule.parse(self.settings.threshold)
         if rule.kind == "value":  # counted in this pass
             self.fitted["threshold"] = rule.value
-        fitted = yield from fit(rule, Patches(self._uncertainty, self.info.classes), False)
+        patches = Patches(self._uncertainty, self.info.classes)
+        fitted = yield from fit(self.info, rule, patches, False)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def exact(self) -> Passes:
@@ -223,7 +226,8 @@ def _undetected_columns(counts: Array, threshold: float | None) -> dict[str, Arr
 
 def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
     """Return pixels and wrong ones of all classes by the high 19 bits of their keys."""
-    from uqeval.tallies import Error, RankedErrors
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies.ranked_errors import RankedErrors
 
     return RankedErrors(uncertainty, Error("zero-one"), classes)
 

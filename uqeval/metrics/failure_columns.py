@@ -60,14 +60,12 @@ class SetRankBins:
     @cached_property
     def upto(self) -> Array:
         """Return pixels up to the end of each bin."""
-        cumulative: Array = self.pixels.cumsum(axis=1)
-        return cumulative
+        return self.pixels.cumsum(axis=1)
 
     @cached_property
     def errors_upto(self) -> Array:
         """Return errors up to the end of each bin."""
-        cumulative: Array = self.errors.cumsum(axis=1)
-        return cumulative
+        return self.errors.cumsum(axis=1)
 
     @cached_property
     def total(self) -> Array:
@@ -82,8 +80,7 @@ class SetRankBins:
     def _sums(self, name: str) -> Array:
         is_tiled = isinstance(self.states, RankedSets)
         values = self.tiles.totals(name) if is_tiled else self.states[name]
-        sums: Array = values[:, 0].sum(axis=1)
-        return sums
+        return values[:, 0].sum(axis=1)
 
 
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
@@ -165,8 +162,7 @@ def e_aurc(rank_bins: SetRankBins) -> Array:
     """
     counts = zip(rank_bins.total.tolist(), rank_bins.wrong.tolist(), strict=True)
     best = [best_aurc(int(total), int(wrong)) for total, wrong in counts]
-    excess: Array = aurc(rank_bins) - np.array(best)
-    return excess
+    return aurc(rank_bins) - np.array(best)
 
 
 def augrc(rank_bins: SetRankBins) -> Array:
@@ -226,16 +222,14 @@ def _first(cumulative: Array, limits: Array, side: Literal["left", "right"]) -> 
 
 def dot(a: Array, b: Array) -> Array:
     """Return Σ_bin a·b of each set."""
-    products: Array = np.einsum("sb,sb->s", a, b)
-    return products
+    return np.einsum("sb,sb->s", a, b)
 
 
 def _value_at_bin(values: Array, bins: Array) -> Array:
     """Return the value [set] of each set at its bin; 0 where there are no bins."""
     if not values.shape[1]:
         return np.zeros(len(values))
-    selected: Array = np.take_along_axis(values, bins[:, None], axis=1)[:, 0]
-    return selected
+    return np.take_along_axis(values, bins[:, None], axis=1)[:, 0]
 
 
 #: Scores by rank, by their fields; and those at given percentages.

@@ -11,7 +11,8 @@ from uqeval.metrics._rank_bins import RankBins
 from uqeval.metrics.failure_cuts import bins_to_split, widest_bins
 
 if TYPE_CHECKING:
-    from uqeval.tallies import RankedErrors, Uncertainty
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.ranked_errors import RankedErrors
 
 #: High bits of a key: sign and exponent; those that all bins have before they are split.
 BLOCK_BITS, POOLED_BITS = 9, 22
@@ -32,7 +33,8 @@ def rank_pixels(
     `cuts` returns the bins to split further, until it returns none; without `by_class` only the set
     is ranked.
     """
-    from uqeval.tallies import Error, RankedErrors
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies.ranked_errors import RankedErrors
 
     wrong = Error("zero-one")
     occupied = RankedErrors(
@@ -75,7 +77,8 @@ def _split(
     cuts: Callable[[RankBins], list[int]],
 ) -> Passes:
     """Split bins until every cut is exact; first also those that widen the bounds most."""
-    from uqeval.tallies import Error, RankedErrors
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies.ranked_errors import RankedErrors
 
     rows_per_class = max(SPLIT_ROWS // max(len(by_group), 1), 8)
     first = True

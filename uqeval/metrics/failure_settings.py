@@ -11,7 +11,7 @@ from uqeval.metrics.thresholds import Rule
 from uqeval.settings import Settings, definition_of, documented, option, same_option
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Uncertainty
+    from uqeval.tallies._values import Uncertainty
 
 
 @documented
@@ -41,7 +41,7 @@ class FailureSettings(Settings):
 
     def ranked(self, classes: int) -> Uncertainty:
         """Return the uncertainty that ranks the pixels, for this number of classes."""
-        from uqeval.tallies import Uncertainty
+        from uqeval.tallies._values import Uncertainty
 
         base = float(classes) if self.log_base == "classes" else float(self.log_base)
         return Uncertainty(self.uncertainty, base)

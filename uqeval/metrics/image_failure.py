@@ -30,7 +30,7 @@ from uqeval.metrics.image_failure_settings import (
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: Fields of an item's record.
 _FIELDS = ("risk", "confidence")
@@ -152,11 +152,12 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         return self._numbers
 
     def _fit_threshold(self) -> Passes:
-        from uqeval.tallies import Patches
+        from uqeval.tallies.patches import Patches
 
         rule = Rule.parse(self.settings.threshold)
         uncertainty = uncertainty_of(self.settings, self.info)
-        fitted = yield from fit(rule, Patches(uncertainty, self.info.classes), False)
+        patches = Patches(uncertainty, self.info.classes)
+        fitted = yield from fit(self.info, rule, patches, False)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def _source(self, wanted: Wanted) -> ItemNumber:
@@ -247,8 +248,7 @@ def _count(limit: float | None, name: str, weights: Array, risk: Array, confiden
     """Return the number of items with a risk above the limit, or of the others."""
     is_kept = np.isfinite(risk) & np.isfinite(confidence)
     is_above = is_kept & (risk > (np.inf if limit is None else limit))
-    counts: Array = weights @ (is_above if name == _COUNTS[0] else is_kept & ~is_above)
-    return counts
+    return weights @ (is_above if name == _COUNTS[0] else is_kept & ~is_above)
 
 
 def _limit(text: str | float, risk: Array) -> float | None:

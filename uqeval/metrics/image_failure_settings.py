@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, option_name, quoted
 from uqeval.metrics._aggregation import COLUMN, SPELLINGS, Aggregation, check_patch
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
@@ -16,7 +15,7 @@ from uqeval.metrics._numbers import check_sigma, sigma_map
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule
-from uqeval.settings import definition_of, documented, option, option_name, same_option
+from uqeval.settings import definition_of, documented, option, same_option
 
 #: The default risk, confidence and uncertainty by kind of data.
 _DEFAULTS = {
@@ -161,15 +160,10 @@ def _check(settings: ImageFailureSettings, info: DatasetInfo) -> None:
     check_patch(aggregation, settings.patch, info)
 
 
-def map_of(settings: ImageFailureSettings, kind: str) -> str:
-    """Return the map that is aggregated."""
-    return settings.uncertainty if kind == "classes" else sigma_map(settings.uncertainty)
-
-
 def uncertainty_of(settings: ImageFailureSettings, info: DatasetInfo) -> Any:
     """Return the uncertainty that is aggregated."""
-    from uqeval.tallies import Uncertainty
+    from uqeval.tallies._values import Uncertainty
 
     if info.kind == "classes":
         return settings.ranked(info.classes)
-    return Uncertainty(map_of(settings, info.kind), math.e)
+    return Uncertainty(sigma_map(settings.uncertainty))

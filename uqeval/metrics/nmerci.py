@@ -37,7 +37,9 @@ from uqeval.metrics.nmerci_records import (
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import ErrorRanks, ItemErrors, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.error_ranks import ErrorRanks
+    from uqeval.tallies.item_errors import ItemErrors
 
 DISPLAY = Display(
     tables=(
@@ -106,7 +108,7 @@ class Nmerci(Evaluation[NmerciSettings]):
 
     def exact(self) -> Passes:
         """Return the parts of n-MeRCI by α, and the table by depth or nothing."""
-        from uqeval.tallies import ErrorSums
+        from uqeval.tallies.error_sums import ErrorSums
 
         settings, items, coarse = self.settings, self._items, self._coarse
         # The ends of the target are those of the intervals of depth.
@@ -127,7 +129,7 @@ class Nmerci(Evaluation[NmerciSettings]):
         return tallies_of(self.settings)
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import TargetCounts
+        from uqeval.tallies.target_counts import TargetCounts
 
         return (TargetCounts(),)
 
@@ -149,7 +151,7 @@ class Nmerci(Evaluation[NmerciSettings]):
         return numbers.counts_of(run.total(self._items))
 
     def warnings(self, run: Run) -> list[str]:
-        from uqeval.tallies import TargetCounts
+        from uqeval.tallies.target_counts import TargetCounts
 
         return [
             *numbers.void_items(
@@ -165,7 +167,8 @@ def _percentiles(settings: NmerciSettings, totals: ns.Sums, coarse: Array, where
 
     `coarse` [(λ, ε), bin]: how many pixels have these high bits of their keys.
     """
-    from uqeval.tallies import ErrorRanks, ErrorsUpto, SumsBelow
+    from uqeval.tallies.error_ranks import ErrorRanks
+    from uqeval.tallies.error_sums import ErrorsUpto, SumsBelow
     from uqeval.tallies.percentiles import RequiredPercentiles
 
     alphas = sorted({settings.alpha, *map(float, CURVE)})

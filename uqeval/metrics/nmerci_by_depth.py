@@ -26,7 +26,7 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Passes:
 
     `least` and `most`: ends of the target. Raises `UsageError` for more than 256 intervals.
     """
-    from uqeval.tallies import ErrorSums, SumsBelow
+    from uqeval.tallies.error_sums import ErrorSums, SumsBelow
 
     assert settings.depth_step is not None
     intervals = intervals_of(settings.depth_step, least, most)

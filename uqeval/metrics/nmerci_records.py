@@ -14,7 +14,8 @@ from uqeval.metrics.nmerci_columns import OF_KEPT, middles
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import ErrorRanks, ItemErrors
+    from uqeval.tallies.error_ranks import ErrorRanks
+    from uqeval.tallies.item_errors import ItemErrors
 
 #: The α of the curve, in percent.
 CURVE = tuple(range(1, 101))
@@ -24,7 +25,8 @@ def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
     """Return sums of each item and its own percentiles, and λ and ε by the high bits of
     their keys.
     """
-    from uqeval.tallies import ErrorRanks, ItemErrors
+    from uqeval.tallies.error_ranks import ErrorRanks
+    from uqeval.tallies.item_errors import ItemErrors
 
     over_kept = settings.over == "kept"
     return (

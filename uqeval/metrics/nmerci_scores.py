@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
+from uqeval.metrics._contract import NO_PIXEL, RANKING, Chance, Metric, set_value
 
 #: Twice the relative rounding of a float32, and the smallest float32 above 0.
 _ROUNDING, _LEAST = 2.0**-23, 2.0**-149
@@ -33,7 +33,6 @@ def nmerci(merci: float | None, mae: float | None, most: float | None) -> float 
 
 _INFINITE = "λ^α is infinite: too many pixels have σ = 0 and an error"
 _SMALL = "max^α is not above the MAE (for example if all errors are equal), or λ^α is infinite"
-_NONE = "no pixel is evaluated"
 _PAPER = "Moukari et al. 2019"
 
 
@@ -64,18 +63,18 @@ METRICS = (
            label="λ",
            meaning="Factor by which the uncertainty has to be scaled to cover α of the errors.",
            interval="draws"),
-    Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", _NONE, identity,
+    Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", NO_PIXEL, identity,
            label="MAE",
            meaning="Mean absolute error.",
            advice="Look at the worst items first.",
            interval="positive"),
-    Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", _NONE,
+    Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", NO_PIXEL,
            identity,
            label="MAE trimmed", headline=2,
            meaning="Mean absolute error without the largest errors.",
            advice="Look at the worst items first.",
            interval="draws"),
-    Metric("nmerci", "max_alpha", "target", "lower", (0.0, None), f"{_PAPER}, §III-D", _NONE,
+    Metric("nmerci", "max_alpha", "target", "lower", (0.0, None), f"{_PAPER}, §III-D", NO_PIXEL,
     identity,
            label="max error",
            meaning="The α-th percentile of the errors.",
@@ -141,7 +140,7 @@ def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     n = parts.every.pixels
     ratio, merci_value, normalised = score(parts, over, mae)
     trimmed = parts.trimmed.mae if parts.trimmed and parts.trimmed.pixels else None
-    reason = _NONE if not n else "no pixel is kept at this α"
+    reason = NO_PIXEL if not n else "no pixel is kept at this α"
     infinite = f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 "
     infinite = reason if not n or parts.ratio is None else infinite + "and there is an error"
     small = (

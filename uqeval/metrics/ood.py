@@ -29,7 +29,8 @@ from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings, settings_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies import RankedErrors, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.ranked_errors import RankedErrors
 
 #: Images with fewer pixels may have the same mean uncertainty by chance.
 _LEAST_PIXELS = 64
@@ -60,7 +61,8 @@ class OutOfDistribution(Evaluation[OodSettings]):
         return {"": WHOLE, **single}
 
     def _ranks(self, view: View) -> RankedErrors:
-        from uqeval.tallies import Error, RankedErrors
+        from uqeval.tallies._errors import Error
+        from uqeval.tallies.ranked_errors import RankedErrors
 
         uncertainty, error = self.settings.ranked, Error("zero-one")
         return RankedErrors(uncertainty, error, self.info.classes).in_view(view)
@@ -82,7 +84,7 @@ class OutOfDistribution(Evaluation[OodSettings]):
 
     @property
     def _pixels(self) -> Tally:
-        from uqeval.tallies import ClassCounts
+        from uqeval.tallies.segmentation import ClassCounts
 
         return ClassCounts(self.info.classes)
 
@@ -211,8 +213,7 @@ def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Arra
     counted = weights[:, np.isfinite(value)]
     kinds = out[np.isfinite(value)]
     both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
-    scores: Array = np.where(both, score(weights, out, value), np.nan)
-    return scores
+    return np.where(both, score(weights, out, value), np.nan)
 
 
 def _warnings(results: Mapping[str, Any]) -> list[str]:

@@ -28,8 +28,7 @@ def detection_error(rank_bins: SetRankBins) -> Array:
     """
     if not rank_bins.pixels.shape[1]:
         return np.full(len(rank_bins.pixels), np.nan)
-    least: Array = np.minimum(_errors_at_bins(rank_bins)[0].min(axis=1), 0.5)
-    return least
+    return np.minimum(_errors_at_bins(rank_bins)[0].min(axis=1), 0.5)
 
 
 def _errors_at_bins(rank_bins: SetRankBins) -> tuple[Array, Array]:

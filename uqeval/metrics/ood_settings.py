@@ -20,7 +20,7 @@ from uqeval.settings import Settings, definition_of, documented, option, same_op
 
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.tallies import Uncertainty
+    from uqeval.tallies._values import Uncertainty
 
 DEFINITIONS: Mapping[str, Mapping[str, Any]] = {"paper": {}, "bravo": {"uncertainty": "confidence"}}
 #: Labels of more classes do not fit into the maps of a mask.
@@ -64,7 +64,7 @@ class OodSettings(Settings):
     @property
     def ranked(self) -> Uncertainty:
         """Return the uncertainty that ranks the pixels."""
-        from uqeval.tallies import Uncertainty
+        from uqeval.tallies._values import Uncertainty
 
         return Uncertainty(self.uncertainty, float(self.log_base))
 

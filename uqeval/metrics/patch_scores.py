@@ -59,8 +59,7 @@ def pavpu_chance(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
 
 def _covariance(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Counts:
     """Return n²·Cov(accurate, certain), an integer."""
-    covariance: Counts = (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
-    return covariance
+    return (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
 
 
 def phi(ac: Counts, au: Counts, ic: Counts, iu: Counts) -> Values:
@@ -94,7 +93,7 @@ def _best_surplus(record: Mapping[str, Any]) -> float | None:
 _M, _S = "Mukhoti & Gal 2018", "Ma et al. 2024"
 _NONE = "no patch"
 _ONE_ACCURACY = "all patches are accurate, or none is"
-_ALL = ("n_ac", "n_au", "n_ic", "n_iu")
+COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 _BY_ACCURACY = (("n_ac", "n_au"), ("n_ic", "n_iu"))
 _BY_CERTAINTY = (("n_ac", "n_ic"), ("n_au", "n_iu"))
 METRICS = (
@@ -102,11 +101,11 @@ METRICS = (
            label="p(accurate)", column="accurate",
            meaning="Share of patches that are accurate.",
            advice="Improve the model; no uncertainty changes this.",
-           interval="share", counted=_ALL),
+           interval="share", counted=COUNTS),
     Metric("pavpu", "p_certain", "fraction", None, (0.0, 1.0), f"{_M}, §4", _NONE, p_certain,
            label="p(certain)", column="certain",
            meaning="Share of patches that are certain at the threshold.",
-           interval="share", counted=_ALL),
+           interval="share", counted=COUNTS),
     Metric("pavpu", "p_accurate_given_certain", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 5",
            "no patch is certain", p_accurate_given_certain,
            label="p(accurate | certain)", headline=3, column="p(acc|cert)",
@@ -127,7 +126,7 @@ METRICS = (
            meaning="Share of patches that are accurate and certain, or inaccurate and uncertain.",
            advice="Compare it with the PAvPU by chance; try another threshold (--threshold max-"
            "surplus).",
-           interval="share", counted=_ALL),
+           interval="share", counted=COUNTS),
     Metric("pavpu", "pavpu_chance", "fraction", None, (0.0, 1.0), f"{_S}, §5.2", _NONE,
            pavpu_chance,
            label="PAvPU by chance", column="chance",
@@ -159,14 +158,12 @@ METRICS = (
 def surplus_auc(curve: Values) -> Values:
     """Return the area under Surpluses [set, t] over t = 0 … 1, trapezoid; NaN where one is."""
     steps = (curve[:, 1:] + curve[:, :-1]) / 2
-    area: Values = exact_sums(steps) / steps.shape[1]
-    return area
+    return exact_sums(steps) / steps.shape[1]
 
 
 def peak(curve: Values) -> Values:
     """Return the largest defined values of curves [set, t]."""
-    largest: Values = np.fmax.reduce(curve, axis=1)
-    return largest
+    return np.fmax.reduce(curve, axis=1)
 
 
 _FIELD = {metric.field: metric for metric in METRICS}
@@ -217,7 +214,6 @@ PER_CLASS = tuple(
     for metric in METRICS
 )
 
-COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 BY_FIELD = {metric.field: metric for metric in METRICS}
 
 

@@ -34,9 +34,9 @@ from uqeval.metrics.thresholds import (
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
-    from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 
-_COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 _SCORES = ("p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus", "phi")
 
 
@@ -47,7 +47,7 @@ def _iou(row: Record, report: Report) -> float | None:
 
 
 def _patches(row: Record, report: Report) -> int | None:
-    counts = [row[name] for name in _COUNTS]
+    counts = [row[name] for name in patch_scores.COUNTS]
     return None if None in counts else sum(counts)
 
 
@@ -68,7 +68,7 @@ DISPLAY = Display(
         ),
         ScoreTable(
             "Patches",
-            (*_COUNTS, "p_accurate", "p_certain", "surplus_peak.value",
+            (*patch_scores.COUNTS, "p_accurate", "p_certain", "surplus_peak.value",
              Column("surplus_peak.t", "at t", form=".2f")),
         ),
         RowTable(
@@ -141,7 +141,7 @@ class Pavpu(Evaluation[PavpuSettings]):
         if rule.kind == "value" and scope == "set" and ends is not None:  # counted in this pass
             self.fitted |= dataclasses.asdict(Fitted((rule.value,), (ends,)))
         fitted = yield from fit(
-            rule, self._patches, scope == "class", ends, self.region, **self._operators
+            self.info, rule, self._patches, scope == "class", ends, self.region, **self._operators
         )
         self.fitted |= dataclasses.asdict(fitted)
 
@@ -207,7 +207,7 @@ class Pavpu(Evaluation[PavpuSettings]):
             tally = self._counts(counted_tally)
             value = best((yield (tally,))[tally].total["by_threshold"], *counted_tally.ends[0])
         elif threshold_rule.kind != "value":
-            value = (yield from fit(threshold_rule, self._patches, False)).threshold[0]
+            value = (yield from fit(self.info, threshold_rule, self._patches, False)).threshold[0]
         thresholds, ends = list(counted_tally.threshold), self.fitted["ends"]
         if is_same(value, thresholds[0]) or (value is None and thresholds[0] is None):
             return {"threshold": thresholds, "ends": ends}
@@ -226,7 +226,7 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     def _counts(self, fitted: Fitted | None) -> PatchCounts | ItemPatchCounts:
         """Return the tally of patches at fitted thresholds, or at a threshold of each item."""
-        from uqeval.tallies import ItemPatchCounts, PatchCounts
+        from uqeval.tallies.patches import ItemPatchCounts, PatchCounts
 
         if fitted is None:
             rule = self._rule

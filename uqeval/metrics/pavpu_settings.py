@@ -18,7 +18,7 @@ from uqeval.metrics.thresholds import Rule
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Patches
+    from uqeval.tallies.patches import Patches
 
 #: What each definition in use changes of the defaults, which are Mukhoti & Gal's.
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -142,7 +142,8 @@ class PavpuSettings(Settings):
 
     def patches(self, classes: int) -> Patches:
         """Return the tally of patches with these settings, for images of `classes` classes."""
-        from uqeval.tallies import Patches, Uncertainty
+        from uqeval.tallies._values import Uncertainty
+        from uqeval.tallies.patches import Patches
 
         base = float(classes) if self.log_base == "classes" else float(self.log_base)
         return Patches(

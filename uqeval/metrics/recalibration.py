@@ -7,22 +7,20 @@ scaling).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
-from uqeval.arrays import Array, State
-from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
+from uqeval.arrays import State
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import IntervalKind, Metric, set_value
-from uqeval.metrics._dataset_info import fit_items
-from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Passes, Run
+from uqeval.metrics._fitted_part import Recalibration
 from uqeval.metrics.calibration_results import of_bins
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.recalibration_fit import NO_PIXEL, fit_vector, pooled
-from uqeval.metrics.temperature_fit import folded
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: Vector scaling has second derivatives of all pairs of classes.
 MOST_CLASSES = 64
@@ -49,90 +47,56 @@ def _metrics(part: str, noun: str, reference: str) -> tuple[Metric, ...]:
     )  # fmt: skip
 
 
-class _Recalibration(Part[CalibrationSettings]):
-    """Base class: a fit on all or some items, and the scores of all items after it.
+class _Recalibrated(Recalibration):
+    """Base class: scores after a fit that is not a temperature.
 
-    Where it is fitted on some items, `held_out` of a run has the scores of the others, before and
-    after. `fitted`: what the results say of the fit, `record`, and whether there is one, `found`.
+    `fitted`: what the results say of the fit, `record`, and whether there is one, `found`.
     """
 
-    noun: ClassVar[str]
+    optimistic = "the scores after it are"
+    recomputed = tuple(cs.BY_FIELD[name] for name, *_ in _SCORES)
 
     @property
     def can_score(self) -> bool:
         return "record" in self.fitted
 
+    @property
+    def is_found(self) -> bool:
+        return bool(self.fitted.get("found"))
+
     def maps(self) -> set[str]:
         return {"label", "prediction", "confidence", "mean_probs", "label_probability", "brier"}
 
-    def _after(self) -> Tally:
-        """Return the tally of the scores after."""
-        raise NotImplementedError
-
     @property
-    def _before(self) -> tuple[Tally, Tally]:
-        from uqeval.tallies import ProperScores, Reliability
+    def before(self) -> tuple[Tally, Tally]:
+        from uqeval.tallies.proper_scores import ProperScores
+        from uqeval.tallies.reliability import Reliability
 
         settings, classes = self.settings, self.info.classes
         return Reliability(classes, settings.binning()), ProperScores(classes, settings.clip)
 
-    def _begin(self) -> tuple[list[int] | None, dict[str, Any]]:
-        """Return the items to fit on, and the record of the fit."""
-        fit_on = self.settings.fit_on
-        return fit_items(fit_on, self.info), {"fitted_on": fit_on or "all items"}
-
-    def tallies(self) -> tuple[Tally, ...]:
-        return (self._after(),) if self.fitted.get("found") else ()
-
-    def extra_tallies(self) -> tuple[Tally, ...]:
-        held_out = self.settings.fit_on is not None and self.fitted.get("found")
-        return self._before if held_out else ()
+    def _begin(self) -> dict[str, Any]:
+        """Return the record of the fit."""
+        return {"fitted_on": self.fit_on or "all items"}
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         record = dict(self.fitted["record"])
-        tallies = self.tallies()
-        if tallies:
-            state = states[tallies[0]]
-            return record | _scores(state, state["sums"], self.settings.at_one)
+        if self.is_found:
+            return record | self.recomputed_of(states[self.after()])
         for metric in self.metrics:
             set_value(record, metric.field.partition(".")[2], None, self.fitted["reason"])
         return record
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
-        if not self.tallies():
-            return {}
-        own = states[self.tallies()[0]]
-        return _columns(own, own["sums"], self.settings.at_one)
+        return self.columns_of(states[self.after()]) if self.is_found else {}
 
-    def gaps(self) -> dict[Place, Gaps]:
-        tallies = self.tallies()
-        return calibration_gaps.of_bins(tallies[0], self.settings.at_one) if tallies else {}
-
-    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Add the scores of the items that are held out of the fit."""
-        run = super().run_of(results, exact)
-        fitted_on, tallies = fit_items(self.settings.fit_on, self.info), self.tallies()
-        if fitted_on is not None and tallies:
-            others = sorted(set(range(len(self.info.names))) - set(fitted_on))
-            top, proper = (folded(tally, results[tally], others) for tally in self._before)
-            after = folded(tallies[0], results[tallies[0]], others)
-            at_one = self.settings.at_one
-            run.results["held_out"] = {
-                "items": len(others), "before": _scores(top, proper["sums"], at_one),
-                "after": _scores(after, after["sums"], at_one),
-            }  # fmt: skip
-        return run
-
-    def warnings(self, run: Run) -> list[str]:
-        if self.settings.fit_on is not None:
-            return []
-        return [
-            f"the {self.noun} is fitted on the evaluated items, so the scores after it are "
-            "optimistic; --fit-on FILE names other items to fit it on."
-        ]
+    def columns_of(self, *states: SetStates) -> SetColumns:
+        pixels, (nll, brier) = states[0]["count"].sum(axis=-1), states[-1]["sums"].T
+        means = {("brier",): cs.mean_score(brier, pixels), ("nll",): cs.mean_score(nll, pixels)}
+        return of_bins(states[0], self.settings.at_one) | means
 
 
-class IsotonicRegression(_Recalibration):
+class IsotonicRegression(_Recalibrated):
     """The confidence of the predicted class becomes the share of right pixels at it.
 
     `fitted` also has the knots of the function: `places`, bins of confidence, and `values`.
@@ -147,12 +111,11 @@ class IsotonicRegression(_Recalibration):
         return settings.isotonic
 
     def fit(self) -> Passes:
-        from uqeval.tallies import ConfidenceCounts
-        from uqeval.tallies.recalibrated import CONFIDENCE_BINS
+        from uqeval.tallies.recalibrated import CONFIDENCE_BINS, ConfidenceCounts
 
-        items, record = self._begin()
+        record = self._begin()
         tally = ConfidenceCounts(self.info.classes)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, self.items)
         knots = pooled(state["count"].tolist(), state["correct"].tolist())
         record |= {
             "pixels": knots.pixels, "steps": knots.steps, "bin_width": 1 / CONFIDENCE_BINS,
@@ -165,8 +128,8 @@ class IsotonicRegression(_Recalibration):
         self.fitted |= {"places": knots.places, "values": knots.values}
         self.fitted |= {"found": found, "reason": NO_PIXEL, "record": record}
 
-    def _after(self) -> Tally:
-        from uqeval.tallies import Isotonic
+    def after(self) -> Tally:
+        from uqeval.tallies.recalibrated import Isotonic
 
         settings, fitted = self.settings, self.fitted
         knots = tuple(fitted["places"]), tuple(fitted["values"])
@@ -182,7 +145,7 @@ class IsotonicRegression(_Recalibration):
         return messages
 
 
-class VectorScaling(_Recalibration):
+class VectorScaling(_Recalibrated):
     """A weight and a bias for the logarithm of each class's probability.
 
     `fitted` also has `weights` and `biases`.
@@ -197,8 +160,8 @@ class VectorScaling(_Recalibration):
         return settings.vector
 
     def fit(self) -> Passes:
-        items, record = self._begin()
-        found = yield from fit_vector(self.info.classes, items, self.settings.clip)
+        record = self._begin()
+        found = yield from fit_vector(self.info.classes, self.items, self.settings.clip)
         record |= {"pixels": found.pixels, "classes_without_labels": found.absent}
         for name in ("weights", "biases"):
             values: list[float | None] = list(getattr(found, name))
@@ -211,8 +174,8 @@ class VectorScaling(_Recalibration):
         self.fitted |= {"weights": found.weights, "biases": found.biases}
         self.fitted |= {"found": not found.reason, "reason": found.reason, "record": record}
 
-    def _after(self) -> Tally:
-        from uqeval.tallies import VectorScaled
+    def after(self) -> Tally:
+        from uqeval.tallies.recalibrated import VectorScaled
 
         settings, fitted = self.settings, self.fitted
         numbers = tuple(fitted["weights"]), tuple(fitted["biases"])
@@ -230,16 +193,3 @@ class VectorScaling(_Recalibration):
                 "of them."
             )
         return messages
-
-
-def _columns(states: SetStates, sums: Array, at_one: str) -> SetColumns:
-    """Return the scores of bins of confidence, and of `sums` [set, 2] of NLL and Brier score."""
-    pixels, (nll, brier) = states["count"].sum(axis=-1), sums.T
-    means = {("brier",): cs.mean_score(brier, pixels), ("nll",): cs.mean_score(nll, pixels)}
-    return of_bins(states, at_one) | means
-
-
-def _scores(state: State, sums: Array, at_one: str) -> dict[str, Any]:
-    metrics = [cs.BY_FIELD[name] for name, *_ in _SCORES]
-    (record,) = scores_of(metrics, _columns(SetStates.of_one(state), sums[None], at_one))
-    return record

@@ -7,16 +7,11 @@ by Newton's method: one pass per step, with exact gradients, and second derivati
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
-from uqeval.metrics._evaluation import TallyResult
-from uqeval.metrics.temperature_fit import folded
-
-if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+from uqeval.metrics._evaluation import Passes
 
 #: Vector scaling ends when a step would lower the mean NLL by less than this, and after this number
 #: of passes at the latest.
@@ -27,8 +22,6 @@ _MOST, _CERTAIN = 1e4, 1e-9
 _RIDGE = 1e-12
 NO_PIXEL = "no item that it is fitted on has a labelled pixel"
 UNBOUNDED = "the NLL has no minimum: it still falls as the weights grow"
-
-Passes = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Any]
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
 
     Classes without a labelled pixel keep their probability. A step that raises the NLL is halved.
     """
-    from uqeval.tallies import LogitSlopes
+    from uqeval.tallies.recalibrated import LogitSlopes
 
     point = np.stack([np.ones(classes), np.zeros(classes)])
     best: Array | None = None
@@ -91,7 +84,7 @@ def fit_vector(classes: int, items: Sequence[int] | None, clip: float) -> Passes
         tally = LogitSlopes(
             classes, tuple(weights), tuple(biases), clip, tuple(absent), items is not None
         )
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         pixels = int(state["labels"].sum())
         if not pixels:
             return Vector([], [], NO_PIXEL, 0, [])

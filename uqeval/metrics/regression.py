@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
@@ -23,7 +23,7 @@ from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 DISPLAY = Display(
     tables=(
@@ -89,7 +89,8 @@ class Regression(Evaluation[RegressionSettings]):
         return _tallies(self.settings)
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import DepthSums, TargetCounts
+        from uqeval.tallies.depth_sums import DepthSums
+        from uqeval.tallies.target_counts import TargetCounts
 
         depths = (DepthSums(),) if self.settings.depth else ()
         return (TargetCounts(), *depths)
@@ -108,12 +109,10 @@ class Regression(Evaluation[RegressionSettings]):
         return regression_results.columns(self.settings, [states[t] for t in self.tallies()])
 
     def gaps(self) -> dict[Place, Gaps]:
-        if self.settings.area == "crossing":
-            return {}
         return _gaps(self.settings, self.tallies())
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        from uqeval.tallies import DepthSums
+        from uqeval.tallies.depth_sums import DepthSums
 
         tallies, items = self.tallies(), list[dict[str, Any]]()
         for states in joined_states(tallies, [results[tally].items for tally in tallies]):
@@ -145,7 +144,7 @@ class Regression(Evaluation[RegressionSettings]):
         }
 
     def warnings(self, run: Run) -> list[str]:
-        from uqeval.tallies import TargetCounts
+        from uqeval.tallies.target_counts import TargetCounts
 
         messages = numbers.void_items(
             self.info.names, [item["pixels"] for item in run.items], self.region
@@ -162,7 +161,8 @@ class Regression(Evaluation[RegressionSettings]):
 
 def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
     """Return the tallies of sums, scores and intervals, and of quantiles if requested."""
-    from uqeval.tallies import ErrorSums, IntervalCounts, PredictiveScores, QuantileCounts
+    from uqeval.tallies.error_sums import ErrorSums
+    from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
 
     sigma, distribution = settings.sigma, settings.distribution
     scores = PredictiveScores(
@@ -177,7 +177,7 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
 def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Place, Gaps]:
     """Return the number of targets inside the interval of each plotted level p, minus p·N.
 
-    AUCE and its two parts are sums of these (by the rules "trapezoid" and "mean").
+    AUCE and its two parts are sums of these, or the area of the line through them ("crossing").
     """
     levels = settings.quantile_levels or settings.interval_levels
     p = np.array(settings.plotted)
@@ -191,6 +191,8 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Plac
 
     def weights(states: Mapping[Tally, SetStates]) -> Floats:
         n = np.maximum(states[tallies[0]]["count"][:, :1], 1)
+        if settings.area == "crossing":
+            return np.ones(p.size) / n
         steps = np.diff(p, prepend=p[0], append=p[-1])
         area: Floats = (steps[:-1] + steps[1:]) / (2 * n)
         equal_weights: Floats = np.ones(p.size) / (p.size * n)
@@ -199,10 +201,16 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Plac
     def missing(states: Mapping[Tally, SetStates]) -> Floats:
         return -signed(states)
 
+    def area(part_of_gap: Callable[[Floats], Floats]) -> Callable[[Floats], Floats] | None:
+        if settings.area != "crossing":
+            return None
+        return lambda gaps: rs.area_of_gaps(settings.plotted, gaps, "crossing", part_of_gap)
+
+    positive = area(rs.positive_part)
     return {
-        ("auce",): Gaps(signed, weights),
-        ("auce_over",): Gaps(missing, weights, one_sided=True),
-        ("auce_under",): Gaps(signed, weights, one_sided=True),
+        ("auce",): Gaps(signed, weights, area=area(np.abs)),
+        ("auce_over",): Gaps(missing, weights, one_sided=True, area=positive),
+        ("auce_under",): Gaps(signed, weights, one_sided=True, area=positive),
     }
 
 

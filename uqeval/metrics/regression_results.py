@@ -77,8 +77,7 @@ def merged_spread(sums: SetStates) -> Array:
     """Return Σ (y - ȳ)² of merged items [set]; the last digits are lost if ȳ is far above σ_y."""
     n, total = sums["count"][:, 0], sums["sums"][:, 0, 4]
     between_items = sums["means"][:, 0] - np.where(n, over(total * total, n), 0.0)
-    spread: Array = sums["within"][:, 0] + np.maximum(between_items, 0.0)
-    return spread
+    return sums["within"][:, 0] + np.maximum(between_items, 0.0)
 
 
 def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> Array:

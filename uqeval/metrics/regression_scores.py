@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import SCALE_SIGMA, Metric
+from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric
 from uqeval.metrics._items import exact_sums
 
 #: Levels of coverage that every report has.
@@ -50,8 +50,7 @@ def mean(total: Array, pixels: Array) -> Array:
 
 def root_mean(total: Array, pixels: Array) -> Array:
     """Return √(Σ / N) [set]; NaN without pixels."""
-    root: Array = np.sqrt(over(total, pixels))
-    return root
+    return np.sqrt(over(total, pixels))
 
 
 def nmse(squares: Array, spread: Array) -> Array:
@@ -72,10 +71,19 @@ def area(
 ) -> Array:
     """Return the area [set] of a `part_of_gap` of the gaps p - p̂, by a rule of `AREAS`.
 
-    `observed`: the shares p̂ [set, level]. "trapezoid": of the gaps' parts; "crossing": of the line
-    through the gaps, cut where it crosses 0; "mean": of the gaps' parts, no area.
+    `observed`: the shares p̂ [set, level].
     """
-    gaps = np.array(p) - observed
+    return area_of_gaps(p, np.array(p) - observed, rule, part_of_gap)
+
+
+def area_of_gaps(
+    p: Sequence[float], gaps: Array, rule: str, part_of_gap: Callable[[Array], Array]
+) -> Array:
+    """Return the area [set] of a `part_of_gap` of gaps [set, level] at the levels p.
+
+    "trapezoid": of the gaps' parts; "crossing": of the line through the gaps, cut where it crosses
+    0; "mean": of the gaps' parts, no area.
+    """
     parts = part_of_gap(gaps)
     if rule == "mean":
         return exact_sums(parts) / len(p)
@@ -100,33 +108,31 @@ def auce(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
 
 def auce_over(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
     """Return the area of max(p - p̂, 0) [set], where the intervals are over-confident."""
-    return area(p, observed, rule, _positive)
+    return area(p, observed, rule, positive_part)
 
 
 def auce_under(p: Sequence[float], observed: Array, rule: str = "trapezoid") -> Array:
     """Return the area of max(p̂ - p, 0) [set], where the intervals are under-confident."""
-    return area(p, observed, rule, lambda gaps: _positive(-gaps))
+    return area(p, observed, rule, lambda gaps: positive_part(-gaps))
 
 
-def _positive(gaps: Array) -> Array:
+def positive_part(gaps: Array) -> Array:
     """Return max(gap, 0), NaN where the gap is NaN."""
-    positive: Array = np.maximum(gaps, 0.0)
-    return positive
+    return np.maximum(gaps, 0.0)
 
 
-_NONE = "no pixel is evaluated"
 _ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
 _FLAT = "no pixel is evaluated, or the target has one value only"
 _G20 = "Gustafsson et al. 2020, §4.2"
 _RULES = "Gneiting & Raftery 2007"
 METRICS = (
-    Metric("regression", "rmse", "target", "lower", (0.0, None), _G20, _NONE, root_mean,
+    Metric("regression", "rmse", "target", "lower", (0.0, None), _G20, NO_PIXEL, root_mean,
            label="RMSE", headline=1,
            meaning="Root of the mean squared error.",
            advice="Look at the worst items first.", risk=True,
            interval="positive"),
     Metric("regression", "mae", "target", "lower", (0.0, None), "Moukari et al. 2019, §III-B",
-           _NONE, mean,
+           NO_PIXEL, mean,
            label="MAE",
            meaning="Mean absolute error.",
            advice="Look at the worst items first.",
@@ -138,15 +144,15 @@ METRICS = (
            "constant.",
            advice="Look at the worst items first.",
            interval="positive", units_with=("rmse",)),
-    Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce,
+    Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce,
            label="AUCE", headline=2,
            meaning="Area between the nominal and the observed coverage of the predicted intervals.",
            advice=SCALE_SIGMA, interval="gaps"),
-    Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce_over,
+    Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce_over,
            label="AUCE, over-confident", column="over-confident",
            meaning="The part of AUCE where intervals are too narrow.",
            advice=SCALE_SIGMA, interval="gaps"),
-    Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce_under,
+    Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce_under,
            label="AUCE, under-confident", column="under-confident",
            meaning="The part of AUCE where intervals are too wide.",
            advice=SCALE_SIGMA, interval="gaps"),
@@ -155,22 +161,22 @@ METRICS = (
            label="NLL", headline=3,
            meaning="Mean negative logarithm of the predicted density at the target.",
            advice=SCALE_SIGMA, interval="draws"),
-    Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", _NONE, mean,
-           label="CRPS", headline=4,
+    Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", NO_PIXEL,
+           mean, label="CRPS", headline=4,
            meaning="Mean distance between the predicted distribution and the target.",
            advice=SCALE_SIGMA, interval="positive"),
     Metric("regression", "sharpness", "target", "lower", (0.0, None),
-           f"{_RULES}, §1: root of the mean predicted variance", _NONE, root_mean,
+           f"{_RULES}, §1: root of the mean predicted variance", NO_PIXEL, root_mean,
            label="sharpness",
            meaning="Root of the mean predicted variance; compare it at equal calibration only.",
            advice="Improve the model: narrower intervals at equal coverage need smaller errors.",
            interval="positive"),
     Metric("regression", "interval_score", "target", "lower", (0.0, None), f"{_RULES}, eq. 43",
-           _NONE, mean,
+           NO_PIXEL, mean,
            label="interval score",
            meaning="Width of the intervals plus a penalty for targets outside them.",
            advice=SCALE_SIGMA, interval="positive"),
-    Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _G20, _NONE, mean,
+    Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _G20, NO_PIXEL, mean,
            label="coverage",
            meaning="Share of targets inside the predicted intervals of a level.",
            interval="share", counted=("pixels",)),

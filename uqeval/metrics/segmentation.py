@@ -22,15 +22,23 @@ from uqeval.metrics._columns import (
     over,
     scores_of,
 )
-from uqeval.metrics._contract import ClassBars, Display, Metric, Panel, ScoreTable, set_value
-from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._contract import (
+    ALL_VOID,
+    ClassBars,
+    Display,
+    Metric,
+    Panel,
+    ScoreTable,
+    set_value,
+)
+from uqeval.metrics._dataset_info import DatasetInfo, all_void
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import score_items
 from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 @documented
@@ -68,22 +76,21 @@ def miou(labelled: Array, predicted: Array, correct: Array) -> Array:
     return mean_of_defined(class_ious(labelled, predicted, correct))
 
 
-_VOID = "no labelled pixel: all are void"
 METRICS = (
     Metric("segmentation", "pixel_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", _VOID, pixel_accuracy,
+           "Long et al. 2015, §5", ALL_VOID, pixel_accuracy,
            label="pixel accuracy", headline=2,
            meaning="Share of pixels with the right class.",
            advice="Look at the classes with the lowest IoU first.",
            interval="share", counted=("pixels",), of_class="accuracy"),
     Metric("segmentation", "mean_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", _VOID, mean_accuracy,
+           "Long et al. 2015, §5", ALL_VOID, mean_accuracy,
            label="mean accuracy",
            meaning="Accuracy of each class, averaged over the classes.",
            advice="Look at the classes with the lowest accuracy first.",
            interval="logit", of_class="accuracy"),
     Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
-           _VOID, miou,
+           ALL_VOID, miou,
            label="mIoU", headline=1,
            meaning="Overlap of prediction and label (IoU), averaged over the classes.",
            advice="Look at the classes with the lowest IoU first.",
@@ -100,7 +107,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
     @property
     def _counts(self) -> Tally:
-        from uqeval.tallies import ClassCounts
+        from uqeval.tallies.segmentation import ClassCounts
 
         return ClassCounts(self.info.classes)
 
@@ -146,12 +153,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
                     f"annotators of its item (void: {self.info.ignore_index}). Remove annotators "
                     "who labelled only parts of items, or fill their whole plane with void."
                 )
-            raise DataError(
-                f"{self.info.labels}: nothing is left to evaluate: all labels of "
-                f"{number_of(len(self.info.names), 'item')} are ignore_index "
-                f"{self.info.ignore_index} (void). Check --ignore-index and how the labels "
-                "were written."
-            )
+            raise all_void(self.info)
 
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:

@@ -6,29 +6,26 @@ Parts of the results of `regression`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
-from uqeval.metrics._contract import SCALE_SIGMA, Metric, set_value
-from uqeval.metrics._dataset_info import fit_items
+from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
+from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import ErrorSums, ScaledErrors, SigmaBins, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.depth_sums import ScaledErrors, SigmaBins
+    from uqeval.tallies.error_sums import ErrorSums
 
-_EMPTY = "no pixel is evaluated"
 _ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
 _ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
 _EXACT = "all errors are 0: the best factor is 0, and the likelihood unbounded"
-_ON_ITSELF = (
-    "the factor of σ is fitted on the evaluated items, so the scaled NLL is optimistic; --fit-on "
-    "FILE names other items to fit it on."
-)
 
 
 def ence(count: Array, errors: Array, variances: Array) -> Floats:
@@ -79,7 +76,7 @@ OF_BINS = (
            meaning="Mean relative difference between predicted and observed error, over bins of "
            "σ."),
     Metric("regression", "uce", "target²", "lower", (0.0, None), "Laves et al. 2020, eq. 8",
-           _EMPTY, uce, label="UCE", advice=SCALE_SIGMA, interval="gaps",
+           NO_PIXEL, uce, label="UCE", advice=SCALE_SIGMA, interval="gaps",
            meaning="Mean difference between predicted variance and squared error, over bins of "
            "σ."),
     Metric("regression", "cv", "fraction", None, (0.0, None), f"{_LEVI}, eq. 9",
@@ -123,13 +120,13 @@ class BinsOfSigma(Part[RegressionSettings]):
 
     @property
     def _bins(self) -> SigmaBins:
-        from uqeval.tallies import SigmaBins
+        from uqeval.tallies.depth_sums import SigmaBins
 
         return SigmaBins(tuple(self.fitted["edges"]), self.settings.sigma)
 
     @property
     def _sums(self) -> ErrorSums:
-        from uqeval.tallies import ErrorSums
+        from uqeval.tallies.error_sums import ErrorSums
 
         return ErrorSums(self.settings.sigma)
 
@@ -137,7 +134,8 @@ class BinsOfSigma(Part[RegressionSettings]):
         return {"label", "error", "target", self.settings.sigma}
 
     def fit(self) -> Passes:
-        from uqeval.tallies import Ranks, Uncertainty
+        from uqeval.tallies._values import Uncertainty
+        from uqeval.tallies.ranks import Ranks
 
         sigma = Uncertainty(self.settings.sigma)
         ranks = Ranks(sigma, 1)
@@ -154,7 +152,7 @@ class BinsOfSigma(Part[RegressionSettings]):
         (record,) = self._records(of_one)
         bins = states[self._bins]
         roots = {
-            name: _roots(bins[field], bins["count"])
+            name: as_numbers(np.sqrt(over(bins[field], bins["count"])))
             for name, field in (("rmse", "errors"), ("rmv", "variances"))
         }
         return record | {"sigma_bins": {"pixels": bins["count"].tolist(), **roots}}
@@ -191,8 +189,7 @@ class BinsOfSigma(Part[RegressionSettings]):
         tally = self._bins
 
         def signed(states: Mapping[Tally, SetStates]) -> Array:
-            gaps: Array = states[tally]["errors"] - states[tally]["variances"]
-            return gaps
+            return states[tally]["errors"] - states[tally]["variances"]
 
         def of_ence(states: Mapping[Tally, SetStates]) -> Array:
             n, errors, variances = (states[tally][k] for k in ("count", "errors", "variances"))
@@ -202,23 +199,18 @@ class BinsOfSigma(Part[RegressionSettings]):
 
         def of_uce(states: Mapping[Tally, SetStates]) -> Array:
             pixels: Array = states[tally]["count"].sum(axis=1, keepdims=True)
-            weights: Array = 1 / np.maximum(pixels, 1)
-            return weights
+            return 1 / np.maximum(pixels, 1)
 
         if not self.can_score:
             return {}
         return {("ence",): Gaps(signed, of_ence), ("uce",): Gaps(signed, of_uce)}
 
 
-def _roots(sums: Array, count: Array) -> list[float | None]:
-    """Return the root of the mean of each bin; None without pixels."""
-    return as_numbers(np.sqrt(over(sums, count)))
-
-
-class ScaleOfSigma(Part[RegressionSettings]):
+class ScaleOfSigma(FittedPart[RegressionSettings]):
     """The factor of σ with the least NLL, and the NLL with and without it."""
 
     name = "sigma_scale"
+    noun, optimistic = "factor of σ", "the scaled NLL is"
     metrics = OF_SCALE
 
     @classmethod
@@ -231,14 +223,13 @@ class ScaleOfSigma(Part[RegressionSettings]):
 
     @property
     def _errors(self) -> ScaledErrors:
-        from uqeval.tallies import ScaledErrors
+        from uqeval.tallies.depth_sums import ScaledErrors
 
         return ScaledErrors(self.settings.sigma)
 
     def fit(self) -> Passes:
-        tally, chosen = self._errors, fit_items(self.settings.fit_on, self.info)
-        result = (yield (tally,))[tally]
-        state = result.total if chosen is None else result.of_items(tally, chosen)
+        tally = self._errors
+        state = (yield (tally,))[tally].of(tally, self.items)
         pixels, zero = state["count"].tolist()
         self.fitted["scale"] = None if zero else scale(float(state["sums"][0]), pixels)
 
@@ -249,7 +240,7 @@ class ScaleOfSigma(Part[RegressionSettings]):
         factor = self.fitted["scale"]
         record: dict[str, Any] = {}
         set_value(record, "value", factor, OF_SCALE[0].undefined)
-        record["fitted_on"] = self.settings.fit_on or "all items"
+        record["fitted_on"] = self.fit_on or "all items"
         return record | self._likelihoods(states[self._errors])
 
     def _likelihoods(self, state: State) -> dict[str, Any]:
@@ -272,15 +263,8 @@ class ScaleOfSigma(Part[RegressionSettings]):
                 results[(name,)] = np.where(zero > 0, np.nan, values)
         return results
 
-    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Add the scores of the items that are held out of the fit."""
-        run = super().run_of(results, exact)
-        chosen = fit_items(self.settings.fit_on, self.info)
-        if chosen is not None:
-            test_items = sorted(set(range(len(self.info.names))) - set(chosen))
-            state = results[self._errors].of_items(self._errors, test_items)
-            run.results["held_out"] = {"items": len(test_items), **self._likelihoods(state)}
-        return run
+    def held_out(self, state_of: Callable[[Tally], State]) -> dict[str, Any]:
+        return self._likelihoods(state_of(self._errors))
 
     def warnings(self, run: Run) -> list[str]:
-        return [_ON_ITSELF] if self.settings.fit_on is None and not self.region else []
+        return [] if self.region else super().warnings(run)

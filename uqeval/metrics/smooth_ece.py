@@ -20,7 +20,8 @@ from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import FineGaps, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.fine_gaps import FineGaps
 
 #: A bandwidth is found when it differs from its error by no more than this.
 _TOLERANCE = 1e-10
@@ -112,16 +113,14 @@ def _newton_step(spectrum: Array, sigma: Array, nodes: int, finer: int) -> Array
     step = 1e-3 * sigma
     slope = (_error(spectrum, sigma + step, nodes) - _error(spectrum, sigma, nodes)) / step
     excess = _error(spectrum, sigma, finer) - sigma
-    found: Array = sigma + excess / (1 - np.minimum(slope, 0.0))
-    return found
+    return sigma + excess / (1 - np.minimum(slope, 0.0))
 
 
 @functools.cache
 def _cosines(terms: int, nodes: int) -> Array:
     """Return cos(πkj / nodes) [k, j]."""
     turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
-    cosines: Array = np.cos(np.pi / nodes * turns)
-    return cosines
+    return np.cos(np.pi / nodes * turns)
 
 
 def _spectrum(gaps: Array, terms: int) -> Array:
@@ -199,7 +198,7 @@ class SmoothEce(Part[CalibrationSettings]):
 
     @property
     def _gaps(self) -> FineGaps:
-        from uqeval.tallies import FineGaps
+        from uqeval.tallies.fine_gaps import FineGaps
 
         classes = self.info.classes
         return FineGaps(classes, self.settings.is_positive(classes))
@@ -251,7 +250,6 @@ class SmoothEce(Part[CalibrationSettings]):
             pixels = np.maximum(states[tally]["pixels"], 1)
             width = np.full(_TESTED + 1, 1 / _TESTED)
             width[[0, -1]] /= 2
-            densities: Floats = width / pixels
-            return densities
+            return width / pixels
 
         return {("smooth_ece",): Gaps(signed, weights)}

@@ -30,7 +30,11 @@ from uqeval.metrics.sparsification_settings import SparsificationSettings
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
-    from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.item_curves import ItemCurves
+    from uqeval.tallies.ranked_errors import RankedErrors
 
 #: Removed fractions at which a table reads the curves.
 _REMOVED = (0.0, 0.1, 0.2, 0.5, 0.8, 0.9)
@@ -107,7 +111,9 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
     @property
     def _items(self) -> ItemCurves:
-        from uqeval.tallies import Error, ItemCurves, Uncertainty
+        from uqeval.tallies._errors import Error
+        from uqeval.tallies._values import Uncertainty
+        from uqeval.tallies.item_curves import ItemCurves
 
         settings = self.settings
         every_rank = settings.grid == "every-rank"
@@ -119,7 +125,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         return _coarse(self.settings, self.info.classes)
 
     def maps(self) -> set[str]:
-        from uqeval.tallies import Error
+        from uqeval.tallies._errors import Error
 
         counts = {TARGET_COUNTS} if self.info.kind == "regression" else set()
         error = Error(self.settings.error)
@@ -134,7 +140,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         return () if self._of_items else tuple(self._coarse.values())
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies import TargetCounts
+        from uqeval.tallies.target_counts import TargetCounts
 
         return (self._items, *((TargetCounts(),) if self.info.kind == "regression" else ()))
 
@@ -201,7 +207,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         return counts
 
     def warnings(self, run: Run) -> list[str]:
-        from uqeval.tallies import TargetCounts
+        from uqeval.tallies.target_counts import TargetCounts
 
         messages = []
         if self.info.kind == "regression":
@@ -227,7 +233,9 @@ def _coarse(
     settings: SparsificationSettings, classes: int
 ) -> dict[Uncertainty | Error, RankedErrors]:
     """Return the tallies that sum errors by the high bits of the uncertainty, and of the error."""
-    from uqeval.tallies import Error, RankedErrors, Uncertainty
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies._values import Uncertainty
+    from uqeval.tallies.ranked_errors import RankedErrors
 
     score, error = Uncertainty(settings.uncertainty), Error(settings.error)
     return {ranking: RankedErrors(ranking, error, classes) for ranking in (score, error.ranking)}
@@ -235,7 +243,7 @@ def _coarse(
 
 def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
     """Rank the pixels of the whole set in two passes; return their `Exact` curves."""
-    from uqeval.tallies import RankedErrors
+    from uqeval.tallies.ranked_errors import RankedErrors
 
     error, cuts, every_rank = item_tally.error, item_tally.cuts, item_tally.every_rank
     coarse = _coarse(settings, item_tally.classes)

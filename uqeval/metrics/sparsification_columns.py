@@ -12,7 +12,7 @@ from uqeval.metrics._tiles import Cumulated, at_ranks
 if TYPE_CHECKING:
     from uqeval.metrics.failure_columns import SetRankBins
     from uqeval.metrics.sparsification_settings import SparsificationSettings
-    from uqeval.tallies import Cuts
+    from uqeval.tallies.item_curves import Cuts
 
 
 def columns(
@@ -57,5 +57,4 @@ def area_of_every_rank(rank_bins: SetRankBins) -> Array:
     ends = np.take_along_axis(mean, first, 1)[:, 0] + over(
         rank_bins.errors_upto[:, -1], rank_bins.total
     )
-    areas: Array = bin_areas.sum(axis=1) - ends / 2
-    return areas
+    return bin_areas.sum(axis=1) - ends / 2

@@ -18,7 +18,7 @@ from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
-    from uqeval.tallies import Cuts
+    from uqeval.tallies.item_curves import Cuts
 
 VOID = "no pixel to evaluate"
 ZERO = "the error of all pixels is 0: there is nothing to divide the curves by"
@@ -100,6 +100,7 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
              by == 0],
             [REASONS.index(reason) for reason in (VOID, EMPTY, INFINITE, ZERO)],
         )  # fmt: skip
+        by = np.where(flaw == 0, by, np.nan)  # no curve; sums of infinite errors would fail
         model, oracle = model / by[:, None], oracle / by[:, None]
         n, steps = sums.kept[:, 0], model.shape[1]
         if sums.every_rank is not None:
@@ -158,7 +159,7 @@ def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[Array, Array]:
 def bins_to_split(rank_bins: RankBins, cuts: Cuts) -> list[int]:
     """Return the open bins that contain a cut."""
     bins = _divided(rank_bins, cuts)
-    return bins[rank_bins.open[bins]].tolist()  # type: ignore[no-any-return]
+    return bins[rank_bins.open[bins]].tolist()
 
 
 def cut_ties(rank_bins: RankBins, cuts: Cuts) -> int:
@@ -194,13 +195,11 @@ def harmonics(a: Array, b: Array) -> Array:
     def series(m: Array) -> Array:
         x = 1 / m
         y = x * x
-        remainder: Array = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
-        return remainder
+        return x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
 
     tail = np.log1p((stop - start) / start) + series(stop) - series(start)
     first, last = (np.minimum(ends, table_size).astype(np.int64) for ends in (a, b))
-    sums: Array = table[last] - table[first] + tail
-    return sums
+    return table[last] - table[first] + tail
 
 
 def _best_gain(record: Mapping[str, Any]) -> float | None:

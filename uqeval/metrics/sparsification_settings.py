@@ -11,7 +11,7 @@ from uqeval.errors import UsageError
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Cuts
+    from uqeval.tallies.item_curves import Cuts
 
 #: What each definition in use changes of the defaults, which are Gustafsson et al.'s paper.
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -101,7 +101,7 @@ class SparsificationSettings(Settings):
     @property
     def cuts(self) -> Cuts:
         """Return the numbers of pixels that are kept."""
-        from uqeval.tallies import Cuts
+        from uqeval.tallies.item_curves import Cuts
 
         return Cuts(self.steps, self.keep, self.ties)
 

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-import uqeval.metrics.calibration_gaps as calibration_gaps
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State, np
-from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
+from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import set_value
-from uqeval.metrics._dataset_info import fit_items
-from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Passes
+from uqeval.metrics._fitted_part import Recalibration
 from uqeval.metrics.calibration_results import of_bins
 from uqeval.metrics.calibration_settings import CalibrationSettings
-from uqeval.metrics.temperature_fit import fit, fit_samples, folded
+from uqeval.metrics.temperature_fit import fit, fit_samples
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
-
-_ON_ITSELF = (
-    "the temperature is fitted on the evaluated items, so the scaled scores are optimistic; "
-    "--fit-on FILE names other items to fit it on."
-)
+    from uqeval.tallies._contract import Tally
 
 
-class Temperature(Part[CalibrationSettings]):
+class Temperature(Recalibration):
     """The temperature with the least NLL of all items, or of some, and the scores of all at it.
 
-    Where it is fitted on some items, `held_out` of a run has the scores of the others, before and
-    after. `fitted`: β = 1/T, None where there is none, and what the results say of the fit.
+    `fitted`: β = 1/T, None where there is none, and what the results say of the fit.
     """
 
-    name = "temperature"
+    name = noun = "temperature"
+    optimistic = "the scaled scores are"
+    recomputed = tuple(cs.BY_FIELD[name] for name in ("ece", "mce", "nll"))
 
     @classmethod
     def is_requested(cls, settings: CalibrationSettings) -> bool:
@@ -47,11 +42,10 @@ class Temperature(Part[CalibrationSettings]):
 
     def fit(self) -> Passes:
         settings, classes = self.settings, self.info.classes
-        items = fit_items(settings.fit_on, self.info)
         if settings.temperature_of == "mean":
-            fit_result = yield from fit(classes, items, settings.clip, self._at)
+            fit_result = yield from fit(classes, self.items, settings.clip, self._at)
         else:
-            fit_result = yield from fit_samples(classes, items, settings.clip)
+            fit_result = yield from fit_samples(classes, self.items, settings.clip)
         value = (
             None
             if fit_result.beta is None
@@ -59,89 +53,55 @@ class Temperature(Part[CalibrationSettings]):
         )
         record: dict[str, Any] = {}
         set_value(record, "value", value, fit_result.reason)
-        record["fitted_on"] = "all items" if items is None else settings.fit_on
+        record["fitted_on"] = self.fit_on or "all items"
         record["pixels"] = fit_result.pixels
         record["label_probability_zero"] = fit_result.left_out
         self.fitted |= {"beta": fit_result.beta, "record": record}
 
-    def tallies(self) -> tuple[Tally, ...]:
-        beta = self.fitted.get("beta")
-        return () if beta is None else (self._at(beta),)
-
-    def extra_tallies(self) -> tuple[Tally, ...]:
-        """Return the scores before, where some items are held out of the fit."""
-        held_out = self.settings.fit_on is not None and self.fitted.get("beta") is not None
-        return (self._before,) if held_out else ()
+    @property
+    def is_found(self) -> bool:
+        return self.fitted.get("beta") is not None
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        record: dict[str, Any] = self.fitted["record"]
-        bin_states = [states[tally] for tally in self.tallies()]
-        return record | (
-            _scores(bin_states[0], self.settings.at_one) if bin_states else _unfitted()
-        )
+        record = dict(self.fitted["record"])
+        if self.is_found:
+            return record | self.recomputed_of(states[self.after()])
+        for metric in self.recomputed:
+            undefined = cs.BY_FIELD[f"temperature.{metric.field}"].undefined
+            set_value(record, metric.field, None, undefined)
+        return record
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
-        if not self.tallies():
+        if not self.is_found:
             return {}
-        own = states[self.tallies()[0]]
+        own = states[self.after()]
         fitted: SetColumns = {
             (name,): np.full(own.sets, float(value))
             for name, value in self.fitted["record"].items() if isinstance(value, int | float)
         }  # fmt: skip
-        return fitted | _columns(own, self.settings.at_one)
+        return fitted | self.columns_of(own)
 
-    def gaps(self) -> dict[Place, Gaps]:
-        bin_tallies = self.tallies()
-        return calibration_gaps.of_bins(bin_tallies[0], self.settings.at_one) if bin_tallies else {}
+    def columns_of(self, *states: SetStates) -> SetColumns:
+        (own,) = states
+        nll = cs.mean_score(own["nll"][:, 0], own["count"].sum(axis=-1))
+        return of_bins(own, self.settings.at_one) | {("nll",): nll}
 
-    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
-        """Add the scores of the items that are held out of the fit."""
-        run = super().run_of(results, exact)
-        fitted_on, tallies = fit_items(self.settings.fit_on, self.info), self.tallies()
-        if fitted_on is not None and tallies:
-            test_items = sorted(set(range(len(self.info.names))) - set(fitted_on))
-            held_out: dict[str, Any] = {"items": len(test_items)}
-            for name, tally in (("before", self._before), ("after", tallies[0])):
-                state = folded(tally, results[tally], test_items)
-                held_out[name] = _scores(state, self.settings.at_one)
-            run.results["held_out"] = held_out
-        return run
-
-    def warnings(self, run: Run) -> list[str]:
-        return [_ON_ITSELF] if self.settings.fit_on is None else []
+    def after(self) -> Tally:
+        return self._at(self.fitted["beta"])
 
     @property
-    def _before(self) -> Tally:
-        from uqeval.tallies import Tempered
+    def before(self) -> tuple[Tally]:
+        from uqeval.tallies.at_temperature import Tempered
 
-        settings, classes = self.settings, self.info.classes
-        return Tempered(
-            classes, 1.0, settings.binning(), settings.clip, settings.is_positive(classes)
-        )
+        return (self._tally(Tempered, 1.0),)
 
     def _at(self, beta: float) -> Tally:
         """Return what counts at a temperature of the mean or of the samples."""
-        from uqeval.tallies import Tempered, TemperedSamples
+        from uqeval.tallies.at_temperature import Tempered, TemperedSamples
 
+        is_mean = self.settings.temperature_of == "mean"
+        return self._tally(Tempered if is_mean else TemperedSamples.of, beta)
+
+    def _tally(self, make: Callable[..., Tally], beta: float) -> Tally:
         settings, classes = self.settings, self.info.classes
-        make = Tempered if settings.temperature_of == "mean" else TemperedSamples.of
         return make(classes, beta, settings.binning(), settings.clip, settings.is_positive(classes))
-
-
-def _unfitted() -> dict[str, Any]:
-    record: dict[str, Any] = {}
-    for name in ("ece", "mce", "nll"):
-        set_value(record, name, None, cs.BY_FIELD[f"temperature.{name}"].undefined)
-    return record
-
-
-def _columns(states: SetStates, at_one: str) -> SetColumns:
-    """Return the scores of states of `Tempered`."""
-    nll = cs.mean_score(states["nll"][:, 0], states["count"].sum(axis=-1))
-    return of_bins(states, at_one) | {("nll",): nll}
-
-
-def _scores(state: State, at_one: str) -> dict[str, Any]:
-    metrics = [cs.BY_FIELD[name] for name in ("ece", "mce", "nll")]
-    (record,) = scores_of(metrics, _columns(SetStates.of_one(state), at_one))
-    return record

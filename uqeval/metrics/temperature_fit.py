@@ -22,7 +22,8 @@ from uqeval.arrays import State
 from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.tempered import Likelihoods, SampleLikelihoods, TemperatureSlopes
 
 #: The least and the largest temperature that is looked for.
 LEAST, MOST = 1 / 32, 32.0
@@ -69,11 +70,6 @@ Point = tuple[float, float, float]  # β, g, g'
 Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fit]
 
 
-def folded(tally: Tally, results: TallyResult, items: Sequence[int] | None) -> State:
-    """Return the state of some items (None: all), folded in the order of items."""
-    return results.total if items is None else results.of_items(tally, items)
-
-
 def fit(
     classes: int, items: Sequence[int] | None, clip: float, at: Callable[[float], Tally]
 ) -> Fitting:
@@ -83,7 +79,7 @@ def fit(
     if no pixel is clipped there, and if the clipped NLL of some pixels of each item is not lower
     elsewhere. The fit then has the counts of `at(β)`, a `Tempered`.
     """
-    from uqeval.tallies import Likelihoods
+    from uqeval.tallies.tempered import Likelihoods
 
     convex, least = yield from _fit_convex(classes, items, clip)
     if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
@@ -92,7 +88,7 @@ def fit(
     if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
         tempered = at(convex.beta)
         tempered_counts = (yield (tempered,))[tempered]
-        state = folded(tempered, tempered_counts, items)
+        state = tempered_counts.of(tempered, items)
         if int(state["clipped"][0]) <= convex.left_out:
             return replace(convex, counted=tempered_counts)
         start = convex.beta
@@ -107,19 +103,19 @@ def _fit_convex(
     classes: int, items: Sequence[int] | None, clip: float
 ) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[Fit, float]]:
     """Return the fit of the unclipped NLL, and the β of the least clipped NLL of some pixels."""
-    from uqeval.tallies import TemperatureSlopes
+    from uqeval.tallies.tempered import TemperatureSlopes
 
     points: list[Point] = []
     guess, least = yield from _guess(classes, items, clip)
     first = guess * (1 - _CLOSE * (_FEW // 2))
     if first >= 1 / MOST and 2 * guess - first <= 1 / LEAST:
         tally = TemperatureSlopes(classes, first, guess * _CLOSE, _FEW)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         points = _points(tally, state)
     close = _cross(points)
     if not close:
         tally = TemperatureSlopes(classes, 1 / MOST, 0.0, _DOUBLINGS)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         points = _points(tally, state)
     pixels, left_out = state["pixels"].tolist()
     if not pixels:
@@ -138,7 +134,7 @@ def _fit_convex(
         first = low if close else max(beta - step * (_AROUND // 2), low)
         close = True
         tally = TemperatureSlopes(classes, first, step, _AROUND)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         point_of_beta = {point[0]: point for point in points + _points(tally, state)}
         points = sorted(point_of_beta.values())
 
@@ -148,7 +144,7 @@ def _guess(
 ) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[float, float]]:
     """Return the β at which the NLL of some pixels of each item is least, 0 where there is none;
     and the power of two at which their clipped NLL is."""
-    from uqeval.tallies import Likelihoods, TemperatureSlopes
+    from uqeval.tallies.tempered import Likelihoods, TemperatureSlopes
 
     # Twice as near to each other as the powers of one pass are.
     tallies = tuple(
@@ -157,17 +153,17 @@ def _guess(
     )
     clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _CLIPPED_SAMPLE)
     results = yield (*tallies, clipped)
-    values = folded(clipped, results[clipped], items)["nll"].tolist()
+    values = results[clipped].of(clipped, items)["nll"].tolist()
     least = clipped.betas()[values.index(min(values))]
     points = sorted(
-        point for tally in tallies for point in _points(tally, folded(tally, results[tally], items))
+        point for tally in tallies for point in _points(tally, results[tally].of(tally, items))
     )
     return (_crossing(points)[2] if _cross(points) else 0.0), least
 
 
 def fit_samples(classes: int, items: Sequence[int] | None, clip: float) -> Fitting:
     """Return the β of the samples at which the clipped NLL of some items is least."""
-    from uqeval.tallies import SampleLikelihoods
+    from uqeval.tallies.tempered import SampleLikelihoods
 
     def tally(lowest: float, step: float, count: int) -> SampleLikelihoods:
         return SampleLikelihoods.of(classes, lowest, step, count, clip)
@@ -188,7 +184,7 @@ def _fit_values(
     beta = start
     if beta is None:
         tally = make(1 / MOST, 0.0, _DOUBLINGS)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         pixels, left_out = state["pixels"].tolist()
         if not pixels:
             return Fit(None, _WITHOUT, pixels, left_out)
@@ -205,7 +201,7 @@ def _fit_values(
     for _ in range(_TRIES):
         step = spacing * beta
         tally = make(beta - step * (_AROUND // 2), step, _AROUND)
-        state = folded(tally, (yield (tally,))[tally], items)
+        state = (yield (tally,))[tally].of(tally, items)
         pixels, left_out = state["pixels"].tolist()
         values = [value / pixels for value in state["nll"].tolist()]
         beta = _least(tally.betas(), values)

@@ -51,7 +51,9 @@ from uqeval.metrics.temporal_settings import TemporalSettings
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
-    from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.temporal import FrameCounts, PairCounts
+    from uqeval.tallies.tracks import TrackCounts
 
 
 def _seconds(record: Record, report: Report) -> float | None:
@@ -152,7 +154,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     @property
     def _pairs(self) -> PairCounts:
-        from uqeval.tallies import PairCounts
+        from uqeval.tallies.temporal import PairCounts
 
         settings, classes = self.settings, self.info.classes
         return PairCounts(
@@ -163,7 +165,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     @property
     def _frames(self) -> FrameCounts | None:
-        from uqeval.tallies import FrameCounts
+        from uqeval.tallies.temporal import FrameCounts
 
         classes = self.info.classes
         labelled = self._video.against
@@ -171,7 +173,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     @property
     def _tracks(self) -> TrackCounts | None:
-        from uqeval.tallies import TrackCounts
+        from uqeval.tallies.tracks import TrackCounts
 
         settings = self.settings
         if not settings.tracks:

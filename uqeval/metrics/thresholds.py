@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from uqeval.arrays import State, np
-from uqeval.errors import DataError, UsageError, quoted
+from uqeval.errors import UsageError, quoted
+from uqeval.metrics._dataset_info import DatasetInfo, all_void
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import TallyResult
-    from uqeval.tallies import Patches, Tally
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies.patches import Patches
 
 SPELLINGS = "mean, median, pNN (p0 … p100), range:T (T from 0 to 1), max-surplus, or a number"
 
@@ -89,6 +91,7 @@ Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fitted]
 
 
 def fit(
+    info: DatasetInfo,
     rule: Rule,
     patches: Patches,
     by_category: bool,
@@ -103,8 +106,9 @@ def fit(
     undefined. `curve`: the ends of the one curve, if they are not the least and the greatest
     uncertainty; its best threshold is `max-surplus`. A `region` may have no pixels.
     """
-    from uqeval.tallies import Moments, PatchCounts, Ranks
-    from uqeval.tallies.ranks import bins_of
+    from uqeval.tallies.moments import Moments
+    from uqeval.tallies.patches import PatchCounts
+    from uqeval.tallies.ranks import Ranks, bins_of
 
     moments = Moments(patches.uncertainty, patches.classes)
     ranks = Ranks(patches, patches.classes, by_category)
@@ -115,7 +119,7 @@ def fit(
     if overall is None and region:
         return Fitted((None,), (curve or (0.0, 0.0),))
     if overall is None:
-        raise DataError("no pixel can be evaluated: every label is void.")
+        raise all_void(info)
     ends = [overall]
     if by_category:
         ends = [_ends(pixels, c) or overall for c in range(patches.classes)] + [overall]

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from uqeval.errors import UsageError, is_number, quoted
@@ -46,6 +47,7 @@ class Address:
     region: str | None = None
 
     @classmethod
+    @lru_cache(maxsize=1 << 14)  # a comparison looks up each of thousands of scores several times
     def parse(cls, text: str) -> Address:
         """Read an address. Raises `UsageError`."""
         rest, store, variant, region = text.strip(), None, None, None

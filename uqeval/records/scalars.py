@@ -10,12 +10,21 @@ from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
 from uqeval.records.addresses import ROWS, values_of
 
+#: Endings of fields next to a score: the reason why it is undefined, and the bound of its error.
+BESIDE = ("_reason", "_bound")
+#: Which way is better.
+ARROWS = {"higher": "↑", "lower": "↓"}
 #: MLflow's rules for a name: its characters, and a path that is in order; its longest.
 _PREFIX = re.compile(r"[\w.\- :/]*", re.ASCII)
 _MOST = 250
 #: The score that is the mean over classes of a field of rows by class, as metrics declare it
 #: (`of_class`). Repeated here because metrics import reports, to read thresholds from them.
 _MEANS_OF = {"iou": "miou", "accuracy": "mean_accuracy"}
+
+
+def with_arrow(text: str, direction: object) -> str:
+    """Return a label with an arrow to better values."""
+    return f"{text} {ARROWS.get(str(direction), '')}".strip()
 
 
 def described(

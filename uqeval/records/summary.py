@@ -8,9 +8,8 @@ from typing import Any
 
 from uqeval.keys import family_of
 from uqeval.records.intervals import interval
-from uqeval.records.scalars import described
+from uqeval.records.scalars import described, with_arrow
 
-_ARROWS = {"higher": "↑", "lower": "↓"}
 _HEADINGS = ("metric", "score", "value", "interval", "meaning")
 _ALIGN = ("left", "left", "right", "right", "left")
 
@@ -53,12 +52,12 @@ def _rows(
             metric = described(metrics, family_of(key), [name])
             if not metric or not isinstance(value, int | float | None):
                 continue
-            label = f"{metric.get('label', name)} {_ARROWS.get(str(metric.get('direction')), '')}"
+            label = with_arrow(str(metric.get("label", name)), metric.get("direction"))
             shown = "undefined" if value is None else _number(value)
             meaning = record.get(f"{name}_reason") if value is None else metric.get("meaning")
             found = interval(intervals, key, [name])
             ends = "" if found is None else _interval(found)
-            yield key, label.strip(), shown, ends, str(meaning or "")
+            yield key, label, shown, ends, str(meaning or "")
 
 
 def _interval(found: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from uqeval.errors import option_name
 from uqeval.glossary import families
 from uqeval.keys import COMMANDS_BY_KEY, Key
 from uqeval.records.report import Report
@@ -46,7 +47,7 @@ def _options(settings: Any, record: Mapping[str, Any]) -> Iterator[str]:
         value = record.get(name)
         if "option" not in field.metadata or value is None or value == field.default:
             continue
-        flag = f"--{name.replace('_', '-')}"
+        flag = option_name(name)
         if isinstance(value, bool):
             yield flag if value else f"--no-{flag[2:]}"
         elif isinstance(value, str | int | float):

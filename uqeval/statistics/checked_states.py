@@ -12,7 +12,7 @@ from uqeval.arrays import Ints, State
 from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
     from uqeval.tallies._packing import LoadedItems
 
 #: By view: the evaluated pixels of each item, -1 where they are unknown, and the tally that

@@ -99,8 +99,7 @@ def _mean_of(parts: Sequence[Flipped]) -> Flipped:
 
     def score(gaps: Floats) -> Floats:
         of_parts = zip(parts, np.split(gaps, ends, axis=1), strict=True)
-        scores: Floats = np.mean([part.score(own) for part, own in of_parts], axis=0)
-        return scores
+        return np.mean([part.score(own) for part, own in of_parts], axis=0)
 
     sums = np.concatenate([part.sums for part in parts], axis=1)
     gaps = np.concatenate([part.gaps for part in parts])

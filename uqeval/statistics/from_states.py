@@ -203,8 +203,7 @@ def harmful_units(samples: Samples, text: str, count: int, sign: int) -> list[Mo
 
 def _change(scores: Floats) -> Floats:
     """Return the scores [set] of the first run, minus those of the second if there is one."""
-    differences: Floats = scores[0] - scores[1] if len(scores) > 1 else scores[0]
-    return differences
+    return scores[0] - scores[1] if len(scores) > 1 else scores[0]
 
 
 def interval_of(record: Mapping[str, Any]) -> Interval:

@@ -92,8 +92,7 @@ class SparseValues:
 
     def _sum(self, entries: NDArray[np.bool_]) -> Array:
         column, value = self.column[entries], self.value[entries]
-        sums: Array = np.bincount(column, value, self.width).astype(self.value.dtype)
-        return sums
+        return np.bincount(column, value, self.width).astype(self.value.dtype)
 
     def weighted(self, weights: Floats) -> Array:
         """Return the sums over sets of items by `weights` [item, set]: [set, number]."""

@@ -15,11 +15,12 @@ from uqeval.metrics.calibration_scores import Binned
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.variants import evaluations_of
-from uqeval.tallies import AccuracyByUncertainty, Reliability
+from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+from uqeval.tallies.reliability import Reliability
 
 if TYPE_CHECKING:
     from uqeval.records.report import ItemsByCell, Report
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: The largest number of items of a cell.
 MOST = 5

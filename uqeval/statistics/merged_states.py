@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.arrays import Ints
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED
 from uqeval.stores.states.saved import SavedStates, tally_key
@@ -111,8 +111,7 @@ def _stamps(index: Mapping[str, Any]) -> list[str | None]:
 
 def part_of(file: SavedStates) -> dict[str, Any] | None:
     """Return which part of a run a file has, if it has one."""
-    record: dict[str, Any] | None = file.index["inputs"].get("part")
-    return record
+    return file.index["inputs"].get("part")
 
 
 def _in_order(files: Sequence[SavedStates]) -> list[SavedStates]:
@@ -186,14 +185,14 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     yield "ignore index", a["inputs"].get("ignore_index"), b["inputs"].get("ignore_index")
     first_options, second_options = (index["inputs"]["options"] for index in (a, b))
     for name in _OPTIONS:
-        yield f"--{name.replace('_', '-')}", first_options.get(name), second_options.get(name)
+        yield option_name(name), first_options.get(name), second_options.get(name)
     first_settings, second_settings = (
         {k: v for k, v in index["settings"].items() if k != "intervals"} for index in (a, b)
     )
     yield "metrics", sorted(first_settings), sorted(second_settings)
     for key, settings in first_settings.items():
         for name in dict.fromkeys((*settings, *second_settings[key])):
-            option = f"--{name.replace('_', '-')} of {key}"
+            option = f"{option_name(name)} of {key}"
             yield option, settings.get(name), second_settings[key].get(name)
 
 

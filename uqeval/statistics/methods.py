@@ -49,8 +49,7 @@ def jackknife_variance(without_unit: Floats) -> Floats:
     """Return (G−1)/G · Σ_g (θ₋g − mean θ₋)² of values [unit, …] that each leave one unit out."""
     units = len(without_unit)
     centred = without_unit - without_unit.mean(axis=0)
-    variance: Floats = (units - 1) / units * (centred * centred).sum(axis=0)
-    return variance
+    return (units - 1) / units * (centred * centred).sum(axis=0)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from uqeval.errors import UsageError, quoted
-from uqeval.settings import Settings, default_of, documented, option_name, shared_option
+from uqeval.errors import UsageError, option_name, quoted
+from uqeval.settings import Settings, default_of, documented, shared_option
 
 #: The value of `group_by` for the cases (volumes) that a store's items are slices of.
 CASE = "case"

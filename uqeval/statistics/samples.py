@@ -20,7 +20,7 @@ from uqeval.statistics.weighting import ItemSets, Subset
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
     from uqeval.statistics.stacked import Stacked
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: The largest number of weights in the cache; larger draws are made again for each variant.
 _KEPT = 1 << 25

@@ -24,7 +24,7 @@ from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
     #: States of some sets of items of a tally.
     SetsOf = Callable[[Tally, slice], SetStates]
@@ -312,8 +312,7 @@ class Scoring:
         """Return the items over which a variant computes means."""
         name = self.evaluations[key].over_items().leaves_out
         assert name is not None
-        is_kept: NDArray[np.bool_] = self._column(key, name) == 0
-        return is_kept
+        return self._column(key, name) == 0
 
     def _column(self, key: str, field: str) -> Floats:
         """Return a field of the items' records, NaN where it is undefined."""

@@ -30,8 +30,7 @@ class InUnits(ItemSets):
 
     def dense(self, items: int) -> Array:
         weights = np.append(self._units.dense(self._count), np.zeros((self.sets, 1), int), axis=1)
-        of_items: Array = weights[:, self._unit_of]
-        return of_items
+        return weights[:, self._unit_of]
 
     def at(self, places: Ints, items: int) -> InUnits:
         unit_of = np.full(items, -1)

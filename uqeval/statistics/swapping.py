@@ -65,8 +65,7 @@ class Swaps:
     def moved(self, differences: Array) -> Array:
         """Return the sums of differences over the items that keep their model, [set, number]."""
         keeps = self._light if differences.dtype == np.float32 else self._heavy
-        products: Array = keeps @ differences
-        return products
+        return keeps @ differences
 
     def pair(self, halves: Halves) -> tuple[Array, Array]:
         """Return the sums of both runs, [set, number], from one product."""
@@ -93,8 +92,7 @@ class Swaps:
             moved = products.pop(key, None)
             if moved is None:
                 products[key] = moved = self.moved(halves.differences)
-            sums_of_run: Array = halves.first - moved if run else halves.second + moved
-            return sums_of_run
+            return halves.first - moved if run else halves.second + moved
 
         return partial(sums, 0), partial(sums, 1)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from uqeval.metrics._evaluation import Evaluation
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 #: The largest number of random swaps. If at most `EVERY` swaps are possible, all are made.
 MOST = 10_000
@@ -192,8 +192,7 @@ class _Pair:
         the other.
         """
         scores = self.scores(keeps_models, addresses)
-        score_differences: Floats = scores[0] - scores[1]
-        return score_differences
+        return scores[0] - scores[1]
 
     def scores(self, keeps_models: NDArray[np.int8], addresses: Sequence[str]) -> Floats:
         """Return scores of both models, [model, swap, address]."""

@@ -176,8 +176,7 @@ class Subset(Weighting):
     def sums(self, values: Values) -> Array:
         if isinstance(values, SparseValues):
             return values.total(self.is_chosen)[None]
-        products: Array = values[self.is_chosen].sum(axis=0)[None]
-        return products
+        return values[self.is_chosen].sum(axis=0)[None]
 
     def only(self, is_kept: NDArray[np.bool_]) -> Subset:
         return Subset(np.flatnonzero(self.is_chosen & is_kept), len(is_kept))
@@ -193,8 +192,7 @@ class Each(ItemSets):
         return values.rows(self.chosen) if isinstance(values, SparseValues) else values[self.chosen]
 
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
-        chosen_values: Array = values[self.chosen]
-        return chosen_values
+        return values[self.chosen]
 
     def part(self, rows: slice) -> Each:
         return Each(self.chosen[rows])
@@ -263,16 +261,14 @@ class AllBut(ItemSets):
     def _total(self, values: Values, first: int, last: int) -> Array:
         if isinstance(values, SparseValues):
             return values.total_of(self.chosen[first:last])
-        total: Array = self._of(values, first, last).sum(axis=0)
-        return total
+        return self._of(values, first, last).sum(axis=0)
 
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
         own = values[self.chosen]
         ends = np.full((1, *own.shape[1:]), identity, own.dtype)
         before = best.accumulate(np.concatenate([ends, own[:-1]]), axis=0)
         after = best.accumulate(np.concatenate([ends, own[:0:-1]]), axis=0)[::-1]
-        bests: Array = best(before, after)[self._rows.start : self._rows.stop]
-        return bests
+        return best(before, after)[self._rows.start : self._rows.stop]
 
     def part(self, rows: slice) -> AllBut:
         return AllBut(self.chosen, self._rows[rows], self._known)
@@ -303,8 +299,7 @@ class _Kept(ItemSets):
         return self._inner.extremes(best, kept_values, identity)
 
     def dense(self, items: int) -> Array:
-        weights: Array = self._inner.dense(items) * self._is_kept
-        return weights
+        return self._inner.dense(items) * self._is_kept
 
     def weights_of_items(self, items: int) -> tuple[slice | Ints, Array]:
         chosen, weights = self._inner.weights_of_items(items)

@@ -227,27 +227,21 @@ class OnePixel(StoredArray):
         return self._array.read(region[:-2])[..., None, None]
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Return the grid positions of missing chunks."""
         return [(*place, 0, 0) for place in self._array.missing()]
 
     def stored_bytes(self) -> int:
-        """Return the bytes of the array on disk."""
         return self._array.stored_bytes()
 
     def fingerprint(self) -> str:
-        """Return the fingerprint of the array."""
         return self._array.fingerprint()
 
     def stamp(self, index: int | None) -> str | None:
-        """Return the stamp of the array."""
         return self._array.stamp(index)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return the states of the array's files."""
         return self._array.states(index)
 
     def recheck(self) -> None:
-        """Check the array itself."""
         self._array.recheck()
 
 

@@ -53,7 +53,7 @@ class Planes:
         axes = item_array.array.axes
         return item_array.array.shape[axes.index("y")], item_array.array.shape[axes.index("x")]
 
-    def where(self, item: int) -> str:
+    def where_of(self, item: int) -> str:
         """Return the name of the array with an item's plane, for messages."""
         return self.parts[item].array.where
 
@@ -137,34 +137,18 @@ class Planes:
             return self._chunks[key]
 
 
-class VideoPlanes:
+class VideoPlanes(Planes):
     """Planes [class, y, x] of a stored video: frames, or flow of pairs of frames.
 
     `where` names their store, `parts` are the stored planes.
     """
 
     def __init__(self, where: str, parts: Sequence[ItemArray]) -> None:
+        super().__init__(parts, channels=True)
         self.where = where
-        self.parts = tuple(parts)
-        self._planes = Planes(self.parts, channels=True)
 
     def __len__(self) -> int:
         return len(self.parts)
-
-    @property
-    def arrays(self) -> Sequence[StoredArray]:
-        """Return the distinct arrays with the planes; chunks of them may be missing."""
-        return self._planes.arrays
-
-    def size(self, i: int) -> tuple[int, int]:
-        """Return height and width of plane `i`."""
-        return self._planes.size(i)
-
-    def kept_bytes(self) -> int:
-        """Return the largest number of bytes of decoded chunks that stay in memory for later
-        planes.
-        """
-        return self._planes.kept_bytes()
 
     def stamp(self, i: int) -> str | None:
         """Return text that changes when plane `i` does; None if changes cannot be detected."""
@@ -173,7 +157,3 @@ class VideoPlanes:
     def states(self, i: int) -> dict[str, str]:
         """Return the states of the files of plane `i`, by path."""
         return self.parts[i].states()
-
-    def fingerprint(self) -> str:
-        """Return digest of the arrays' own fingerprints."""
-        return self._planes.fingerprint()

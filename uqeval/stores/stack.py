@@ -239,8 +239,7 @@ class Stack:
             chunks = places // np.array([of_array[array] for array in arrays])
             is_next = (np.diff(arrays) == 0) & (np.diff(places) == 1)
             may_end[1:-1] &= ~(is_next & (np.diff(chunks) == 0))
-        ends: list[int] = np.flatnonzero(may_end).tolist()
-        return ends
+        return np.flatnonzero(may_end).tolist()
 
     def tiling(self, item: int) -> Tiling:
         """Return the tiling of an item; items of the same layout share it."""

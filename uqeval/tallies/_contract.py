@@ -43,8 +43,6 @@ class Tally(ABC):
     view: View = dataclasses.field(default=WHOLE, kw_only=True)
 
     id: ClassVar[str]
-    #: Raise it if the same maps give another state. Saved states of other versions are not used.
-    version: ClassVar[int] = 1
     #: The last fields, which states of earlier versions lack; they load as empty.
     added: ClassVar[tuple[str, ...]] = ()
     #: The field whose sum over its last axis is the number of pixels with a label or target.
@@ -57,6 +55,14 @@ class Tally(ABC):
     by_column: ClassVar[bool] = False
     #: Whether `flaw`, `pixels` and `evaluated` accept large fields with occupied columns only.
     checks_columns: ClassVar[bool] = False
+
+    @property
+    def version(self) -> int:
+        """Return the version of the definition; saved states of others are not used.
+
+        Raise it if the same maps give another state.
+        """
+        return 1
 
     @property
     def counts_void(self) -> bool:

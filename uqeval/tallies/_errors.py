@@ -65,16 +65,14 @@ class Error:
     def values(self, maps: Maps) -> Array:
         """Return the errors as float32 [y, x], for rank keys too; squared by the caller."""
         if self.name == "zero-one":
-            wrong: Array = (maps["prediction"] != maps["label"]).astype(np.float32)
-            return wrong
+            return (maps["prediction"] != maps["label"]).astype(np.float32)
         if self.name in ("a1", "ratio"):
             return _ratios(maps, self.name == "a1")
         if self.name == "abs-rel":
             error = maps["error"]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 relative = error / np.abs(maps["target"])
-                relative_errors: Array = np.where(error == 0, 0.0, relative).astype(np.float32)
-                return relative_errors
+                return np.where(error == 0, 0.0, relative).astype(np.float32)
         return maps["brier" if self.name == "brier" else ERROR_KEY]
 
 

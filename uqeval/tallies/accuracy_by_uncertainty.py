@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from uqeval.arrays import Maps, State, np
+from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
@@ -37,10 +37,11 @@ class AccuracyByUncertainty(Tally):
             return "more right pixels than pixels"
         return None
 
-    def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.counting import count_by_uncertainty
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
+        from uqeval.kernels.items import count_by_uncertainty_of_items
 
-        count_by_uncertainty(
-            self.uncertainty.values(maps), maps["label"], maps["prediction"], void_of(self.classes),
-            np.array(self.edges, np.float32), state["pixels"], state["correct"],
+        count_by_uncertainty_of_items(
+            first, self.uncertainty.values(maps).reshape(-1), maps["label"].reshape(-1),
+            maps["prediction"].reshape(-1), void_of(self.classes),
+            np.array(self.edges, np.float32), *state.values(),
         )  # fmt: skip

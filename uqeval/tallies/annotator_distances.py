@@ -218,14 +218,12 @@ class Pairs:
 
     def _pooled(self, shared: Array, size: Array) -> Array:
         ratio = np.where(size > 0, shared / np.maximum(size, 1), self.distance.of_absent)
-        distances: Array = 1.0 - ratio
-        return distances
+        return 1.0 - ratio
 
     def _by_class(self, pairs: Any) -> Array:
         classes = self.shared.shape[-1]
         if not self.distance.pooled:
-            means: Array = self.of_classes[pairs].reshape(-1, classes).mean(axis=0)
-            return means
+            return self.of_classes[pairs].reshape(-1, classes).mean(axis=0)
         both = (of[pairs].reshape(-1, classes).sum(axis=0) for of in (self.shared, self.size))
         return self._pooled(*both)
 

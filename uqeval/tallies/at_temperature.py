@@ -13,11 +13,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import UNMASKED_LABEL, Betas
 from uqeval.maps.views import Tempered as view_of
-from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._tempering import flat, tempered
 from uqeval.tallies._values import void_of
-from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
+from uqeval.tallies.reliability import Bins, OfBins, add_bins
 
 
 class _Latest(NamedTuple):
@@ -38,14 +37,12 @@ _latest = threading.local()
 
 
 @dataclass(frozen=True)
-class _AtBeta(Tally):
+class _AtBeta(OfBins):
     """Base of the two tallies of calibration at one β = 1/T.
 
     `positive`: bins of the probability of class 1, for two classes; a pixel is right if its label
     is 1. Otherwise bins of the confidence of the top label.
     """
-
-    evaluates = "count"
 
     classes: int
     beta: float
@@ -60,9 +57,6 @@ class _AtBeta(Tally):
             "nll": Field((1,), "float64", signed=True),
             "clipped": Field((1,), "int64"),
         }
-
-    def flaw(self, state: State) -> str | None:
-        return flaw_of_bins(state)
 
     def _add(
         self, state: State, maps: Maps, first: Array, confidence: Array, probability: Array

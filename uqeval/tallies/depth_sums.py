@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Maps, State, np
+from uqeval.maps.names import VOID
 from uqeval.tallies._contract import Tally
+from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import Counts, Field
 
-VOID = 255
 #: The limits of max(ŷ/y, y/ŷ) of a1, a2 and a3.
 LIMITS = tuple(1.25**k for k in (1, 2, 3))
 
@@ -75,7 +76,7 @@ class DepthSums(Tally):
 
 
 @dataclass(frozen=True)
-class ScaledErrors(Tally):
+class ScaledErrors(OfErrors):
     """Sums for fitting the scale of σ: Σ (ε/σ)² and Σ ln σ over evaluated pixels with σ > 0.
 
     `count` [all, σ = 0], `sums` [Σ (ε/σ)², Σ ln σ].
@@ -87,10 +88,6 @@ class ScaledErrors(Tally):
         "sums": Field((2,), "float64", signed=True),
     }
     sigma: str = "sigma"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error", self.sigma)
 
     def flaw(self, state: State) -> str | None:
         count = state["count"]
@@ -111,7 +108,7 @@ class ScaledErrors(Tally):
 
 
 @dataclass(frozen=True)
-class SigmaBins(Tally):
+class SigmaBins(OfErrors):
     """Evaluated pixels by bins of σ between `edges`: bin k has edges[k - 1] < σ ≤ edges[k].
 
     σ is compared as float32. State, [bin]: `count`, and the sums `errors` of ε² and `variances`
@@ -122,10 +119,6 @@ class SigmaBins(Tally):
     evaluates = "count"
     edges: tuple[float, ...]
     sigma: str = "sigma"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error", self.sigma)
 
     @property
     def fields(self) -> dict[str, Field]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import VOID
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies.error_sums import VOID, Intervals, groups_of
+from uqeval.tallies.error_sums import Intervals, groups_of
 from uqeval.tallies.percentiles import between, ranks_of, value_of
 
 #: Bits of a key that each pass counts, from the highest on.

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import VOID
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
     from uqeval.tallies._fields import CountedItems, Counts
 
-VOID = 255
 RATIO, ERROR = 0, 1
 
 

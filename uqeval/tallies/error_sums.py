@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import ClassVar
 
 from uqeval.arrays import Array, Floats, Maps, State, np
+from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
 
-VOID = 255
 #: Targets this close below an edge belong to the interval above, in steps.
 _EDGE = 1e-9
 

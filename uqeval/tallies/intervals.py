@@ -7,11 +7,11 @@ from functools import cache
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import VOID
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import Field
 
-VOID = 255
 #: Upper bound of the relative rounding error of a ratio.
 _ROUNDING = 1e-6
 

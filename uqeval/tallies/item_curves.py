@@ -29,8 +29,7 @@ class Cuts:
 
     def kept(self, n: int) -> list[int]:
         """Return pixels kept at fraction k/steps, k = 0 … steps - 1."""
-        counts: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
-        return counts
+        return self.kept_of(np.array([n], np.int64))[0].tolist()
 
     def kept_of(self, n: Ints) -> Ints:
         """Return `kept` of several numbers of pixels: [n, step]."""

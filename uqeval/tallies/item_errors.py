@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import VOID
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import CountedItems, Counts, Field
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems
 
-VOID = 255
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
 _BUFFER_SHARE = 8
 #: Larger items are counted one by one: NumPy adds numbers up to here in the order of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.names import REGION_SHARE, UNMASKED_LABEL
+from uqeval.maps.names import INSIDE, REGION_SHARE, UNMASKED_LABEL
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, float16_end, void_of
@@ -36,6 +37,15 @@ class Patches:
     top_k: int = 1
 
     @property
+    def version(self) -> int:
+        """Return the version of the definition, for the tallies of patches.
+
+        In the first, patches with padding and void pixels only were inaccurate ones, and so were
+        those outside a region, if void pixels count.
+        """
+        return 1 if self.border != "pad" and self.void == "exclude" else 2
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """Return the maps from which patches are computed."""
         right = "prediction" if self.top_k == 1 else "label_rank"
@@ -52,12 +62,16 @@ class Patches:
     def table(self, maps: Maps) -> dict[str, Array]:
         """Return `mean` (float32), `hits`, `valid` and `category` (int32) of all patches [i].
 
-        A category is a class, `void_of(classes)` for mixed patches, or -1 without valid pixels.
+        A category is a class, `void_of(classes)` for mixed patches, or -1 for patches that do not
+        count: without valid pixels in the image, or with too few of them in the region.
         """
         from uqeval.kernels.windows import patch_table
 
         label = maps["label"]
         right = maps["prediction"] == label if self.top_k == 1 else maps["label_rank"] < self.top_k
+        wrong = None
+        if self.void == "inaccurate":
+            wrong = maps.get(INSIDE, np.ones(label.shape, bool)).view(np.uint8)
         pads = [self.padding(n) for n in label.shape]
         padded = [n + sum(pad) for n, pad in zip(label.shape, pads, strict=True)]
         shape = tuple(max((n - self.window) // self.stride + 1, 0) for n in padded)
@@ -73,7 +87,7 @@ class Patches:
         if columns and shape[0]:
             patch_table(
                 self.uncertainty.values(maps), label, right.view(np.uint8), void_of(self.classes),
-                self.void == "inaccurate", self.border == "pad", pads[0][0], pads[1][0],
+                wrong, self.border == "pad", pads[0][0], pads[1][0],
                 np.array(padded), self.window, self.stride,
                 np.empty(width), np.empty((3, width), np.int64),
                 np.empty((rows, width)), np.empty((3, rows, width), np.int64),
@@ -84,11 +98,26 @@ class Patches:
                 *results.values(),
             )  # fmt: skip
         flat = {name: values.reshape(-1) for name, values in results.items()}
+        in_image = flat["valid"]
+        if self.border == "pad":
+            in_image = in_image - self._padding_of_patches(shape, label.shape).reshape(-1)
+            flat["category"][in_image == 0] = -1
         if UNMASKED_LABEL in maps:
-            plain_maps = {name: values for name, values in maps.items() if name != UNMASKED_LABEL}
-            unmasked = self.table(plain_maps | {"label": maps[UNMASKED_LABEL]})
-            flat["category"][flat["valid"] < float(maps[REGION_SHARE]) * unmasked["valid"]] = -1
+            of_region = (UNMASKED_LABEL, INSIDE)
+            whole = {name: values for name, values in maps.items() if name not in of_region}
+            unmasked = self.table(whole | {"label": maps[UNMASKED_LABEL]})
+            outside = unmasked["valid"] - flat["valid"]
+            flat["category"][in_image < float(maps[REGION_SHARE]) * (in_image + outside)] = -1
         return flat
+
+    def _padding_of_patches(self, patches: tuple[int, ...], image: tuple[int, ...]) -> Array:
+        """Return how many pixels of each patch [row, column] are padding."""
+        lengths = []
+        for number, size in zip(patches, image, strict=True):
+            first = np.arange(number) * self.stride - self.padding(size)[0]
+            lengths.append(np.minimum(first + self.window, size) - np.maximum(first, 0))
+        in_image: Array = np.multiply.outer(*lengths)
+        return self.window**2 - in_image
 
 
 @dataclass(frozen=True)
@@ -110,6 +139,10 @@ class PatchCounts(Tally):
     accuracy_threshold: float = 0.5
     accuracy_op: str = ">"
     uncertainty_op: str = ">"
+
+    @property
+    def version(self) -> int:
+        return self.patches.version
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -134,15 +167,21 @@ class PatchCounts(Tally):
         patches = counts.sum(axis=(-3, -2, -1))[..., None]
         return "more ties than patches" if (state["ties"] > patches).any() else None
 
+    @cached_property
+    def _thresholds(self) -> tuple[Array, Array, Array]:
+        """Return `threshold` [group], `curve` [group, t] and the thresholds of accuracy [t]."""
+        curve = np.array([curve_thresholds(*ends) for ends in self.curve], np.float32)
+        return np.array(self.threshold, np.float32), curve, np.arange(STEPS) / (STEPS - 1)
+
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import count_patches
 
         table = self.patches.table(maps)
-        curve = np.array([curve_thresholds(*ends) for ends in self.curve], np.float32)
+        threshold, curve, accuracies = self._thresholds
         count_patches(
-            *table.values(), void_of(self.patches.classes), len(self.threshold) > 1,
-            np.array(self.threshold, np.float32), curve, self.accuracy_threshold,
-            np.arange(STEPS) / (STEPS - 1), self.accuracy_op == ">=", self.uncertainty_op == ">=",
+            *table.values(), void_of(self.patches.classes), len(threshold) > 1, threshold, curve,
+            self.accuracy_threshold, accuracies,
+            self.accuracy_op == ">=", self.uncertainty_op == ">=",
             state["counts"], state["by_threshold"], state["by_accuracy"], state["ties"],
         )  # fmt: skip
 
@@ -169,6 +208,10 @@ class ItemPatchCounts(Tally):
     accuracy_op: str = ">"
     uncertainty_op: str = ">"
     half_steps: int = 0
+
+    @property
+    def version(self) -> int:
+        return self.patches.version
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -97,8 +97,8 @@ class RequiredPercentiles:
 
     def bins_of(self, p: float) -> tuple[int, ...]:
         """Return the coarse bins, ascending, that hold the ranks of the p-th percentile."""
-        rank_pair = ranks_of(self.n, p, self.rule)
-        return tuple(sorted({self._bin(rank) for rank in rank_pair[:2]})) if rank_pair else ()
+        ranks = (ranks_of(self.n, p, self.rule) or ())[:2]
+        return tuple(sorted({self._bin_of[self._ranks.index(rank)] for rank in ranks}))
 
     def between(self, fine: Array, sums: Array, p: float, value: float) -> tuple[int, float]:
         """Return how many values lie in the bins of the p-th percentile up to a `value`, and their
@@ -111,9 +111,6 @@ class RequiredPercentiles:
             count += int(row[smaller].sum())
             total += float(own_sums[smaller].sum())
         return count, total
-
-    def _bin(self, rank: int) -> int:
-        return int(self._bin_of[self._ranks.index(rank)])
 
     def values(self, fine: Array, where: str) -> Mapping[float, float | None]:
         """Return each percentile; None if undefined. `fine` [entry of bins, low bits].

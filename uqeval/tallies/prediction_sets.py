@@ -203,5 +203,4 @@ class PredictionIntervals(Tally):
 def _counted(maps: Maps, classes: int, of_class: int | None) -> Array:
     """Return which pixels [y, x] have a label, or this label."""
     label = maps["label"]
-    counted: Array = label != void_of(classes) if of_class is None else label == of_class
-    return counted
+    return label != void_of(classes) if of_class is None else label == of_class

@@ -76,13 +76,16 @@ class Ranks(CountsByRank):
 
     @property
     def groups(self) -> int:
-        """Return how many populations are ranked apart."""
         return self.classes + 1 if self.by_category else 1
 
     @property
     def pixelwise(self) -> bool:
         """Return whether pixels are ranked, not patches."""
         return not isinstance(self.of, Patches)
+
+    @property
+    def version(self) -> int:
+        return self.of.version if isinstance(self.of, Patches) else 1
 
     @property
     def inputs(self) -> tuple[str, ...]:

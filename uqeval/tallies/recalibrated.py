@@ -10,7 +10,7 @@ from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._tempering import flat
 from uqeval.tallies._values import void_of
-from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
+from uqeval.tallies.reliability import Bins, OfBins, add_bins
 
 #: Bins of confidence in which isotonic regression is fitted: 2^-13 wide.
 CONFIDENCE_BINS = 1 << 13
@@ -101,14 +101,12 @@ class LogitSlopes(Tally):
 
 
 @dataclass(frozen=True)
-class _Recalibrated(Tally):
+class _Recalibrated(OfBins):
     """Base: non-void pixels by bin of the new confidence, and their proper scores.
 
     `count`, `correct`, the sum `confidence` and `special` as in `Reliability`; `sums` [2]: the
     clipped NLL and the Brier scores.
     """
-
-    evaluates = "count"
 
     inputs: ClassVar[tuple[str, ...]] = ("label", "prediction", "confidence", "mean_probs")
 
@@ -121,9 +119,6 @@ class _Recalibrated(Tally):
         return self.bins.fields() | {
             "special": Field((3,), "int64"), "sums": Field((2,), "float64", signed=True),
         }  # fmt: skip
-
-    def flaw(self, state: State) -> str | None:
-        return flaw_of_bins(state)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import sum_scores_of_items
@@ -169,8 +164,7 @@ class Isotonic(_Recalibrated):
             flat(maps), confidence, prediction, label, void_of(self.classes), table, top, of_label,
             brier,
         )  # fmt: skip
-        hit: Array = prediction == label
-        return hit
+        return prediction == label
 
 
 @dataclass(frozen=True)

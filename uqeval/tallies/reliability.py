@@ -49,8 +49,27 @@ class Bins:
         }
 
 
+class OfBins(Tally):
+    """Base of tallies of `count`, `correct` and the sum `confidence` by bin."""
+
+    evaluates = "count"
+
+    def flaw(self, state: State) -> str | None:
+        count, total = state["count"], state["confidence"]
+        if (state["correct"] > count).any():
+            return "more right pixels than pixels in a bin"
+        # A probability may be a little above 1 by rounding. Values that are none are in `special`.
+        sound = np.abs(total) <= 2.0 * count
+        if "special" in state:
+            strange = state["special"][..., 2] > 0
+            sound |= strange[(..., *(np.newaxis,) * (sound.ndim - strange.ndim))]
+        if not sound.all():
+            return "a sum of confidences that its pixels cannot have"
+        return None
+
+
 @dataclass(frozen=True)
-class Reliability(Tally):
+class Reliability(OfBins):
     """Non-void pixels by confidence: `count`, `correct` and the sum `confidence`, [bin + 1].
 
     `special` [3]: pixels at confidence exactly 1, on an inner edge, and where the confidence is no
@@ -58,7 +77,6 @@ class Reliability(Tally):
     """
 
     id: ClassVar[str] = "reliability"
-    evaluates = "count"
     inputs = ("label", "prediction", "confidence")
     classes: int
     bins: Bins
@@ -67,16 +85,13 @@ class Reliability(Tally):
     def fields(self) -> dict[str, Field]:
         return self.bins.fields() | {"special": Field((3,), "int64")}
 
-    def flaw(self, state: State) -> str | None:
-        return flaw_of_bins(state)
-
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         hit = maps["prediction"] == maps["label"]
         add_bins(self.bins, first, maps["confidence"], hit, maps["label"], self.classes, state)
 
 
 @dataclass(frozen=True)
-class ClassReliability(Tally):
+class ClassReliability(OfBins):
     """Non-void pixels by the probability of each class, the label being that class or another.
 
     `count`, `correct` and the sum `confidence`, [class, bin + 1]; `special` as in `Reliability`,
@@ -100,7 +115,7 @@ class ClassReliability(Tally):
         counts = state["count"].sum(axis=-1)
         if (counts != counts[..., :1]).any():
             return "classes with different numbers of pixels"
-        return flaw_of_bins(state)
+        return super().flaw(state)
 
     def evaluated(self, state: State) -> Counts:
         return state["count"][..., 0, :].sum(axis=-1)
@@ -116,14 +131,13 @@ class ClassReliability(Tally):
 
 
 @dataclass(frozen=True)
-class AdaptiveReliability(Tally):
+class AdaptiveReliability(OfBins):
     """As `Reliability`, by how many of `edges` (ascending float32) lie below the confidence.
 
     `count`, `correct` and the sum `confidence`, [edges + 1].
     """
 
     id: ClassVar[str] = "adaptive_reliability"
-    evaluates = "count"
     inputs = ("label", "prediction", "confidence")
     classes: int
     edges: tuple[float, ...]
@@ -131,9 +145,6 @@ class AdaptiveReliability(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return Bins(len(self.edges)).fields()
-
-    def flaw(self, state: State) -> str | None:
-        return flaw_of_bins(state)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_intervals_of_items
@@ -147,7 +158,7 @@ class AdaptiveReliability(Tally):
 
 
 @dataclass(frozen=True)
-class ItemAdaptive(Tally):
+class ItemAdaptive(OfBins):
     """`AdaptiveReliability` with `bins` bins of equal mass within each item.
 
     The bin of a pixel is ⌊bins·#{conf < c}/N⌋ over the N non-void pixels of its item. Merged states
@@ -155,7 +166,6 @@ class ItemAdaptive(Tally):
     """
 
     id: ClassVar[str] = "item_adaptive"
-    evaluates = "count"
     inputs = ("label", "prediction", "confidence")
     classes: int
     bins: int
@@ -163,9 +173,6 @@ class ItemAdaptive(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return Bins(self.bins - 1).fields()
-
-    def flaw(self, state: State) -> str | None:
-        return flaw_of_bins(state)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_intervals_of_items
@@ -186,23 +193,7 @@ class ItemAdaptive(Tally):
         ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
         if not n or not ranks:
             return np.zeros(len(ranks), np.float32)
-        edges: Array = np.partition(confidence, ranks)[ranks]
-        return edges
-
-
-def flaw_of_bins(state: State) -> str | None:
-    """Return why counts by bin are impossible; None if they are valid."""
-    count, total = state["count"], state["confidence"]
-    if (state["correct"] > count).any():
-        return "more right pixels than pixels in a bin"
-    # A probability may be a little above 1 by rounding. Values that are none are in `special`.
-    sound = np.abs(total) <= 2.0 * count
-    if "special" in state:
-        strange = state["special"][..., 2] > 0
-        sound |= strange[(..., *(np.newaxis,) * (sound.ndim - strange.ndim))]
-    if not sound.all():
-        return "a sum of confidences that its pixels cannot have"
-    return None
+        return np.partition(confidence, ranks)[ranks]
 
 
 def add_bins(

@@ -20,24 +20,60 @@ from uqeval.tallies._values import void_of
 
 
 @dataclass(frozen=True)
-class TemperatureSlopes(Tally):
-    """Derivatives by β of the summed NLL of p̄^β / Σ p̄^β over non-void pixels, at several β = 1/T.
+class _AtBetas(Tally):
+    """Base: sums at several β = 1/T, which are lowest, lowest + step … (`count` of them); with a
+    step of 0 they are lowest, 2·lowest, 4·lowest …."""
 
-    The β are lowest, lowest + step … (`count` of them); with a step of 0 they are lowest, 2·lowest,
-    4·lowest …. `slope` [β]: Σ E_β[ln p̄] - ln p̄_y. `curvature` [β]: Σ Var_β[ln p̄], never
-    negative, so the NLL is convex in β. `pixels` [2]: the pixels that count, and those with p̄_y =
-    0, which do not count because their clipped NLL is the same at every β.
-
-    With a `sample`, only about this number of pixels of a larger item count. Their distance is odd,
-    because an even distance would omit whole columns.
-    """
-
-    id: ClassVar[str] = "temperature_slopes"
-    inputs = ("label", "mean_probs")
     classes: int
     lowest: float
     step: float
     count: int
+
+    def betas(self) -> list[float]:
+        """Return the β, ascending."""
+        return Betas(self.lowest, self.step, self.count).values()
+
+
+class _OfSample(_AtBetas):
+    """Base: with a `sample`, only about this number of pixels of a larger item count."""
+
+    sample: int | None
+
+    def count_items(
+        self, maps: Maps, first: Array, known: KnownItems | None = None
+    ) -> CountedItems | None:
+        return None if self._is_sampled(first) else super().count_items(maps, first, known)
+
+    def _is_sampled(self, first: Array) -> bool:
+        """Return whether some item counts with a part of its pixels."""
+        return self.sample is not None and int(np.diff(first).max(initial=0)) > self.sample
+
+    def _sampled(self, maps: Maps, first: Array) -> tuple[Array, Array, Array]:
+        """Return the probabilities and labels that count, and where the items begin.
+
+        The pixels of a larger item are an odd number apart: an even distance would omit whole
+        columns.
+        """
+        probs, label = flat(maps), maps["label"].reshape(-1)
+        if not self._is_sampled(first):
+            return probs, label, first
+        assert self.sample is not None and first.size == 2
+        stride = -(-label.size // self.sample) | 1
+        label = np.ascontiguousarray(label[::stride])
+        return np.ascontiguousarray(probs[..., ::stride]), label, np.array([0, label.size])
+
+
+@dataclass(frozen=True)
+class TemperatureSlopes(_OfSample):
+    """Derivatives by β of the summed NLL of p̄^β / Σ p̄^β over non-void pixels.
+
+    `slope` [β]: Σ E_β[ln p̄] - ln p̄_y. `curvature` [β]: Σ Var_β[ln p̄], never
+    negative, so the NLL is convex in β. `pixels` [2]: the pixels that count, and those with p̄_y =
+    0, which do not count because their clipped NLL is the same at every β.
+    """
+
+    id: ClassVar[str] = "temperature_slopes"
+    inputs = ("label", "mean_probs")
     sample: int | None = None
 
     @property
@@ -46,27 +82,18 @@ class TemperatureSlopes(Tally):
         signed = Field((self.count,), "float64", signed=True)
         return {"slope": signed, "curvature": sums, "pixels": Field((2,), "int64")}
 
-    def betas(self) -> list[float]:
-        """Return the β, ascending."""
-        return Betas(self.lowest, self.step, self.count).values()
-
-    def count_items(
-        self, maps: Maps, first: Array, known: KnownItems | None = None
-    ) -> CountedItems | None:
-        return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
-
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import add_slopes_of_items
 
-        probs, label, first = _sampled(flat(maps), maps["label"].reshape(-1), first, self.sample)
+        probs, label, first = self._sampled(maps, first)
         add_slopes_of_items(
             first, probs, label, void_of(self.classes), self.lowest, self.step, *state.values()
         )
 
 
 @dataclass(frozen=True)
-class SampleLikelihoods(Tally):
-    """Summed NLL of mean_t p_t^β / Σ_c p_tc^β over the non-void pixels, at several β.
+class SampleLikelihoods(_AtBetas):
+    """Summed NLL of mean_t p_t^β / Σ_c p_tc^β over the non-void pixels.
 
     The NLL of a pixel is at most -ln `clip`, as in the report. `nll` [β]; `pixels` [2]: those that
     are added, and those with p_ty = 0 in all samples, which are not.
@@ -74,10 +101,6 @@ class SampleLikelihoods(Tally):
 
     id: ClassVar[str] = "sample_likelihoods"
     inputs = ("label", "tempered_nll")
-    classes: int
-    lowest: float
-    step: float
-    count: int
     clip: float
 
     @classmethod
@@ -85,10 +108,6 @@ class SampleLikelihoods(Tally):
         """Return the tally in the view that has its maps."""
         view = view_of(Betas(lowest, step, count))
         return cls(classes, lowest, step, count, clip, view=view)
-
-    def betas(self) -> list[float]:
-        """Return the β, ascending."""
-        return Betas(self.lowest, self.step, self.count).values()
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -106,19 +125,15 @@ class SampleLikelihoods(Tally):
 
 
 @dataclass(frozen=True)
-class Likelihoods(Tally):
-    """Summed NLL of p̄^β / Σ p̄^β over the non-void pixels, at several β: at most -ln `clip` each.
+class Likelihoods(_OfSample):
+    """Summed NLL of p̄^β / Σ p̄^β over the non-void pixels: at most -ln `clip` each.
 
-    The β and `sample` as in `TemperatureSlopes`. `nll` [β]; `pixels` [2]: those that are added, and
+    `nll` [β]; `pixels` [2]: those that are added, and
     those with p̄_y = 0, which are not.
     """
 
     id: ClassVar[str] = "likelihoods"
     inputs = ("label", "mean_probs")
-    classes: int
-    lowest: float
-    step: float
-    count: int
     clip: float
     sample: int | None = None
 
@@ -126,38 +141,11 @@ class Likelihoods(Tally):
     def fields(self) -> dict[str, Field]:
         return {"nll": Field((self.count,), "float64"), "pixels": Field((2,), "int64")}
 
-    def betas(self) -> list[float]:
-        """Return the β, ascending."""
-        return Betas(self.lowest, self.step, self.count).values()
-
-    def count_items(
-        self, maps: Maps, first: Array, known: KnownItems | None = None
-    ) -> CountedItems | None:
-        return None if _are_sampled(first, self.sample) else super().count_items(maps, first, known)
-
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import add_likelihoods_of_items
 
-        probs, label, first = _sampled(flat(maps), maps["label"].reshape(-1), first, self.sample)
+        probs, label, first = self._sampled(maps, first)
         betas = np.array(self.betas())
         add_likelihoods_of_items(
             first, probs, label, void_of(self.classes), betas, self.clip, *state.values()
         )
-
-
-def _are_sampled(first: Array, sample: int | None) -> bool:
-    """Return whether some item counts with a part of its pixels."""
-    return sample is not None and int(np.diff(first).max(initial=0)) > sample
-
-
-def _sampled(
-    probs: Array, label: Array, first: Array, sample: int | None
-) -> tuple[Array, Array, Array]:
-    """Return about `sample` pixels of an item, an odd number apart: an even distance would omit
-    whole columns. Smaller items keep all pixels."""
-    if not _are_sampled(first, sample):
-        return probs, label, first
-    assert sample is not None and first.size == 2
-    stride = -(-label.size // sample) | 1
-    label = np.ascontiguousarray(label[::stride])
-    return np.ascontiguousarray(probs[..., ::stride]), label, np.array([0, label.size])

@@ -13,7 +13,7 @@ from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | None:

@@ -181,7 +181,7 @@ def _report(merged_states: MergedStates, record: Mapping[str, Any]) -> Report:
     if index["partial"]:
         inputs = index["inputs"]
         warnings.append(f"partial: {len(index['items'])} of {inputs['items']} items.")
-    report: Report = checked(
+    return checked(
         Report,
         {
             **record,
@@ -198,7 +198,6 @@ def _report(merged_states: MergedStates, record: Mapping[str, Any]) -> Report:
             },
         },
     )
-    return report
 
 
 def _write(merged_states: MergedStates, path: str | Path) -> str:

@@ -7,8 +7,9 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError, cut, listed
+from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.keys import Key
+from uqeval.records.scalars import BESIDE
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
 from uqeval.usecases.from_states import left_out, saved_result, sum_states
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from uqeval.metrics import Family
     from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
     from uqeval.statistics.merged_states import MergedStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 _UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 
@@ -240,7 +241,7 @@ def _refuse_other_thresholds(
                 "Several fitted thresholds cannot be given as numbers: evaluate all items at once"
             )
         else:
-            thresholds = " ".join(f"--{name.replace('_', '-')} {v}" for name, v in pooled.items())
+            thresholds = " ".join(f"{option_name(name)} {v}" for name, v in pooled.items())
             remedy = f"Evaluate each of them again with the numbers of all items: {thresholds}"
         raise UsageError(
             f"{key}: {cut(', '.join(str(file.path) for file in merged_states.files))} have "
@@ -310,8 +311,7 @@ def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
     """Add null and a reason for each field that a run has and `results` lacks, also in rows of
     classes; return their names.
     """
-    suffixes = ("_reason", "_bound")
-    lost = [name for name in before if name not in results and not name.endswith(suffixes)]
+    lost = [name for name in before if name not in results and not name.endswith(BESIDE)]
     for name in lost:
         results |= {name: None, f"{name}_reason": _UNKNOWN}
     of_classes: dict[str, None] = {}

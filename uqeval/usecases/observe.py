@@ -80,7 +80,7 @@ class TemporalObserver:
         occlusion: str = "none",
     ) -> None:
         from uqeval.maps.flow import Estimator
-        from uqeval.tallies import PairCounts
+        from uqeval.tallies.temporal import PairCounts
 
         if classes is not None and not 1 <= classes <= 65535:
             raise UsageError(f"classes {classes}; expected 1 to 65535.")
@@ -138,7 +138,8 @@ class TemporalObserver:
         if record is None:
             record, reason = {}, self._why
         tc, squares = record.get("tc"), record.get("mse_warp")
-        is_cut_here = is_cut(squares, record.get("mse_identity"), self._usual())
+        usual = statistics.median(self._errors or [0.0])
+        is_cut_here = is_cut(squares, record.get("mse_identity"), usual)
         if squares is not None:
             self._errors.append(squares)
         self._before = maps
@@ -166,9 +167,6 @@ class TemporalObserver:
         maps: Maps = {self._flow: flow, self._forward: flow, names_of.GREY: grey}
         maps |= {names_of.GREY_BEFORE: grey, names_of.prediction(0): ids}
         self._count(maps | {names_of.prediction_before(0): ids})
-
-    def _usual(self) -> float:
-        return statistics.median(self._errors) if self._errors else 0.0
 
     def _taken(self, frame: Any, prediction: Any, name: str) -> Maps:
         """Return checked copies of the maps of one frame."""

@@ -126,8 +126,7 @@ def _refit(
             f"{merged_states.path}: {key}: --threshold {rule} is fitted on the patches, which "
             "needs the pixels; give a number, range:T or max-surplus, or evaluate again."
         )
-    refitted: Mapping[str, Any] = fitted
-    return refitted
+    return fitted
 
 
 def _threshold_text(threshold: float | None) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import uqeval
 from uqeval.engine.scratch import Scratch
-from uqeval.errors import UsageError
+from uqeval.errors import DataError, UsageError
 from uqeval.metrics import FAMILIES
 from uqeval.usecases.sweep import default_samples, draw, sweep
 
@@ -171,3 +171,8 @@ def test_default_samples() -> None:
 def test_what_cannot_be(data: dict[str, Any], options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         sweep(data["probs"], data["labels"], **options)
+
+
+def test_labels_that_are_void_everywhere(data: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="all labels of 3 items are ignore_index 255"):
+        sweep(data["probs"], np.full_like(data["labels"], 255), ["pavpu"], samples=[1])

@@ -34,7 +34,10 @@ RUNS: dict[str, tuple[tuple[str, ...], Mapping[str, Any], Mapping[str, Any]]] = 
                  {"ood_mask": 255}),
     "bravo": (("classes.npz",), {"ood": {"definition": "bravo"}}, {"ood_mask": "mask.npz"}),
     "lac": (("classes.npz",), CONFORMAL, {"region": ["box:0:0.5,0:1"]}),
-    "aps": (("classes.npz",), {"conformal": {**CONFORMAL["conformal"], "method": "aps"}}, {}),
+    "aps": (
+        ("classes.npz",), {"conformal": {**CONFORMAL["conformal"], "method": "aps"}},
+        {"region": ["box:0:0.001,0:1"]},  # without pixels
+    ),
     "fnr": (("classes.npz",), {"conformal": {**CONFORMAL["conformal"], "risk": "fnr:2"}}, {}),
     "intervals": (("numbers.npz",), CONFORMAL, {}),
     "images": (

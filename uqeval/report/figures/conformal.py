@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.keys import Key
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, label_among, lines_by_risk
 from uqeval.report.figures.curves import format_number
 
 if TYPE_CHECKING:
@@ -16,11 +15,8 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield the distribution of the images' coverage, one figure for each risk."""
-    plotted = [line for line in lines if _coverages(line)]
-    risks = list(dict.fromkeys(line.record["risk"] for line in plotted))
-    for risk in risks:
-        of_risk = [line for line in plotted if line.record["risk"] == risk]
-        yield _figure(risk, of_risk, len(risks) > 1)
+    for by_risk in lines_by_risk(line for line in lines if _coverages(line)):
+        yield _figure(*by_risk)
 
 
 def _coverages(line: Line) -> list[float]:
@@ -30,14 +26,13 @@ def _coverages(line: Line) -> list[float]:
     return sorted(1 - loss for loss in losses if loss is not None)
 
 
-def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
+def _figure(risk: str, suffix: str, lines: Sequence[Line]) -> Figure:
     summary = "; ".join(
         f"{_label(line, lines)}: mean {format_number(line.record['items']['mean'])}, lowest "
         f"{format_number(line.record['items']['least'])}, images above α "
         f"{format_number(line.record['items_above'])}"
         for line in lines
     )
-    suffix = "-" + "".join(c if c.isalnum() else "-" for c in risk) if several else ""
     return Figure(
         f"conformal-images{suffix}",
         f"Coverage of single images: {risk}",
@@ -49,11 +44,7 @@ def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
 
 
 def _label(line: Line, lines: Sequence[Line]) -> str:
-    """Return the label of a curve; for a single report its method, α and region."""
-    if any(line_of_figure.report is not line.report for line_of_figure in lines):
-        return line.label
-    words = [line.record["method"], f"α = {line.record['alpha']:g}", Key.parse(line.key).region]
-    return " ".join(word for word in words if word)
+    return label_among(line, lines, line.record["method"], f"α = {line.record['alpha']:g}")
 
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.errors import printable
+from uqeval.glossary import label
 from uqeval.keys import Key, family_of
 from uqeval.records.intervals import class_of, interval
 from uqeval.records.report import Report
+from uqeval.records.scalars import with_arrow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -39,6 +41,17 @@ class Line:
         return (ends["low"], ends["high"]) if ends else None
 
 
+def panel_label(lines: Sequence[Line], field: str) -> str:
+    """Return the label of a score of the lines of a family."""
+    return label(family_of(lines[0].key), field)
+
+
+def panel_title(lines: Sequence[Line], field: str) -> str:
+    """Return the label with an arrow to better values."""
+    metric = lines[0].report.metrics.get(f"{family_of(lines[0].key)}.{field}") or {}
+    return with_arrow(panel_label(lines, field), metric.get("direction"))
+
+
 @dataclass(frozen=True)
 class Figure:
     """A figure: its name, texts and size, and the function that draws it.
@@ -62,6 +75,23 @@ class Figure:
 def lines_with(lines: Iterable[Line], field: str) -> list[Line]:
     """Return the lines whose records have a value for `field`."""
     return [line for line in lines if line.record.get(field)]
+
+
+def lines_by_risk(lines: Iterable[Line]) -> Iterator[tuple[str, str, list[Line]]]:
+    """Yield each risk, the end of its figure's name ("" if there is one risk), and its lines."""
+    by_risk: dict[str, list[Line]] = {}
+    for line in lines:
+        by_risk.setdefault(line.record["risk"], []).append(line)
+    for risk, of_risk in by_risk.items():
+        suffix = "-" + "".join(c if c.isalnum() else "-" for c in risk)
+        yield risk, suffix if len(by_risk) > 1 else "", of_risk
+
+
+def label_among(line: Line, lines: Iterable[Line], *words: str | None) -> str:
+    """Return the label of a curve; for lines of a single report these words and the region."""
+    if any(other.report is not line.report for other in lines):
+        return line.label
+    return " ".join(filter(None, [*words, Key.parse(line.key).region]))
 
 
 def of_whole_images(lines: Iterable[Line]) -> list[Line]:

@@ -74,6 +74,11 @@ def hover(axes: Axes, x: Sequence[float], y: Sequence[float], name: str, words: 
         style.hovered(axes, place, value, text)
 
 
+def diagonal(axes: Axes, low: float = 0.0, high: float = 1.0) -> None:
+    """Draw the line on which both axes are equal."""
+    axes.plot([low, high], [low, high], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+
+
 def counts(axes: Axes) -> None:
     """Set a logarithmic y axis for counts with plain tick labels: 1, 100, 10k."""
     from matplotlib.ticker import EngFormatter, NullFormatter

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.glossary import headlines, label
-from uqeval.keys import family_of
+from uqeval.glossary import headlines
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, of_whole_images
+from uqeval.report.figures.contract import Figure, Line, of_whole_images, panel_label, panel_title
 from uqeval.report.figures.curves import format_number
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     rows = -(-len(grid) // _COLUMNS)
     most = max(len(lines) for lines, _ in panels)
     summary = "; ".join(
-        f"{_label(lines, field)}: "
+        f"{panel_label(lines, field)}: "
         + ", ".join(f"{line.label} {format_number(line.record.get(field))}" for line in lines)
         for lines, field in panels[:8]
     )
@@ -63,10 +62,6 @@ def _fields(family: str, lines: Sequence[Line]) -> Sequence[str]:
     return fields if len(of_whole_images(lines)) == len(lines) else fields[:1]
 
 
-def _label(lines: Sequence[Line], field: str) -> str:
-    return label(family_of(lines[0].key), field)
-
-
 def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], rows: int) -> None:
     cells = canvas.add_gridspec(rows, _COLUMNS)
     for n, plotted_panel in enumerate(grid):
@@ -75,9 +70,7 @@ def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], row
         panel = canvas.add_subplot(cells[divmod(n, _COLUMNS)])
         lines, field = plotted_panel
         _points(panel, lines, field)
-        about = lines[0].report.metrics.get(f"{family_of(lines[0].key)}.{field}") or {}
-        arrow = {"higher": " ↑", "lower": " ↓"}.get(about.get("direction") or "", "")
-        panel.set_title(f"{_label(lines, field)}{arrow}")
+        panel.set_title(panel_title(lines, field))
         # Ticks take most of the time to draw: only the first panel of a row names the lines.
         if n % _COLUMNS == 0:
             panel.set_yticks(range(len(lines)), [style.short(line.label, 18) for line in lines])
@@ -104,7 +97,7 @@ def _points(panel: Axes, lines: Sequence[Line], field: str) -> None:
     panel.hlines(rows, lows, highs, colours, linewidth=1.6)
     panel.scatter(values, rows, 36, colours, zorder=2.5)
     for i, value in zip(rows, values, strict=True):
-        text = f"{_label(lines, field)}, {lines[i].label}: {format_number(value)}"
+        text = f"{panel_label(lines, field)}, {lines[i].label}: {format_number(value)}"
         if interval := lines[i].interval(field):
             text += f", interval {' to '.join(map(format_number, interval))}"
         style.hovered(panel, value, i, text)

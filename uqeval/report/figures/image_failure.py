@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.keys import Key
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, label_among, lines_by_risk
 from uqeval.report.figures.curves import format_number, hover, reference
 
 if TYPE_CHECKING:
@@ -20,19 +19,16 @@ _MARKED = 60
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield the risk-coverage curves of the items, one figure for each risk."""
     plotted = [line for line in lines if len((line.record.get("curve") or {}).get("risk", ())) > 1]
-    risks = list(dict.fromkeys(line.record["risk"] for line in plotted))
-    for risk in risks:
-        of_risk = [line for line in plotted if line.record["risk"] == risk]
-        yield _figure(risk, of_risk, len(risks) > 1)
+    for by_risk in lines_by_risk(plotted):
+        yield _figure(*by_risk)
 
 
-def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
+def _figure(risk: str, suffix: str, lines: Sequence[Line]) -> Figure:
     summary = "; ".join(
         f"{_label(line, lines)}: AURC {format_number(line.record['aurc'])}, AUROC "
         f"{format_number(line.record['auroc'])}"
         for line in lines
     )
-    suffix = "-" + "".join(c if c.isalnum() else "-" for c in risk) if several else ""
     return Figure(
         f"image-risk-coverage{suffix}",
         f"Risk over coverage of whole items: {risk}",
@@ -45,12 +41,7 @@ def _figure(risk: str, lines: Sequence[Line], several: bool) -> Figure:
 
 
 def _label(line: Line, lines: Sequence[Line]) -> str:
-    """Return the label of a curve; for a single report its confidence."""
-    if any(line_of_figure.report is not line.report for line_of_figure in lines):
-        return line.label
-    region = Key.parse(line.key).region
-    words = [line.record["confidence"], line.record.get("uncertainty"), region]
-    return " ".join(word for word in words if word)
+    return label_among(line, lines, line.record["confidence"], line.record.get("uncertainty"))
 
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import fractions, hover, logarithmic, numbers, scores
+from uqeval.report.figures.curves import diagonal, fractions, hover, logarithmic, numbers, scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -62,7 +62,7 @@ def _draw_sigma_bins(canvas: Canvas, lines: Sequence[Line]) -> None:
     low, high = (min(found), max(found)) if found else (0.0, 1.0)
     if low > 0 and high > 10 * low:
         logarithmic(axes)
-    axes.plot([low, high], [low, high], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    diagonal(axes, low, high)
     axes.set_xlabel("root of the mean σ² (RMV)")
     axes.set_ylabel("RMSE")
     style.legend(canvas, axes)
@@ -70,7 +70,7 @@ def _draw_sigma_bins(canvas: Canvas, lines: Sequence[Line]) -> None:
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
-    axes.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    diagonal(axes)
     for i, line in enumerate(lines):
         p, observed = (
             line.record["calibration"]["p"],

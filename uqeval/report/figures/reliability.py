@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import counts, format_number, fractions, scores
+from uqeval.report.figures.curves import counts, diagonal, format_number, fractions, scores
 from uqeval.report.page.items_behind_cell import anchor
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def draw(
     `has_links`: bins link to their items on a page.
     """
     upper, lower = canvas.subplots(2, 1, sharex=True, height_ratios=(3.4, 1))
-    upper.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    diagonal(upper)
     upper.annotate("over-confident", (0.97, 0.05), ha="right", fontsize=8, color=style.BAD)
     upper.annotate("under-confident", (0.03, 0.93), fontsize=8, color=style.SOFT)
     upper.fill_between([0, 1], [0, 1], 0, color=style.BAD, alpha=0.06, linewidth=0)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.glossary import headlines, label
-from uqeval.keys import family_of
+from uqeval.glossary import headlines
 from uqeval.records.intervals import interval
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, panel_label, panel_title
 from uqeval.report.figures.curves import format_number
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
     if ranked:
         (low, lowest), (high, highest) = min(ranked), max(ranked)
         summary = (
-            f" {_label(lines, field)}: lowest {format_number(low)} of {lowest}, "
+            f" {panel_label(lines, field)}: lowest {format_number(low)} of {lowest}, "
             f"highest {format_number(high)} of {highest}."
         )
     small = any(record.get("small") for record in slices.values())
@@ -60,10 +59,6 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
         (8.2, rows * (0.75 + 0.24 * max(len(slices), 2)) + 0.3),
         lambda canvas: _draw(canvas, grid, rows, slices),
     )
-
-
-def _label(lines: Sequence[Line], field: str) -> str:
-    return label(family_of(lines[0].key), field)
 
 
 def _value(slice_record: Mapping[str, Any], line: Line, field: str) -> float | None:
@@ -93,9 +88,7 @@ def _draw(
         lines, field = plotted_panel
         for i, line in enumerate(lines):
             _points(panel, line, field, slices, i, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
-        metric = lines[0].report.metrics.get(f"{family_of(lines[0].key)}.{field}") or {}
-        arrow = {"higher": " ↑", "lower": " ↓"}.get(metric.get("direction") or "", "")
-        panel.set_title(f"{_label(lines, field)}{arrow}")
+        panel.set_title(panel_title(lines, field))
         panel.set_yticks(range(len(slices)), [style.short(name) for name in slices])
         panel.set_ylim(len(slices) - 0.5, -0.5)
         panel.tick_params(axis="y", length=0)

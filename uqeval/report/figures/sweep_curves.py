@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import counts, format_number, numbers
+from uqeval.report.figures.curves import counts, diagonal, format_number, numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,7 +119,7 @@ def _draw(
         if n % _COLUMNS == 0:
             panel.set_ylabel(curve.axes[1])
         if curve.diagonal:
-            panel.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+            diagonal(panel)
     for n, panel in enumerate(lowers or uppers):
         if n + _COLUMNS >= panel_count or lowers:
             panel.set_xlabel(curve.axes[0])

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from uqeval.glossary import ARROWS, headlines, label
+from uqeval.glossary import headlines, label
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
+from uqeval.records.scalars import ARROWS
 from uqeval.report.command import command_of
 from uqeval.report.figures.contract import lines_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of

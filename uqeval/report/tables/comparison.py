@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uqeval.errors import listed, number_of
-from uqeval.glossary import ARROWS
+from uqeval.records.scalars import with_arrow
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
 from uqeval.report.tables.table import Cell as TableCell
@@ -51,7 +51,7 @@ def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
 
 def heading(row: Row) -> str:
     """Return a score's address, with an arrow to better values."""
-    return f"{row.address} {ARROWS.get(row.direction or '', '')}".strip()
+    return with_arrow(str(row.address), row.direction)
 
 
 def score(cell: Cell) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uqeval.glossary import ARROWS, headlines, label_of, of_items
+from uqeval.glossary import headlines, label_of, of_items
 from uqeval.keys import family_of
 from uqeval.records.report import Report
+from uqeval.records.scalars import with_arrow
 from uqeval.report.tables.cells import about, cell
 from uqeval.report.tables.table import Cell, Row, Table
 
@@ -63,5 +64,5 @@ def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Ta
         )
         for i in order
     ]
-    titles = [f"{c.title} {ARROWS.get(c.direction, '')}".strip() for c in columns]
+    titles = [with_arrow(c.title, c.direction) for c in columns]
     return Table("Items", ["item", *titles], rows)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uqeval.errors import UsageError
-from uqeval.glossary import ARROWS, label
+from uqeval.glossary import label
 from uqeval.records.addresses import Address
+from uqeval.records.scalars import with_arrow
 from uqeval.report.tables.comparison import notes_on_trainings, score_cell
 from uqeval.report.tables.table import Cell, Row, Table
 
@@ -42,7 +43,7 @@ def paper_heading(address: Address, direction: str | None) -> str:
     where = (f"{column}={value}" for column, value in address.where)
     extra = [part for part in (address.variant, address.region, *where) if part]
     text = " ".join([*parts, *([f"({', '.join(extra)})"] if extra else [])])
-    return f"{text} {ARROWS.get(direction or '', '')}".strip()
+    return with_arrow(text, direction)
 
 
 def _by_model(comparison: Comparison) -> Pivot:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import is_number
-from uqeval.glossary import ARROWS, display_of, families, headings, headlines, label
+from uqeval.glossary import display_of, families, headings, headlines, label
 from uqeval.keys import family_of
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
+from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.tables.cells import about, interval_of
 from uqeval.report.tables.scores import slices, whole_of
 from uqeval.report.tables.settings import resampling
@@ -28,8 +29,6 @@ from uqeval.report.tables.table import (
 if TYPE_CHECKING:
     from uqeval.metrics import Column, Record, RowTable, ScoreTable
 
-#: Endings of fields that accompany a value.
-_BESIDE = ("_reason", "_bound")
 #: Stands for a value that a record does not have.
 _ABSENT = object()
 
@@ -164,7 +163,7 @@ def _columns(declared: Sequence[str | Column], records: Sequence[Record]) -> lis
         columns += [
             replace(column, field=f"{part}.{name}", heading=column.heading.format(name))
             for name in entries
-            if not name.endswith(_BESIDE)
+            if not name.endswith(BESIDE)
         ]
     return columns
 
@@ -198,10 +197,9 @@ def headline_table(report: Report, title: str) -> Table:
         for name in headlines(family):
             if name in record:
                 description = about(report, key, name)
-                arrow = ARROWS.get(description.get("direction") or "", "")
                 interval = interval_of(report.intervals, key, [name], units=False)
                 interval_record = interval_at(report.intervals, key, [name]) or {}
-                score = f"{label(family, name)} {arrow}".strip()
+                score = with_arrow(label(family, name), description.get("direction"))
                 value = format_number(record[name])
                 rows.append([key, score, value, interval, units_of(interval_record)])
     columns, width = ["metric", "score", "value", "interval", "units"], 5

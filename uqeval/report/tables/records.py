@@ -9,6 +9,7 @@ from uqeval.glossary import headlines, label
 from uqeval.keys import Key, family_of
 from uqeval.records.intervals import class_of
 from uqeval.records.report import Report
+from uqeval.records.scalars import BESIDE
 from uqeval.report.page.items_behind_cell import anchor, percentiles
 from uqeval.report.tables.cells import cell, interval_of
 from uqeval.report.tables.table import Cell, Row, Table, format_number
@@ -51,7 +52,7 @@ def _of_rows(
     names = [
         n
         for n in dict.fromkeys(n for row in rows for n in row)
-        if not n.endswith(("_reason", "_bound"))
+        if not n.endswith(BESIDE)
         and n not in ("class", "name")
         and not isinstance(rows[0].get(n), list)
     ]

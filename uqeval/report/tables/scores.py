@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from uqeval.glossary import ARROWS, family_label, headlines, label, label_of
+from uqeval.glossary import family_label, headlines, label, label_of
 from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
+from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.command import command_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell, Row, Table
@@ -57,7 +58,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
         )
         about_score = tuple((title, str(text)) for title, text in pairs if text)
         command = command_of(reports[name], key) if len(reports) == 1 else ""
-        title = f"{label(family, address)} {ARROWS.get(direction, '')}".strip()
+        title = with_arrow(label(family, address), direction)
         marked = _marked(cells, regions, direction)
         anchor = f"score-{of_score}" if len(reports) == 1 else ""
         rows.append(Row(title, marked, anchor=anchor, about=about_score, command=command))
@@ -73,7 +74,7 @@ def _scalars(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the address of each single value of a record, with the record that contains it."""
     for name, value in record.items():
-        if name.endswith(("_reason", "_bound")) or name == "parameters":  # one of the settings
+        if name.endswith(BESIDE) or name == "parameters":  # one of the settings
             continue
         if isinstance(value, dict):
             if not any(isinstance(v, list) for v in value.values()):
@@ -153,5 +154,4 @@ def whole_of(report: Report) -> dict[str, Any]:
 
 def _heading(report: Report, key: str, field: str) -> str:
     """Return the heading of a column: the score, its variant, and an arrow to better values."""
-    arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
-    return f"{label_of(key, field)} {arrow}".strip()
+    return with_arrow(label_of(key, field), about(report, key, field).get("direction"))

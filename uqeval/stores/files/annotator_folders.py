@@ -38,25 +38,20 @@ class AnnotatedImage(StoredArray):
         self._planes = tuple(planes)
 
     def read(self, region: Region) -> Array:
-        """Return the class ids in `region`."""
         own = [plane.read(region[1:]) for plane in self._planes[region[0]]]
         return np.stack(own).astype(self.dtype, copy=False)
 
     def stored_bytes(self) -> int:
-        """Return the size of the files."""
         return sum(plane.stored_bytes() for plane in self._planes)
 
     def fingerprint(self) -> str:
-        """Return the digests of the files."""
         return " ".join(plane.fingerprint() for plane in self._planes)
 
     def stamp(self, index: int | None) -> str | None:
-        """Return the stamps of the files."""
         stamps = [plane.stamp(index) for plane in self._planes]
         return " ".join(stamp for stamp in stamps if stamp is not None)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return the states of the files."""
         return {path: own for plane in self._planes for path, own in plane.states(index).items()}
 
 

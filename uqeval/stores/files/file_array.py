@@ -30,7 +30,6 @@ class FileArray(StoredArray):
         self._path = path
 
     def stored_bytes(self) -> int:
-        """Return the size of the file."""
         return self._path.stat().st_size
 
     def fingerprint(self) -> str:
@@ -38,11 +37,9 @@ class FileArray(StoredArray):
         return file_digest(self._path)
 
     def stamp(self, index: int | None) -> str | None:
-        """Return a stamp of the file."""
         return file_stamp(self._path)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return the state of the file."""
         return {str(self._path): file_state(self._path)}
 
     def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> Array:

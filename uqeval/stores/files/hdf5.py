@@ -94,7 +94,6 @@ class Hdf5Array(StoredArray):
             ) from error
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Return the grid positions of missing chunks."""
         if self.fill_missing or not self._absent():
             return []
         grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
@@ -106,7 +105,6 @@ class Hdf5Array(StoredArray):
         return [tuple(map(int, place)) for place in np.argwhere(absent)]
 
     def stored_bytes(self) -> int:
-        """Return the bytes of the dataset in the file."""
         return int(self._dataset.id.get_storage_size())
 
     def fingerprint(self) -> str:
@@ -120,7 +118,6 @@ class Hdf5Array(StoredArray):
         return combined_stamp([file_stamp(self._path)], self.where, self.shape, self.axes, index)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return the state of the file."""
         return {self._path: file_state(self._path)}
 
 

@@ -27,8 +27,8 @@ from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.stores.zarr.source import check_method, open_zip
 
 _TILE_BYTES = 8 * 2**20
-#: For items of one pixel, which take longer to count than to read.
-_ROWS_BYTES = 64 * 2**10
+#: Bytes and number of small items that are read together: each read costs as much as 100 kB.
+_ROWS_BYTES, _MOST_ITEMS = 2 * 2**20, 4096
 #: The largest number of unpacked files that are open.
 _OPEN = 64
 _open: OrderedDict[int, weakref.ref[NumpyArray]] = OrderedDict()
@@ -105,7 +105,6 @@ class NumpyArray(StoredArray):
         return array
 
     def stored_bytes(self) -> int:
-        """Return the bytes of the unpacked values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def fingerprint(self) -> str:
@@ -288,7 +287,7 @@ def _chunks_for(axes: tuple[str, ...], shape: tuple[int, ...], itemsize: int) ->
     item_bytes = math.prod(chunks.values()) * itemsize
     if "y" in axes:
         chunks["y"] = max(1, min(chunks["y"], _TILE_BYTES * chunks["y"] // item_bytes))
-    chunks["item"] = max(1, min(sizes.get("item", 1), _ROWS_BYTES // item_bytes))
+    chunks["item"] = max(1, min(sizes.get("item", 1), _ROWS_BYTES // item_bytes, _MOST_ITEMS))
     return tuple(chunks[axis] for axis in axes)
 
 

@@ -9,7 +9,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from uqeval.disk.locks import clear, held_beside, hold, lock, own_name, release
@@ -248,12 +247,7 @@ class StatesWriter:
             put_file(self._file, self.partial, self.path, keep_older=bool(self._reports()))
             self._file.close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         is_mine = self._is_mine()
         interrupted = isinstance(error, ClusterError) or (
             error is not None and not isinstance(error, Exception)

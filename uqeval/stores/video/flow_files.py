@@ -58,14 +58,14 @@ class Flows(VideoPlanes):
         of its components is not finite or beyond 1e9. Raises `StoreError`.
         """
         dtype = _plain(self.parts[i].array.dtype)
-        flow = np.array(self._planes.read(i).transpose(1, 2, 0), dtype, order="C")
+        flow = np.array(super().read(i).transpose(1, 2, 0), dtype, order="C")
         flow[~(np.abs(flow) <= _MOST).all(axis=-1)] = np.nan
         return flow
 
     def where_of(self, i: int) -> str:
         """Return the file, or the array and row, of the flow of pair `i`, for messages."""
         index = self.parts[i].index
-        return self._planes.where(i) + ("" if index is None else f", row {index}")
+        return super().where_of(i) + ("" if index is None else f", row {index}")
 
 
 def open_flows(

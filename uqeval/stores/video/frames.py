@@ -114,11 +114,11 @@ class StoredFrames(VideoPlanes):
 
     def read(self, i: int) -> NDArray[np.uint8]:
         """Return frame `i` as [y, x, 3]; a chunk with several frames is decoded once."""
-        return np.ascontiguousarray(self._planes.read(i).transpose(1, 2, 0))
+        return np.ascontiguousarray(super().read(i).transpose(1, 2, 0))
 
     def where_of(self, i: int) -> str:
         """Return the array, and the frame's name or number."""
-        return f"{self._planes.where(i)}, frame {self.names[i] if self.names else i}"
+        return f"{super().where_of(i)}, frame {self.names[i] if self.names else i}"
 
 
 def _check(array: StoredArray) -> None:

@@ -257,7 +257,6 @@ class ZarrArray(StoredArray):
         return combined_stamp(stamps, layout.form, self.axes, shape, place)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return the state of each file with chunks of the item, by path."""
         states_by_key: dict[str, str] = {}
         if self._source.local:
             for at in self._files_of(index):
@@ -265,7 +264,6 @@ class ZarrArray(StoredArray):
         return states_by_key
 
     def recheck(self) -> None:
-        """Raise `ChangedError` if chunks on a server have changed since they were read."""
         self._source.recheck(self._name)
 
     def _files_of(self, index: int | None) -> Iterator[Position]:

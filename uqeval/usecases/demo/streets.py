@@ -98,8 +98,7 @@ def smooth(rng: np.random.Generator, height: int, width: int, step: int) -> Arra
     i, j = y.astype(int), x.astype(int)
     v, u = (y - i).astype(np.float32)[:, None], (x - j).astype(np.float32)
     rows = grid[i] * (1 - v) + grid[i + 1] * v
-    noise: Array = rows[:, j] * (1 - u) + rows[:, j + 1] * u
-    return noise
+    return rows[:, j] * (1 - u) + rows[:, j + 1] * u
 
 
 def _blur(image: Array, window: int) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uqeval.arrays import Array, Maps, np
 from uqeval.errors import UqevalError, UsageError
@@ -161,7 +161,7 @@ class Classes:
             "uncertain": (_BLACK, _WHITE, _BLACK, _WHITE),
         }
         binary = colours_of.get(base)
-        picture = self._patches(key, self._settings[key], maps, binary)
+        picture = self._patches(key, maps, binary)
         if picture is None:
             return None
         if binary:
@@ -171,15 +171,12 @@ class Classes:
         return painted(title, picture, f"Patches of {name}: {key}.", _OF_PATCHES)
 
     def _patches(
-        self,
-        key: str,
-        settings: dict[str, Any],
-        maps: Maps,
-        binary: Sequence[tuple[int, int, int]] | None = None,
+        self, key: str, maps: Maps, binary: Sequence[tuple[int, int, int]] | None
     ) -> Array | None:
         """Return each pixel in the colour of its patch; None if there is no single threshold."""
         from uqeval.metrics.pavpu_settings import PavpuSettings
 
+        settings = self._settings[key]
         threshold = self._report.results[key]["uncertainty_threshold"]
         if threshold is None or settings["border"] == "pad" or settings["top_k"] != 1:
             return None

@@ -112,8 +112,7 @@ def file_name(item: str) -> str:
 def _score(report: Report, place: int, field: str) -> float | None:
     """Return a score of an item. Raises `UsageError` if no item has it."""
     key, name = score_of_items(report, field)
-    value: float | None = (report.items[place].get(key) or {}).get(name)
-    return value
+    return (report.items[place].get(key) or {}).get(name)
 
 
 def _rank(report: Report, by: Sequence[str], scores: Sequence[float | None]) -> float:

@@ -18,7 +18,7 @@ from uqeval.stores.states.saved import digest_of, tally_key
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,7 @@ def _run(
         "inputs": {"ignore_index": inputs.get("ignore_index"), "options": options},
         "settings": settings,
     }
-    normal: dict[str, Any] = json.loads(json.dumps(record, default=str))
-    return normal
+    return json.loads(json.dumps(record, default=str))
 
 
 def difference_of_runs(fitted: Mapping[str, Any], own: Mapping[str, Any]) -> str | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.stores.states.writer import StatesWriter
-    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import Tally
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,13 @@ class ShardRound:
         info: DatasetInfo,
         settings: Mapping[str, Any],
         states: str | Path | None,
-    ) -> ShardRound | None:
-        """Return the round of inputs that are a shard; None for all items.
+    ) -> ShardRound:
+        """Return the round of inputs that are a shard.
 
         `settings`: of each result, by key. `states`: the path of the shard's states. Raises
         `UsageError` and `StoreError` for a file of fits that does not match this round.
         """
-        shard = inputs.record.get("part")
-        if shard is None:
-            return None
+        shard = inputs.record["part"]
         path = None if inputs.recipe is None else inputs.recipe.options.fitted
         if path is None:
             return cls(shard["number"], shard["of"], settings)

@@ -20,9 +20,13 @@ def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
     If the user did not name metrics, those whose map of σ has negative values are left out.
     """
     inputs, families = task.inputs, task.families
+    options = dataclasses.replace(
+        options, states=folder / f"{task.name}.states.zip", cut=task.cut,
+        progress=_Prefixed(task.name, options.progress),
+    )  # fmt: skip
     while families:
         try:
-            return run(inputs, families, _options_of_task(task, folder, options))
+            return run(inputs, families, options)
         except NegativeSigma as error:
             if not task.everything or "part" in inputs.record:  # shards leave out the same
                 raise
@@ -48,13 +52,6 @@ def without_sweep(report: Report, error: BaseException) -> Report:
     """Return the report with a warning that its sweep is missing."""
     reason = str(error) or "it was interrupted."
     return dataclasses.replace(report, warnings=[*report.warnings, f"no sweep: {reason}"])
-
-
-def _options_of_task(task: Task, folder: Path, options: RunOptions) -> RunOptions:
-    return dataclasses.replace(
-        options, states=folder / f"{task.name}.states.zip", cut=task.cut,
-        progress=_Prefixed(task.name, options.progress),
-    )  # fmt: skip
 
 
 def _with_sweep(report: Report, swept: Report) -> Report:

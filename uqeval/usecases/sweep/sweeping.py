@@ -16,7 +16,7 @@ from typing import Any
 from uqeval.argument_types import checks_types
 from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, option_name, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.metrics import FAMILIES
 from uqeval.records.report import Report
@@ -234,7 +234,7 @@ def _families(
     for name, options in settings.items():
         if options and name not in families:
             raise UsageError(
-                f"--{next(iter(options)).replace('_', '-')} is an option of {name}, which this "
+                f"{option_name(next(iter(options)))} is an option of {name}, which this "
                 f"sweep does not evaluate; it evaluates {', '.join(families)}. Leave it out."
             )
     return {name: {**options, **settings.get(name, {})} for name, options in families.items()}

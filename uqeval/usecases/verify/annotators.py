@@ -14,14 +14,13 @@ from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify.arrays import probabilities_of
 from uqeval.usecases.verify.classes import ClassMaps
 from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.ranks import NOISE
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
 
 _OF_SAMPLES = ("ged", "distance", "diversity")
 _DISTANCES = (*_OF_SAMPLES, "annotator_diversity", "annotator_ged", "agreement")
-#: Twice the error of a float32 map of uncertainty.
-_NOISE = 2e-7
 _VOTES = ("cross_entropy", "label_entropy", "kl", "brier", "accuracy")
 
 
@@ -51,7 +50,7 @@ class Annotators:
         ncc, slack = None, 0.0
         if uncertainty is not None and distances:
             ncc = _correlation(uncertainty[known], people, self._settings, len(maps.probs))
-            slack = _NOISE / max(float(uncertainty[known].std(dtype=np.float64)), _NOISE)
+            slack = NOISE / max(float(uncertainty[known].std(dtype=np.float64)), NOISE)
         self._votes.append(votes)
         self._distances += [distances] if distances else []
         if ncc is not None:
@@ -134,15 +133,13 @@ def _distance(
 
 def _shares(people: list[Array], classes: int) -> Array:
     """Return the shares of the votes [class, pixel]."""
-    shares: Array = np.array([np.mean([own == c for own in people], axis=0)
+    return np.array([np.mean([own == c for own in people], axis=0)
                               for c in range(classes)])  # fmt: skip
-    return shares
 
 
 def _entropy(q: Array) -> Array:
     """Return -Σ q ln q of shares [class, pixel]."""
-    entropy: Array = -(q * np.log(np.where(q > 0, q, 1))).sum(axis=0)
-    return entropy
+    return -(q * np.log(np.where(q > 0, q, 1))).sum(axis=0)
 
 
 def _correlation(

@@ -46,13 +46,22 @@ def probabilities_of(stack: Stack, item: int) -> Iterator[Array]:
     """Yield the class probabilities of each sample of an item, float64 [class, y, x].
 
     Logits go through softmax, or the logistic function where one class is stored; probabilities of
-    one class are those of class 1 of two.
+    one class are those of class 1 of two. Both in float32, and in float64 for float64: the rounding
+    decides between classes whose mean probabilities are nearly equal.
     """
+    precision = np.float64 if np.dtype("f8") in stack.dtypes else np.float32
     for values in members_of(stack, item):
         if stack.kind == "logits":
-            if len(values) == 1:
-                values = 1 / (1 + np.exp(-values))
-            else:
-                values = np.exp(values - values.max(axis=0))
-                values = values / values.sum(axis=0)
-        yield np.concatenate([1 - values, values]) if len(values) == 1 else values
+            with np.errstate(over="ignore"):
+                values = _of_logits(values.astype(precision))
+        if len(values) == 1:
+            values = np.concatenate([1 - values, values])
+        yield values.astype(np.float64)
+
+
+def _of_logits(values: Array) -> Array:
+    """Return the probabilities of logits [class, y, x]."""
+    if len(values) == 1:
+        return 1 / (1 + np.exp(-values))
+    powers: Array = np.exp(values - values.max(axis=0))
+    return powers / np.add.accumulate(powers, axis=0)[-1]

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Uncertainties in nats, whose base can be chosen.
 _NATS = ("entropy", "mutual_information", "expected_entropy")
+#: Several samples in float64 are rounded to multiples of its inverse, so that the order of their
+#: sum does not matter.
+_GRID = 2.0**45
 
 
 @dataclass
@@ -63,6 +66,8 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
     total = squares = entropies = votes = first = identical_votes = empty
     count = 0
     for p in probabilities_of(stack, item):
+        if stack.samples > 1 and np.dtype("f8") in stack.dtypes:
+            p = np.rint(p * _GRID) / _GRID
         if not count:
             total, squares, first = np.zeros_like(p), np.zeros_like(p), p
             entropies, votes = np.zeros(p.shape[1:]), np.zeros(p.shape, np.int32)
@@ -75,7 +80,7 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
         np.put_along_axis(votes, best[None], np.take_along_axis(votes, best[None], 0) + 1, 0)
         identical_votes &= (p == first).all(axis=0)
     mean = total / count
-    prediction = mean.argmax(axis=0)
+    prediction = total.argmax(axis=0)  # the division may make near sums equal
     entropy = np.maximum(-_plogp(mean).sum(axis=0), 0.0)
     maps: dict[str, Array] = {
         "probs": mean.astype(np.float32), "prediction": prediction, "entropy": entropy,
@@ -111,7 +116,7 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
         confidence = images.pop("confidence").astype(np.float32)
         maps.confidence = confidence
         maps.uncertainty["confidence"] = (1 - confidence.astype(np.float64)).astype(np.float32)
-    maps.brier, maps.label_probability = images.pop("brier", None), None
+    maps.brier = images.pop("brier", None)
     maps.label_probability = images.pop("label_probability", None)
     maps.uncertainty |= {name: values.astype(np.float32) for name, values in images.items()}
     if source.labels is not None and with_labels:
@@ -132,8 +137,7 @@ def _majority(labels: Array, ignore_index: int) -> Array:
     ids = np.unique(present)
     votes = np.array([(present == class_id).sum(axis=0) for class_id in ids])
     void = (present == ignore_index).any(axis=0)
-    majority: Array = np.where(void, ignore_index, ids[votes.argmax(axis=0)])
-    return majority
+    return np.where(void, ignore_index, ids[votes.argmax(axis=0)])
 
 
 def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:
@@ -155,5 +159,4 @@ def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -
     base = float(classes) if base == "classes" else float(base)
     if values is None or settings["uncertainty"] not in _NATS or base == math.e:
         return values
-    scaled: Array = (values.astype(np.float64) / math.log(base)).astype(np.float32)
-    return scaled
+    return (values.astype(np.float64) / math.log(base)).astype(np.float32)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import is_number
 from uqeval.keys import family_of
+from uqeval.records.scalars import BESIDE
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
@@ -20,8 +21,6 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
-#: Endings of field names: the reason why a score is undefined, and the bound of its error.
-_BESIDE = ("_reason", "_bound")
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _values(
         first = reported[name]
         if isinstance(second, dict) and isinstance(first, dict):
             for part in dict.fromkeys((*first, *second)):
-                if not part.endswith(_BESIDE):
+                if not part.endswith(BESIDE):
                     both = ({part: own.get(part)} for own in (first, second))
                     yield from ((f"{name}.{at}", a, b) for at, a, b in _values(*both))
         else:

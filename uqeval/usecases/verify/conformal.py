@@ -128,7 +128,8 @@ class Conformal:
         size = np.concatenate([own.size for own in items])
         record |= {"pixels": size.size, "evaluated_items": len(items)}
         if "size" in record:
-            record |= {"singletons": float((size == 1).mean()), "empty": float((size == 0).mean())}
+            for name, number in (("singletons", 1), ("empty", 0)):
+                record[name] = cs.ratio(int((size == number).sum()), size.size)
         losses = np.array([own.loss for own in items if own.loss is not None])
         record |= {"mean_loss": None, "items_above": None}
         if losses.size:
@@ -190,5 +191,4 @@ def _masses(probs: Array) -> Array:
     """
     wide = probs.astype(np.float64)
     masses = [np.where(wide > own, wide, 0).sum(axis=0) for own in wide]
-    scores: Array = np.array(masses).astype(np.float32)
-    return scores
+    return np.array(masses).astype(np.float32)

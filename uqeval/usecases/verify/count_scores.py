@@ -90,10 +90,7 @@ def _mean_ratio(a: Array, b: Array) -> Array:
     """Return the mean of a/b over the classes with b > 0; NaN without any."""
     nonempty = b > 0
     ratios = np.where(nonempty, a / np.where(nonempty, b, 1), 0.0).sum(axis=1)
-    ratios_of_sets: Array = np.where(
-        nonempty.any(axis=1), ratios / np.maximum(nonempty.sum(axis=1), 1), np.nan
-    )
-    return ratios_of_sets
+    return np.where(nonempty.any(axis=1), ratios / np.maximum(nonempty.sum(axis=1), 1), np.nan)
 
 
 def _patches(
@@ -116,8 +113,7 @@ def _patches(
 
 def _share(counts: Array, events: tuple[int, ...], trials: tuple[int, ...]) -> Counted:
     def of(s: Array) -> Array:
-        total: Array = s[:, trials].sum(axis=1)
-        return total
+        return s[:, trials].sum(axis=1)
 
     return Counted(counts, lambda s: s[:, events].sum(axis=1) / of(s), of)
 

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.errors import option_name
 from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
-
-#: A bound that a report states is believed up to here.
-_MOST_BOUND = 1e-3
-
 
 #: Fields of the settings of a family, with the values that the plain path computes.
 _PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -54,7 +51,7 @@ def not_covered(
         return video.not_covered(settings)
     for name, values in _PLAIN.get(family, {}).items():
         if name in settings and settings[name] not in values:
-            return f"--{name.replace('_', '-')} {settings[name]} is not supported by uqeval verify"
+            return f"{option_name(name)} {settings[name]} is not supported by uqeval verify"
     return None
 
 
@@ -62,7 +59,7 @@ def converted(options: Mapping[str, Any]) -> str | None:
     """Return why no score is recomputed where input options convert the predictions; else None."""
     for name in ("baseline_focal", "median_scaling"):
         if options.get(name):
-            return f"--{name.replace('_', '-')} is not supported by uqeval verify"
+            return f"{option_name(name)} is not supported by uqeval verify"
     return None
 
 
@@ -81,8 +78,7 @@ class Pixels:
     @property
     def wrong(self) -> Array:
         """Whether the prediction is not the label."""
-        differs: Array = self.label != self.prediction
-        return differs
+        return self.label != self.prediction
 
 
 def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classes: int) -> Pixels:
@@ -162,13 +158,8 @@ def of_classes(
         scores["undetected_error_rate"], uncertain = ranks.undetected(
             pixels.maps[key], pixels.wrong, threshold
         )  # fmt: skip
-        slack = ranks.slack_of_order(ranks.failure, pixels.maps[key], pixels.wrong)
+        slack = ranks.slack_of(ranks.failure, pixels.maps[key], pixels.wrong, reported, scores)
         slack["undetected_error_rate"] = uncertain / max(pixels.label.size, 1)
-        # Areas of the set are computed in bins of ranks, with the bound of their error.
-        bounds = {name: reported.get(f"{name}_bound") for name in scores}
-        for name, bound in bounds.items():
-            if bound is not None:
-                slack[name] = slack.get(name, 0.0) + min(float(bound), _MOST_BOUND)
         return Recomputed(scores, slack)
     error = pixels.wrong.astype(np.float64)
     if settings["error"] == "brier":

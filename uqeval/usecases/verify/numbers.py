@@ -36,8 +36,7 @@ class Numbers:
     @property
     def error(self) -> Array:
         """Return |mean - target|."""
-        difference: Array = np.abs(self.mean - self.target)
-        return difference
+        return np.abs(self.mean - self.target)
 
     def sigma_of(self, name: str) -> Array | None:
         """Return σ, or the stored map that stands for it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import UsageError, cut, listed
+from uqeval.errors import UsageError, cut, listed, option_name
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -142,7 +142,7 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
 
 def _refuse_outside(options: Mapping[str, Any], report: str) -> None:
     """Raise `UsageError` for a file in the options of a report outside the working folder."""
-    files = {f"--{name.replace('_', '-')}": options.get(name) for name in _FILES}
+    files = {option_name(name): options.get(name) for name in _FILES}
     regions = options.get("region") or ()
     for region in [regions] if isinstance(regions, str) else regions:
         form, _, place = str(region).strip().partition(":")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from uqeval.records.report import Report
 
 _SCORES = ("auroc", "aupr_out", "aupr_in", "fpr95", "detection_error")
-#: A bound that a report states is believed up to here.
-_MOST_BOUND = 1e-3
 
 
 class OutOfDistribution:
@@ -62,7 +59,7 @@ class OutOfDistribution:
         results = self._report.results[self._key]
         record = _scores(values, sets > 0)
         record |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets > 0).sum())}
-        slack = _slack(results, values, sets > 0)
+        slack = ranks.slack_of(_scores, values, sets > 0, results, _SCORES)
         if len(self._names) > 2:
             record["per_set"] = {}
             for k, name in enumerate(self._names[1:], 1):
@@ -71,7 +68,9 @@ class OutOfDistribution:
                 own |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets == k).sum())}
                 record["per_set"][name] = own
                 of_report = (results.get("per_set") or {}).get(name) or {}
-                own_slack = _slack(of_report, values[of_pair], sets[of_pair] > 0)
+                own_slack = ranks.slack_of(
+                    _scores, values[of_pair], sets[of_pair] > 0, of_report, _SCORES
+                )
                 slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
         if self._names:
             record["images"] = self._of_items()
@@ -104,16 +103,6 @@ def _scores(score: Array, is_out: Array) -> dict[str, Any]:
         "aupr_in": found["aupr_success"], "fpr95": found["fpr95"],
         "detection_error": float(((missed + flagged) / 2).min()),
     }  # fmt: skip
-
-
-def _slack(record: Mapping[str, Any], score: Array, is_out: Array) -> dict[str, float]:
-    """Return the allowed differences: errors of binning that a report states, and those of the
-    order of nearly equal uncertainties."""
-    slack = ranks.slack_of_order(_scores, score, is_out)
-    for name in _SCORES:
-        if (bound := record.get(f"{name}_bound")) is not None:
-            slack[name] = slack.get(name, 0.0) + min(float(bound), _MOST_BOUND)
-    return slack
 
 
 def item_of_sets(source: Any, item: int) -> tuple[ClassMaps, int, Array]:

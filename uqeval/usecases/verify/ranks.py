@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from uqeval.arrays import Array
 from uqeval.usecases.verify.class_scores import ratio
 
 #: Twice the error of a float32 map of uncertainty.
-_NOISE = 2e-7
+NOISE = 2e-7
+#: A bound that a report states is believed up to here.
+_MOST_BOUND = 1e-3
 #: The largest number of values that are equal by chance.
 _FEW = 4
 #: Of more pixels, the order of single ones does not matter.
@@ -65,8 +67,7 @@ def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:
     total = int(score.size)
     retained = np.array([total - k * total // steps for k in range(steps)])
     interpolated = np.interp(retained, np.r_[0, np.cumsum(n)], np.r_[0.0, np.cumsum(sums)])
-    means: Array = np.sqrt(interpolated / retained) if rooted else interpolated / retained
-    return means
+    return np.sqrt(interpolated / retained) if rooted else interpolated / retained
 
 
 def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:
@@ -81,12 +82,28 @@ def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict
     return {"ause": area[0] - area[1], "aurg": float(x[-1]) - area[0]}
 
 
+def slack_of(
+    scores: Callable[[Array, Array], Mapping[str, Any]],
+    score: Array,
+    error: Array,
+    reported: Mapping[str, Any],
+    names: Iterable[str],
+) -> dict[str, float]:
+    """Return the allowed differences of the scores `names` of a ranking: those of the order of
+    nearly equal uncertainties, and the errors of binning that a report states."""
+    slack = slack_of_order(scores, score, error)
+    for name in names:
+        if (bound := reported.get(f"{name}_bound")) is not None:
+            slack[name] = slack.get(name, 0.0) + min(float(bound), _MOST_BOUND)
+    return slack
+
+
 def slack_of_order(
     scores: Callable[[Array, Array], Mapping[str, Any]], score: Array, error: Array
 ) -> dict[str, float]:
     """Return how far the order of nearly equal uncertainties moves each score of a ranking.
 
-    Float32 maps order values that differ by less than `_NOISE` by chance, or make them equal. The
+    Float32 maps order values that differ by less than `NOISE` by chance, or make them equal. The
     score is computed with such values equal, and with the largest errors among them first and last.
     """
     if not score.size or score.size > _MOST_ORDERED:
@@ -100,7 +117,7 @@ def slack_of_order(
     means = np.bincount(place, error) / np.bincount(place)
     found: dict[str, list[float]] = {}
     for shift in (0.0, 0.5):
-        group = np.floor(values / _NOISE + shift)
+        group = np.floor(values / NOISE + shift)
         rankings = [group]
         for by in (means, -means):
             ranking = np.empty(len(values))

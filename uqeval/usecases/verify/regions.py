@@ -96,8 +96,7 @@ def in_region(
 def of_labels(region: str, label: Array, void: Array, class_names: Sequence[str]) -> Array:
     """Return the pixels [y, x] of a class, at the boundaries of classes, or in their interior."""
     if region.startswith("class:"):
-        of_class: Array = (label == _numbers_in(region, class_names)[0]) & ~void
-        return of_class
+        return (label == _numbers_in(region, class_names)[0]) & ~void
     is_near = _distances(label, void) <= _numbers_in(region, ())[0] ** 2
     return (is_near if region.startswith("boundary:") else ~is_near) & ~void
 

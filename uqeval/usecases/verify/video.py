@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.errors import option_name
 from uqeval.usecases.verify.class_scores import ratio
 from uqeval.usecases.verify.classes import maps_of_samples
 from uqeval.usecases.verify.regions import of_labels, of_place
@@ -32,7 +33,7 @@ def not_covered(settings: Mapping[str, Any]) -> str | None:
     }  # fmt: skip
     for name, values in allowed.items():
         if settings.get(name, values[0]) not in values:
-            return f"--{name.replace('_', '-')} {settings[name]} is not supported by uqeval verify"
+            return f"{option_name(name)} {settings[name]} is not supported by uqeval verify"
     if str(settings["flow"]).partition(":")[0] not in ("farneback", "dis", "file"):
         return f"flow {settings['flow']} is not supported by uqeval verify"
     return None
@@ -42,8 +43,7 @@ def grey(rgb: Array) -> Array:
     """Return grey uint8 [y, x] of colours uint8 [y, x, 3]."""
     import cv2
 
-    image: Array = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
-    return image
+    return cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
 
 
 def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array:
@@ -52,10 +52,8 @@ def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array
 
     parameters = dict(settings["flow_parameters"])
     name, _, preset = str(settings["flow"]).partition("@")[0].partition(":")
-    flow_field: Array
     if name == "farneback":
-        flow_field = cv2.calcOpticalFlowFarneback(start, end, None, **parameters)
-        return flow_field
+        return cv2.calcOpticalFlowFarneback(start, end, None, **parameters)
     dis = cv2.DISOpticalFlow_create(_PRESETS[preset.split(",")[0]])
     patch = parameters["patch_size"]
     short, long = sorted(start.shape)
@@ -63,8 +61,7 @@ def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array
     parameters["finest_scale"] = min(parameters["finest_scale"], most)
     for key, value in parameters.items():
         getattr(dis, "set" + "".join(word.capitalize() for word in key.split("_")))(value)
-    flow_field = dis.calc(start, end, None)
-    return flow_field
+    return dis.calc(start, end, None)
 
 
 def is_finite_flow(flow: Array) -> Array:
@@ -93,8 +90,7 @@ def bilinear(image: Array, x: Array, y: Array) -> Array:
     wide = image.astype(np.float64)
     top = wide[j, i] * (1 - p) + wide[j, right] * p
     bottom = wide[below, i] * (1 - p) + wide[below, right] * p
-    interpolated: Array = top * (1 - q) + bottom * q
-    return interpolated
+    return top * (1 - q) + bottom * q
 
 
 def class_ious(first: Array, second: Array) -> dict[int, float]:
@@ -192,14 +188,10 @@ def pair(
         }
     if source.labels is not None and source.labelled[frame_pair.after]:
         label, unlabelled = ids_of(source.labels, frame_pair.after, current.shape, void)
-        unlabelled = unlabelled | ~inside
-        scores["miou"] = mean_iou(
-            np.where(empty, -1, ids)[~unlabelled], label[~unlabelled], {}, len(names)
-        )  # fmt: skip
-        if scores["miou"] is not None:
-            label_ious = class_ious(np.where(empty, -1, ids)[~unlabelled], label[~unlabelled])
-            label_ious.pop(-1, None)  # a void prediction is a miss, no class
-            scores["miou"] = float(np.mean(list(label_ious.values())))
+        has_label = inside & ~unlabelled
+        ious = class_ious(np.where(empty, -1, ids)[has_label], label[has_label])
+        ious.pop(-1, None)  # a void prediction is a miss, no class
+        scores["miou"] = float(np.mean(list(ious.values()))) if ious else None
     return scores
 
 
