@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -226,6 +227,47 @@ def shards(trial: Trial) -> list[str] | None:
     else:
         return ["never done"]
     return compared(trial, uqeval.merge("parts", **trial.cut))
+
+
+#: Settings of families that only count, so that runs over different items can be merged.
+_COUNTED: dict[str, dict[str, Any]] = {
+    "segmentation": {}, "divergence": {}, "sparsification": {"scope": "item"},
+    "regression": {"ence": False, "sigma_scale": False},
+    "pavpu": {"threshold": 0.3, "curve_range": "0:1", "deciles": False},
+    "calibration": {"adaptive": False, "temperature": False, "isotonic": False, "vector": False},
+}  # fmt: skip
+
+
+@route
+def runs(trial: Trial) -> list[str] | None:
+    """Runs over different items that are merged; only families that need no fit."""
+    case, items = trial.case, len(trial.report.items)
+    metrics = {
+        family: {**given, **_COUNTED[family]}
+        for family, given in case.metrics.items()
+        if family in _COUNTED
+    }
+    if items < 2 or case.is_sweep or trial.kind == "ood" or not metrics:
+        return None
+    cut, reports = trial.scene.choose.randrange(1, items), []
+    for k, part in enumerate((slice(0, items), slice(0, cut), slice(cut, items))):
+        stores = {
+            path: f"{part.start}-{part.stop}-{path}"
+            for path in (*case.stores, *filter(None, [case.options.get("reference")]))
+        }
+        for path, own in stores.items():
+            arrays = {name: values[part] for name, values in arrays_of(path).items()}
+            np.savez(own, **arrays, names=[str(i) for i in range(items)][part])
+        options = dict(trial.uncut)
+        if "reference" in options:
+            options["reference"] = stores[options["reference"]]
+        own_case = Case(tuple(stores[path] for path in case.stores), metrics, options)
+        try:
+            reports.append(evaluated(own_case, states=f"{k}.zip", **(trial.cut if not k else {})))
+        except UqevalError:
+            return None
+    merged = values_of(uqeval.merge(["1.zip", "2.zip"], **trial.cut))
+    return list(differences(values_of(reports[0]), merged))
 
 
 @contextlib.contextmanager
@@ -541,7 +583,9 @@ def config(trial: Trial) -> list[str] | None:
         "output": "out",
     }
     Path("uqeval.yaml").write_text(yaml.safe_dump(document))
-    uqeval.run_config("uqeval.yaml", workers=1, **trial.cut)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of the libraries that draw the page
+        uqeval.run_config("uqeval.yaml", workers=1, **trial.cut)
     return compared(trial, Report.load("out/one.json"), "settings", "warnings")
 
 

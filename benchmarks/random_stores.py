@@ -51,7 +51,7 @@ def zarr3(scene: Scene, arrays: Arrays, path: Path) -> Any:
     for name, values in arrays.items():
         names = _AXES.get((name, values.ndim))
         order = list(range(values.ndim))
-        if names and scene.often(0.3):
+        if names and scene.often(0.5):
             scene.choose.shuffle(order)
         values = values.transpose(order)
         chunks = _chunks(scene, values.shape)
