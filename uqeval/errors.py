@@ -58,6 +58,19 @@ def quoted(value: object) -> str:
     return cut(repr(value))
 
 
+def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str:
+    """Return the most similar of `names`; empty if none is at least that similar (0 to 1)."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(names), 1, least)), "")
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str, least: float = 0.6) -> str:
+    """Return a hint about an unknown name: the most similar of `names`, or else `otherwise`."""
+    near = nearest(name, names, least)
+    return f"did you mean {quoted(near)}?" if near else otherwise
+
+
 class UqevalError(Exception):
     """Base of all errors that a user can cause and fix.
 

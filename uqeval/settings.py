@@ -7,7 +7,6 @@ docstrings of Python and the tables of `docs/options.md` are made from these fie
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
 from uqeval.argument_types import fits, in_words, python_value
-from uqeval.errors import UsageError, is_number, option_name, quoted
+from uqeval.errors import UsageError, did_you_mean, is_number, option_name, quoted
 
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -171,12 +170,8 @@ def make_settings(
                 *(parameter.name for parameter in parameters if parameter.kind is _KEYWORD),
             }
         )
-        similar = difflib.get_close_matches(strange[0], names_known, 1)
-        hint = (
-            f"did you mean {quoted(similar[0])}?"
-            if similar
-            else f"expected some of {', '.join(names_known)}."
-        )
+        expected = f"expected some of {', '.join(names_known)}."
+        hint = did_you_mean(strange[0], names_known, expected)
         raise UsageError(f"unknown options {strange}; {hint}")
     return tuple(
         settings(

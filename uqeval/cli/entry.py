@@ -27,7 +27,7 @@ from typer.core import TyperCommand, TyperGroup
 from uqeval.cli.parsing import Command, check_quickly, replace_command, show_type
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
-from uqeval.errors import UqevalError, cut, quoted
+from uqeval.errors import UqevalError, cut, did_you_mean, quoted
 from uqeval.spelling import as_flags
 from uqeval.version import VERSION
 
@@ -117,11 +117,9 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the requested command; suggest a similar name for an unknown one."""
         args = replace_command(args)
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            if similar := get_close_matches(args[0], COMMANDS, 1):
-                ctx.fail(f"No such command {quoted(args[0])}; did you mean {similar[0]!r}?")
+        is_strange = args and args[0] not in COMMANDS and not args[0].startswith("-")
+        if is_strange and (hint := did_you_mean(args[0], COMMANDS, "")):
+            ctx.fail(f"No such command {quoted(args[0])}; {hint}")
         return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:

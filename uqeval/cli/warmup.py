@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli.streams import console, printing
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from uqeval.usecases.warmup import Warmup
@@ -45,16 +45,13 @@ def warmup(
 
 def _checked(names: Sequence[str]) -> list[str]:
     """Return the commands to warm up, all by default. Raises `UsageError` for an unknown name."""
-    from difflib import get_close_matches
-
     from uqeval.cli.entry import COMMANDS
 
     not_families = [name for name in COMMANDS if name not in ("warmup", *_OF_FAMILIES)]
     known = [*not_families, *_OF_FAMILIES]
     for name in names:
         if name not in known:
-            similar = get_close_matches(name, known, 1)
-            hint = f"did you mean {similar[0]!r}?" if similar else "see uqeval --help."
+            hint = did_you_mean(name, known, "see uqeval --help.")
             raise UsageError(f"there is no command {quoted(name)} to compile for; {hint}")
     return list(dict.fromkeys(names)) or known
 

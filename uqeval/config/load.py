@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -13,7 +12,7 @@ from uqeval.config.messages import hint, usage_error
 from uqeval.config.model import STORE_PATHS, Config, options_model
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.yaml12 import Document, Location, read_yaml
-from uqeval.errors import UsageError, cut, number_flaw, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule
 from uqeval.inputs.options import regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
@@ -101,11 +100,8 @@ def _address(document: Document, text: str, above: Location) -> Address:
 def _check_keys(document: Document, data: dict[str, Any], above: Location) -> None:
     """Raise `UsageError` for a rule without an address that looks like a misspelt key."""
     for key in data:
-        similar = difflib.get_close_matches(key, Config.model_fields, 1)
-        if "." not in key and similar:
-            raise UsageError(
-                f"{document.locate((*above, key))}: unknown key; did you mean {quoted(similar[0])}?"
-            )
+        if "." not in key and (hint := did_you_mean(key, Config.model_fields, "")):
+            raise UsageError(f"{document.locate((*above, key))}: unknown key; {hint}")
 
 
 def _config(document: Document) -> Config:

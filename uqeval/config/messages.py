@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,10 +9,10 @@ from pydantic import ValidationError
 from uqeval.config.model import Config, Slices, Store
 from uqeval.config.options import commands
 from uqeval.config.yaml12 import Document, Location
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, did_you_mean, nearest, quoted
 from uqeval.gate import Limits, Waiver
 
-#: The least similarity (difflib) of a name that was probably meant.
+#: The least similarity (`nearest`) of a name that was probably meant.
 _SIMILAR = 0.8
 
 
@@ -110,30 +108,21 @@ def _known_keys(place: Location) -> list[str]:
 def hint(name: str, names: list[str]) -> str:
     """Return what was probably meant by an unknown name: one of `names`, the same key elsewhere in
     the file, or a name that is less similar."""
-    if not difflib.get_close_matches(name, names, 1, _SIMILAR) and (place := _elsewhere(name)):
+    if not nearest(name, names, _SIMILAR) and (place := _elsewhere(name)):
         return f"; it belongs to another place: {place}."
-    return _nearest(name, names)
+    expected = f"expected one of {', '.join(names)}." if names else "there is none."
+    return f"; {did_you_mean(name, names, expected, 0.5)}"
 
 
 def _elsewhere(name: str) -> str:
     """Return where the file may have a key that is called almost like this; empty for nowhere."""
-
-    def similar(names: Iterable[str]) -> str:
-        return next(iter(difflib.get_close_matches(name, names, 1, _SIMILAR)), "")
-
-    if key := similar(Config.model_fields):
+    if key := nearest(name, Config.model_fields, _SIMILAR):
         return f"`{key}: …` at the top level"
-    if key := similar(Store.model_fields):
+    if key := nearest(name, Store.model_fields, _SIMILAR):
         return f"`stores: {{NAME: {{{key}: …}}}}`"
-    if command := similar(commands()):
+    if command := nearest(name, commands(), _SIMILAR):
         return f"`evaluate: {{STORE: {{{command}: {{}}}}}}`"
     options = {option: command for command, keys in commands().items() for option in keys}
-    if key := similar(options):
+    if key := nearest(name, options, _SIMILAR):
         return f"`evaluate: {{STORE: {{{options[key]}: {{{key}: …}}}}}}`"
     return ""
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    if similar := difflib.get_close_matches(name, names, 1, 0.5):
-        return f"; did you mean {quoted(similar[0])}?"
-    return f"; expected one of {', '.join(names)}." if names else "; there is none."

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import NamedTuple
 
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, nearest, quoted
 
 Number = int | float
 
@@ -183,5 +182,5 @@ def _method_text(base: str, changed: list[str]) -> str:
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:
-    similar = get_close_matches(name, list(choices), 1)
-    return f" Did you mean {similar[0]}?" if similar else ""
+    near = nearest(name, choices)
+    return f" Did you mean {near}?" if near else ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, cut, is_number, listed, quoted
+from uqeval.errors import StoreError, cut, is_number, listed, nearest, quoted
 from uqeval.records.addresses import Address, values_of
 from uqeval.records.report import Report
 
@@ -132,10 +131,8 @@ def _fields(record: dict[str, Any]) -> list[str]:
 
 def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> NoScore:
     names = [str(n) for n in there]
-    if near := difflib.get_close_matches(name, names, 1):
-        return NoScore(
-            depth, f"there is no {noun} {quoted(name)}; the nearest is {quoted(near[0])}"
-        )
+    if near := nearest(name, names):
+        return NoScore(depth, f"there is no {noun} {quoted(name)}; the nearest is {quoted(near)}")
     if not names:
         return NoScore(depth, f"there is no {noun} {quoted(name)}, nor any other")
     return NoScore(depth, f"there is no {noun} {quoted(name)}; there are {listed(names, 12)}")
@@ -171,8 +168,8 @@ def suggestion(reports: Iterable[Report], address: Address) -> str | None:
         return None
     same_class = same_class or [text for text in valid if ".per_class." not in text]
     for candidates in (same_class, list(valid)):
-        if near := difflib.get_close_matches(wanted, candidates[:3000], 1, 0.5):
-            return near[0]
+        if near := nearest(wanted, candidates[:3000], 0.5):
+            return near
     return None
 
 
@@ -185,9 +182,8 @@ def _of_nearest_class(address: Address, valid: Iterable[str]) -> list[str] | Non
             by_class.setdefault(fields[1], []).append(text)
     if not by_class or len(address.fields) < 2:
         return []
-    names = list(by_class)[:3000]
-    near = difflib.get_close_matches(address.fields[1], names, 1, 0.5)
-    return by_class[near[0]] if near else None
+    near = nearest(address.fields[1], list(by_class)[:3000], 0.5)
+    return by_class[near] if near else None
 
 
 def addresses_in(key: str, record: Any) -> Iterable[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from uqeval.disk.files import resolved
-from uqeval.errors import UsageError, cut, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
@@ -132,12 +131,7 @@ def _why_not(
                 f"is of the store {quoted(store)}, which --store leaves out; add it to --store, "
                 "or give --no-gate."
             )
-        similar = difflib.get_close_matches(store, stores, 1)
-        hint = (
-            f"did you mean {quoted(similar[0])}?"
-            if similar
-            else f"there are {cut(', '.join(stores))}."
-        )
+        hint = did_you_mean(store, stores, f"there are {cut(', '.join(stores))}.")
         return f"there is no store {quoted(store)}; {hint}"
     if rule.address.where and not sliced:
         return "is of a slice, and the file has no slices; give a table of the items under slices:."
@@ -152,12 +146,7 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     known_keys = dict.fromkeys(key for name in store_names for key in sorted(keys[name]))
     if not store_names or address.key in known_keys:
         return None
-    similar = difflib.get_close_matches(address.key, known_keys, 1)
-    hint = (
-        f"did you mean {quoted(similar[0])}?"
-        if similar
-        else f"there are {cut(', '.join(known_keys))}."
-    )
+    hint = did_you_mean(address.key, known_keys, f"there are {cut(', '.join(known_keys))}.")
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
