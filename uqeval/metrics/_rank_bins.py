@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
 BIN_WIDTH = 2.0**-10
-#: The key of 0; negative scores have smaller keys.
-ZERO_KEY = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -127,6 +125,8 @@ class RankBins:
     @property
     def zeros(self) -> list[int]:
         """Return the bin of score 0, or None. After it is split, it has no other scores."""
+        from uqeval.tallies.rank_keys import ZERO_KEY
+
         return np.flatnonzero(self.key == ZERO_KEY).tolist()
 
     def prefixes(self, bins: Any, skip: int) -> list[int]:

@@ -51,12 +51,10 @@ def exact_edges(
 
 
 def _tied_pixels(fine: Mapping[int, Any], edges: Sequence[float]) -> int:
-    from uqeval.tallies.ranks import FINE_BITS
+    from uqeval.tallies.rank_keys import FINE_BITS, keys_of
 
     total = 0
-    for edge in set(edges):
-        bits = int(np.float32(edge).view(np.int32))
-        key = bits + 2**31 if bits >= 0 else -bits - 1
+    for key in keys_of(np.array(sorted(set(edges)))).tolist():
         count = int(fine[key >> FINE_BITS][key & ((1 << FINE_BITS) - 1)])
         total += count if count > 1 else 0
     return total

@@ -28,11 +28,10 @@ OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 def middles(bins: Array) -> Array:
     """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
-    from uqeval.tallies.ranks import FINE_BITS
+    from uqeval.tallies.rank_keys import FINE_BITS, values_of
 
-    bits = ((bins << FINE_BITS) - 2**31).astype(np.int32)
-    first = bits.view(np.float32)
-    middle = (bits + (1 << (FINE_BITS - 1))).view(np.float32)
+    first = values_of(bins << FINE_BITS)
+    middle = (first.view(np.int32) + (1 << (FINE_BITS - 1))).view(np.float32)
     return np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
 
 

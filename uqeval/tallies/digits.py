@@ -10,7 +10,8 @@ from uqeval.maps.names import VOID
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies.error_sums import Intervals, groups_of
-from uqeval.tallies.percentiles import between, ranks_of, value_of
+from uqeval.tallies.percentiles import between, ranks_of
+from uqeval.tallies.rank_keys import keys_of, value_of
 
 #: Bits of a key that each pass counts, from the highest on.
 DIGITS = (12, 10, 10)
@@ -48,14 +49,12 @@ class Digits(Tally):
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.error_sums import count_digits
 
-        bits = np.ascontiguousarray(maps[self.of], np.float32).view(np.int32).astype(np.int64)
-        key = np.where(bits >= 0, bits + 2**31, -bits - 1)
         groups = np.array([g for g, _ in self.wanted], np.int64)
         first = np.searchsorted(groups, np.arange(self.intervals.count + 1))
         count_digits(
-            key, maps["label"], VOID, groups_of(self.intervals, maps), DIGITS[self.level],
-            sum(DIGITS[self.level + 1 :]), np.array([b for _, b in self.wanted], np.int64), first,
-            state["counts"],
+            keys_of(maps[self.of]), maps["label"], VOID, groups_of(self.intervals, maps),
+            DIGITS[self.level], sum(DIGITS[self.level + 1 :]),
+            np.array([b for _, b in self.wanted], np.int64), first, state["counts"],
         )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import VOID
 from uqeval.tallies._errors import OfErrors
-from uqeval.tallies.ranks import COARSE, FINE_BITS, CountsByRank
+from uqeval.tallies.rank_keys import COARSE, FINE_BITS
+from uqeval.tallies.ranks import CountsByRank
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import KnownItems

@@ -220,7 +220,7 @@ class ErrorsUpto(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        from uqeval.tallies.ranks import FINE_BITS
+        from uqeval.tallies.rank_keys import FINE_BITS
 
         return {
             "count": Field((1,), "int64"),
@@ -243,6 +243,6 @@ class ErrorsUpto(Tally):
     def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins have a row, and which."""
         from uqeval.tallies._sorted import rows_of_bins
-        from uqeval.tallies.ranks import COARSE
+        from uqeval.tallies.rank_keys import COARSE
 
         return rows_of_bins(self.bins, (COARSE,))

@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError
-from uqeval.tallies.ranks import FINE_BITS
-
-#: The key of 0.
-_ZERO = 1 << 31
+from uqeval.tallies.rank_keys import FINE_BITS, ZERO_KEY, value_of, values_of
 
 
 def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:
@@ -44,17 +41,6 @@ def between(a: float, b: float, weight: float) -> float:
     if math.isinf(b):
         return b
     return b - (b - a) * (1 - weight) if weight >= 0.5 else a + (b - a) * weight
-
-
-def value_of(key: int) -> float:
-    """Return the float32 whose rank key this is (`uqeval.kernels.counting.rank_key`)."""
-    return float(values_of(np.array([key]))[0])
-
-
-def values_of(keys: Array) -> Array:
-    """Return the float32 numbers [i] of rank keys int64 [i]."""
-    bits = np.where(keys >= _ZERO, keys - _ZERO, -keys - 1)
-    return bits.astype(np.int32).view(np.float32)
 
 
 class RequiredPercentiles:
@@ -93,7 +79,7 @@ class RequiredPercentiles:
         if not bins:
             return None
         key = bins[0] << FINE_BITS
-        return value_of(key - 1) if key > _ZERO else -1.0
+        return value_of(key - 1) if key > ZERO_KEY else -1.0
 
     def bins_of(self, p: float) -> tuple[int, ...]:
         """Return the coarse bins, ascending, that hold the ranks of the p-th percentile."""

@@ -18,8 +18,9 @@ from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
 from uqeval.tallies._values import RawMap, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
+from uqeval.tallies.percentiles import between, ranks_of
+from uqeval.tallies.rank_keys import COARSE, FINE_BITS, value_of
 
-COARSE, FINE_BITS = 1 << 19, 13
 #: Bins that are summed at a time.
 _BLOCK = 512
 
@@ -162,8 +163,7 @@ def bins_of(coarse: Array, percentiles: tuple[float, ...]) -> tuple[tuple[int, i
     bins = set()
     for group, counts in enumerate(coarse):
         n = int(counts.sum())
-        if n:
-            ranks = [rank for p in percentiles for rank in _ranks(n, p)[:2]]
+        if ranks := [r for p in percentiles for r in (ranks_of(n, p, "linear") or ())[:2]]:
             bins |= {(group, b) for b in bins_at(counts, ranks)}
     return tuple(sorted(bins))
 
@@ -196,18 +196,11 @@ def percentile(coarse: Array, fine: dict[int, Array], p: float) -> float | None:
     `coarse` [bin] counts one group; `fine` maps its wanted bins to counts [low bits]. None without
     values. The same number as `numpy.percentile(values.astype(float64), p)`.
     """
-    n = int(coarse.sum())
-    if n == 0:
+    ranks = ranks_of(int(coarse.sum()), p, "linear")
+    if ranks is None:
         return None
-    lower, upper, weight = _ranks(n, p)
-    a, b = order_statistics(coarse, fine, (lower, upper))
-    return b - (b - a) * (1 - weight) if weight >= 0.5 else a + (b - a) * weight
-
-
-def _ranks(n: int, p: float) -> tuple[int, int, float]:
-    position = (n - 1) * (p / 100.0)
-    lower = min(math.floor(position), n - 1)
-    return lower, min(lower + 1, n - 1), position - lower
+    lower, upper = order_statistics(coarse, fine, ranks[:2])
+    return between(lower, upper, ranks[2])
 
 
 def order_statistics(coarse: Array, fine: dict[int, Array], ranks: Sequence[int]) -> list[float]:
@@ -215,11 +208,5 @@ def order_statistics(coarse: Array, fine: dict[int, Array], ranks: Sequence[int]
     values = []
     for index, within in _located(coarse, ranks):
         ((low, _),) = _located(fine[index], (within,))
-        values.append(_value((index << FINE_BITS) | low))
+        values.append(value_of((index << FINE_BITS) | low))
     return values
-
-
-def _value(key: int) -> float:
-    """Return the float32 number of a key, which sorts as the number does."""
-    bits = key - 2**31 if key >= 2**31 else -key - 1
-    return float(np.array(bits, np.int64).astype(np.int32).view(np.float32))
