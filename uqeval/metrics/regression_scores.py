@@ -121,7 +121,9 @@ def positive_part(gaps: Array) -> Array:
     return np.maximum(gaps, 0.0)
 
 
-_ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
+ZERO_SIGMA = (
+    "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
+)
 _FLAT = "no pixel is evaluated, or the target has one value only"
 _G20 = "Gustafsson et al. 2020, §4.2"
 _RULES = "Gneiting & Raftery 2007"
@@ -157,7 +159,7 @@ METRICS = (
            meaning="The part of AUCE where intervals are too wide.",
            advice=SCALE_SIGMA, interval="gaps"),
     Metric("regression", "nll", "nats", "lower", (None, None),
-           "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", _ZERO, nll,
+           "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", ZERO_SIGMA, nll,
            label="NLL", headline=3,
            meaning="Mean negative logarithm of the predicted density at the target.",
            advice=SCALE_SIGMA, interval="draws"),

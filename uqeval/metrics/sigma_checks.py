@@ -16,6 +16,7 @@ from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
+from uqeval.metrics.regression_scores import ZERO_SIGMA
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from uqeval.tallies.error_sums import ErrorSums
 
 _ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
-_ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
 _EXACT = "all errors are 0: the best factor is 0, and the likelihood unbounded"
 
 
@@ -87,13 +87,13 @@ OF_BINS = (
 )  # fmt: skip
 OF_SCALE = (
     Metric("regression", "sigma_scale.value", "factor", None, (0.0, None), f"{_LEVI}, §3.3",
-           f"{_ZERO}; or {_EXACT}", scale, label="best factor of σ", interval="positive",
+           f"{ZERO_SIGMA}; or {_EXACT}", scale, label="best factor of σ", interval="positive",
            meaning="Factor of σ with the least NLL: above 1 the predicted σ is too small."),
     Metric("regression", "sigma_scale.nll_before", "nats", "lower", (None, None),
-           f"{_LEVI}, §3.3", _ZERO, likelihood, label="NLL before scaling σ", advice=SCALE_SIGMA,
-           interval="draws", meaning="Gaussian NLL with the predicted σ."),
+           f"{_LEVI}, §3.3", ZERO_SIGMA, likelihood, label="NLL before scaling σ",
+           advice=SCALE_SIGMA, interval="draws", meaning="Gaussian NLL with the predicted σ."),
     Metric("regression", "sigma_scale.nll", "nats", "lower", (None, None), f"{_LEVI}, §3.3",
-           f"{_ZERO}; or {_EXACT}", likelihood, label="NLL with the best factor",
+           f"{ZERO_SIGMA}; or {_EXACT}", likelihood, label="NLL with the best factor",
            advice=SCALE_SIGMA, interval="draws",
            meaning="Gaussian NLL with σ times the best factor."),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
+from uqeval.tallies.rank_keys import COARSE, FINE_BITS
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
     #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
     Rungs = tuple[Array, Array, Array]
-
-#: Low bits of a key that `RankedErrors` ignores by default, and the bins of the others.
-REST = 13
-BINS = 1 << (32 - REST)
 
 
 def ties(
@@ -36,11 +33,11 @@ def ties(
     """
     from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
 
-    is_wanted = np.zeros(BINS + 1, np.uint8)
+    is_wanted = np.zeros(COARSE + 1, np.uint8)
     is_wanted[slice(-1) if bins is None else bins] = 1
     keys = np.empty(pixels, np.uint64)
     n = pack_keys(
-        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, is_wanted, REST, keys
+        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, is_wanted, FINE_BITS, keys
     )
     if n > pixels:
         return None

@@ -147,7 +147,7 @@ class ItemCurves(Tally):
         `counted`: pixels and errors by high bits of their rank.
         """
         from uqeval.kernels.tie_items import split_bins_of_items
-        from uqeval.tallies._sorted import BINS, REST
+        from uqeval.tallies.rank_keys import COARSE, FINE_BITS
 
         bins, bin_first, pixels, errors = _joined_fields(counted)
         split = pixels > 1
@@ -165,21 +165,21 @@ class ItemCurves(Tally):
         ends, counts, sums = np.zeros_like(first), np.empty(most, np.int64), np.empty(most)
         split_bins_of_items(
             first, score.reshape(-1), error.reshape(-1), maps["label"].reshape(-1),
-            void_of(self.classes), self.error.squared, REST, bin_first, bins, pixels, errors, split,
-            np.zeros(BINS + 1, np.uint8), ends, counts, sums,
+            void_of(self.classes), self.error.squared, FINE_BITS, bin_first, bins, pixels, errors,
+            split, np.zeros(COARSE + 1, np.uint8), ends, counts, sums,
         )  # fmt: skip
         return counts[: ends[-1]], sums[: ends[-1]], ends
 
 
 def _joined_fields(counted: CountedItems) -> tuple[Array, Array, Array, Array]:
     """Return the bins of items, where those of each item begin, their pixels, and their errors."""
-    from uqeval.tallies._sorted import BINS
+    from uqeval.tallies.rank_keys import COARSE
 
     places = []
     for field in counted.fields:
         assert field.places is not None and field.first is not None
         item = np.repeat(np.arange(counted.items), np.diff(field.first))
-        places.append(item * BINS + field.places)
+        places.append(item * COARSE + field.places)
     pixels, errors = counted.fields
     sums = np.zeros(pixels.values.size)
     sums[np.searchsorted(places[0], places[1])] = errors.values

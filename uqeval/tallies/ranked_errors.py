@@ -14,8 +14,9 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import CountedItems, Counts, Field, Thin, is_large
-from uqeval.tallies._sorted import REST, of_entries, rank_counts, rows_of_bins, ties
+from uqeval.tallies._sorted import of_entries, rank_counts, rows_of_bins, ties
 from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies.rank_keys import FINE_BITS
 
 #: Bits of a rank key.
 KEY_BITS = 32
@@ -74,7 +75,7 @@ class RankedErrors(Tally):
     @property
     def _has_ties(self) -> bool:
         """Return whether its bins are the ties in bins of the default."""
-        return (self.skip, self.bits) == (KEY_BITS - REST, REST)
+        return (self.skip, self.bits) == (KEY_BITS - FINE_BITS, FINE_BITS)
 
     def flaw(self, state: State) -> str | None:
         pixels, errors = state["pixels"], state["errors"]
