@@ -99,23 +99,27 @@ def _words_of(kind: Any) -> str:
 def checks_types(*names: str) -> Callable[[F], F]:
     """Make a function raise `UsageError` if one of these arguments does not fit its annotation.
 
-    The function receives NumPy scalars as numbers, and 1-D arrays and iterators as lists. Its
-    errors spell options as keywords.
+    Without names, all named arguments with an annotation are checked. The function receives NumPy
+    scalars as numbers, and 1-D arrays and iterators as lists. Its errors spell options as keywords.
     """
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
+        wanted = names or [
+            name for name, parameter in signature.parameters.items()
+            if name in function.__annotations__ and parameter.kind is not parameter.VAR_KEYWORD
+        ]  # fmt: skip
 
         @cache
         def hints() -> dict[str, Any]:
             # Only these: other annotations may be imported for type checkers alone.
-            texts = {name: function.__annotations__[name] for name in names}
+            texts = {name: function.__annotations__[name] for name in wanted}
             return get_type_hints(SimpleNamespace(__annotations__=texts), function.__globals__)
 
         @wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
             bound = signature.bind_partial(*args, **keywords)
-            for name in bound.arguments.keys() & set(names):
+            for name in bound.arguments.keys() & set(wanted):
                 value, annotation = python_value(bound.arguments[name]), hints()[name]
                 if not fits(annotation, value):
                     raise UsageError(f"{name}={quoted(value)}; expected {in_words(annotation)}.")

@@ -46,25 +46,7 @@ class PredictionWriter:
     written.
     """
 
-    @checks_types(
-        "path",
-        "names",
-        "samples",
-        "classes",
-        "size",
-        "kind",
-        "dtype",
-        "keep",
-        "mean_probs",
-        "class_names",
-        "sample_kind",
-        "ignore_index",
-        "compression",
-        "repeated",
-        "ranks",
-        "resume",
-        "overwrite",
-    )
+    @checks_types()
     def __init__(
         self,
         path: str | os.PathLike[str],

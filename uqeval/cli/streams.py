@@ -182,8 +182,6 @@ def silence() -> None:
     `python -W …` and PYTHONWARNINGS still show warnings.
     """
     import logging
-    import os
-    import sys
     import warnings
 
     if not sys.warnoptions:

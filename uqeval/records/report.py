@@ -108,7 +108,7 @@ class Report:
             yield "\n  ]"
         yield text + "\n"
 
-    @checks_types("path")
+    @checks_types()
     def save(self, path: str | Path) -> None:
         """Write the report to a file, as `-o` does: completely or not at all. Raises
         `OutputError`, and `ValueError` as `to_json` does.
@@ -118,7 +118,7 @@ class Report:
         write(path, self.json_pieces())
 
     @classmethod
-    @checks_types("path")
+    @checks_types()
     def load(cls, path: str | Path) -> Report:
         """Read a report file. Raises `StoreError` for another file or schema."""
         from uqeval.records.checks import checked
@@ -170,7 +170,7 @@ class Report:
             rows.append(row)
         return rows
 
-    @checks_types("prefix", "per_class")
+    @checks_types()
     def scalars(self, prefix: str = "", per_class: bool = False) -> dict[str, float]:
         """Return the defined scores by name, ready for `mlflow.log_metrics` and `wandb.log`.
 

@@ -61,7 +61,7 @@ class Evaluator:
     a store of maps (`uqeval reduce`), however they were divided among updates and processes.
     """
 
-    @checks_types("metrics", "kind", "scratch", "class_names", "ignore_index", "sum_tolerance")
+    @checks_types()
     def __init__(
         self,
         metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = ("pavpu",),

@@ -29,7 +29,7 @@ SUFFIX = ".states.zip"
 
 
 @takes(CutOptions)
-@checks_types("reports", "states", "allow_missing", "threshold", "metrics")
+@checks_types()
 def merge(
     reports: str | Path | Sequence[str | Path],
     *,

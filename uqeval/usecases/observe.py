@@ -68,7 +68,7 @@ class TemporalObserver:
     Raises `UsageError` for invalid settings.
     """
 
-    @checks_types("flow", "flow_scale", "classes", "ignore_index", "alarm", "occlusion")
+    @checks_types()
     def __init__(
         self,
         flow: str = "dis:fast",

@@ -40,7 +40,7 @@ class _NotedResult(TallyResult):
         return total
 
 
-@checks_types("reports", "output")
+@checks_types()
 def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -> FittedFile:
     """Add up the counts of all shards of a run, and write them to `output` for their next round.
 

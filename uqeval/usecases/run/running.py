@@ -51,7 +51,7 @@ from uqeval.usecases.run.tasks import Task, open_task, with_cuts
 FOLDER = "uqeval-report"
 
 
-@checks_types("path")
+@checks_types()
 def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
     """Evaluate everything in a `uqeval.yaml`, as `uqeval run` does.
 
