@@ -29,12 +29,13 @@ def bounds(
     if units < 2:
         return NoBounds("too few units")
     if score.kind in ("share", "logit"):
-        spread = spread_of(value, score.of(total - of_units), units)
+        scores = left_out(value, score.of(total - of_units), units)
         if score.kind == "logit":
-            return methods.jackknife_t(value, spread, units, LEVEL, logit=True)
+            return methods.jackknife_t(scores, LEVEL, logit=True)
         alone = of_units[:, 0] / of_units[:, 1]
         events = int(((alone > 0) if value <= 0.5 else (alone < 1)).sum())
-        return methods.korn_graubard(value, spread.variance, units, events, float(total[1]), LEVEL)
+        variance = scores.spread().variance
+        return methods.korn_graubard(value, variance, units, events, float(total[1]), LEVEL)
     if units < methods.LEAST_DRAWN:
         return NoBounds("too few units")
     drawn = drawn_scores(score, of_units, seed) if drawn is None else drawn
@@ -60,9 +61,9 @@ def absolute(gaps: Array) -> Array:
     return found
 
 
-def spread_of(value: float, without_unit: Array, units: int) -> methods.Spread:
-    """Return the spread of a score by the jackknife, from its values without each unit."""
-    return methods.Spread.of(value, without_unit, [np.arange(len(without_unit))], units)
+def left_out(value: float, without_unit: Array, units: int) -> methods.LeftOut:
+    """Return a score of units with its values without each of them."""
+    return methods.LeftOut(value, without_unit, [np.arange(len(without_unit))], units, units)
 
 
 def drawn_scores(score: Score, of_units: Array, seed: int) -> Array:
@@ -82,8 +83,7 @@ def video_bounds(series: Sequence[Array]) -> Bounds | NoBounds:
         return NoBounds("too short")
     without = np.array([(values.sum() - b.sum()) / (len(values) - len(b)) for b in batches])
     value = float(values.mean())
-    spread = spread_of(value, without, len(batches))
-    return methods.jackknife_t(value, spread, len(batches), LEVEL, logit=False)
+    return methods.batch_means(left_out(value, without, len(batches)), LEVEL)
 
 
 def alike(rng: np.random.Generator, length: int) -> Array:

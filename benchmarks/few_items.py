@@ -24,6 +24,7 @@ import uqeval.metrics._ranked_items as ranked
 from uqeval.metrics.image_failure_scores import BY_FIELD
 from uqeval.statistics import methods
 from uqeval.statistics.draws import Resampling
+from uqeval.statistics.kinds import DRAWN
 from uqeval.statistics.methods import Bounds
 
 Array = NDArray[Any]
@@ -82,16 +83,16 @@ def bounds(ranking: Ranking, data: Sequence[Array]) -> Bounds | None:
     least = min(map(len, members))
     if not np.isfinite(score) or not np.isfinite(without).all() or least < 2:
         return None
-    if ranking.field == "e_aurc":
-        return _of_draws(ranking, data, float(score))
-    spread = methods.Spread.of(float(score), np.array(without), members, items)
-    if spread.variance == 0 and not (ranking.is_logit and score in (0.0, 1.0)):
+    scores = methods.LeftOut(float(score), np.array(without), members, items, least)
+    if not ranking.sets and BY_FIELD[ranking.field].interval in DRAWN:
+        return _of_draws(ranking, data, scores)
+    if scores.spread().variance == 0 and not (ranking.is_logit and score in (0.0, 1.0)):
         return None
-    found = methods.jackknife_t(float(score), spread, least, LEVEL, logit=ranking.is_logit)
+    found = methods.jackknife_t(scores, LEVEL, logit=ranking.is_logit)
     return found if isinstance(found, Bounds) else None
 
 
-def _of_draws(ranking: Ranking, data: Sequence[Array], score: float) -> Bounds | None:
+def _of_draws(ranking: Ranking, data: Sequence[Array], scores: methods.LeftOut) -> Bounds | None:
     """Return the interval of a score that has no other bound than 0: from draws."""
     items = len(data[0])
     if items < methods.LEAST_DRAWN:
@@ -101,7 +102,10 @@ def _of_draws(ranking: Ranking, data: Sequence[Array], score: float) -> Bounds |
     with np.errstate(all="ignore"):
         draws = ranking.of(drawn.weights, *data[:2])
     draws = draws[np.isfinite(draws)]
-    return methods.beyond_bias(methods.expanded(draws, items, LEVEL), draws, score, items)
+    found = methods.expanded(draws, items, LEVEL)
+    if BY_FIELD[ranking.field].interval == "positive":
+        return methods.up_to(found, methods.jackknife_log(scores, LEVEL))
+    return methods.beyond_bias(found, draws, scores.value, items)
 
 
 def simulate(ranking: Ranking, items: int, replications: int) -> tuple[float, float]:

@@ -9,10 +9,9 @@ of `uqeval.statistics.methods`, and in parentheses θ ± t·se alone, on the log
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 import numpy as np
-from estimates import LEVEL, spread_of
+from estimates import LEVEL, left_out
 from populations import Array, effects, logistic, miou
 
 from uqeval.statistics import methods
@@ -51,10 +50,12 @@ def held(name: str, images: int, replications: int) -> tuple[float, float]:
         each = counts(rng, images, *own)
         total = each.sum(0)
         value, without = float(miou(total[None])[0]), miou(total - each)
-        spread = spread_of(value, without, images)
-        for i, used in enumerate((spread, replace(spread, bias=0.0))):
-            found = methods.jackknife_t(value, used, images, LEVEL, logit=True)
-            hits[i] += isinstance(found, Bounds) and found.low <= truth <= found.high
+        scores = left_out(value, without, images)
+        found = methods.jackknife_t(scores, LEVEL, logit=True)
+        reach, slope = scores.spread().reach(LEVEL), 1 / (value * (1 - value))
+        plain = logistic(np.log(value / (1 - value)) + slope * np.array([-reach, reach]))
+        hits[0] += isinstance(found, Bounds) and found.low <= truth <= found.high
+        hits[1] += plain[0] <= truth <= plain[1]
     return hits[0] / replications, hits[1] / replications
 
 

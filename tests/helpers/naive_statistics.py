@@ -30,33 +30,56 @@ def jackknife_variance(values: Sequence[float]) -> float:
     return (len(values) - 1) / len(values) * math.fsum((v - mean) ** 2 for v in values)
 
 
+def skewness(values: Sequence[float]) -> float:
+    """Skewness of a score, from its values without each unit: k₃/n² of n pseudo-values over the
+    variance to the power of 3/2, with Fisher's unbiased k₃ (Johnson 1978)."""
+    n, variance = len(values), jackknife_variance(values)
+    if n < 3 or variance == 0:
+        return 0.0
+    pseudo = [-(n - 1) * value for value in values]
+    mean = math.fsum(pseudo) / n
+    k3 = n / ((n - 1) * (n - 2)) * math.fsum((p - mean) ** 3 for p in pseudo)
+    return k3 / n**2 / float(variance**1.5)
+
+
+def reaches(values: Sequence[float], theta: float, t: float, skewed: bool) -> tuple[float, float]:
+    """How far the ends are from θ: t·se, more on the side of the bias, and on that of the
+    skewness."""
+    error = math.sqrt(jackknife_variance(values))
+    bias = (len(values) - 1) * (math.fsum(values) / len(values) - theta)
+    shift = skewness(values) / 6 * (1 + 2 * t**2) if skewed else 0.0
+    down, up = (error * (t + max(side * shift, 0.0)) for side in (-1, 1))
+    return down + max(bias, 0.0), up + max(-bias, 0.0)
+
+
 def jackknife_t(
     units: Sequence[Any], score: Score, level: float, logit: bool, counted: int | None = None
 ) -> Any:
-    """θ ± t·se; on the logit scale (by the delta method) from the lower of θ and θ less its bias to
-    the higher. `counted`: units of Student's t, where they are not all."""
+    """θ ± t·se with its bias and skewness; on the logit scale the wider of the delta method and the
+    jackknife of the logit. `counted`: units of Student's t, where they are not all."""
     values = left_out(units, score)
     theta = score(list(range(len(units))))
-    error = math.sqrt(jackknife_variance(values))
     t = stats.t.ppf((1 + level) / 2, (counted or len(values)) - 1)
     if not logit:
-        return theta - t * error, theta + t * error
+        down, up = reaches(values, theta, t, True)
+        return theta - down, theta + up
     centre, slope = math.log(theta / (1 - theta)), 1 / (theta * (1 - theta))
-    bias = (len(values) - 1) * (math.fsum(values) / len(values) - theta)
-    low, high = min(centre, centre - bias * slope), max(centre, centre - bias * slope)
-    reach = t * error * slope
-    return 1 / (1 + math.exp(reach - low)), 1 / (1 + math.exp(-reach - high))
+    inside = all(0 < value < 1 for value in values)
+    found = [[slope * x for x in reaches(values, theta, t, not inside)]]
+    if inside:
+        logits = [math.log(value / (1 - value)) for value in values]
+        found.append(list(reaches(logits, centre, t, True)))
+    down, up = map(max, zip(*found, strict=True))
+    return 1 / (1 + math.exp(down - centre)), 1 / (1 + math.exp(-up - centre))
 
 
 def jackknife_log(units: Sequence[Any], score: Score, level: float) -> tuple[float, float]:
-    """e^(ln θ ± t·se), with the jackknife of ln θ, from the lower of ln θ and that less its bias to
-    the higher."""
+    """e^(ln θ ± t·se), with the jackknife of ln θ, its bias and skewness."""
     logs = [math.log(value) for value in left_out(units, score)]
     centre = math.log(score(list(range(len(units)))))
-    bias = (len(logs) - 1) * (math.fsum(logs) / len(logs) - centre)
-    reach = stats.t.ppf((1 + level) / 2, len(logs) - 1) * math.sqrt(jackknife_variance(logs))
-    low, high = sorted((centre, centre - bias))
-    return math.exp(low - reach), math.exp(high + reach)
+    t = stats.t.ppf((1 + level) / 2, len(logs) - 1)
+    down, up = reaches(logs, centre, t, True)
+    return math.exp(centre - down), math.exp(centre + up)
 
 
 def korn_graubard(

@@ -149,3 +149,40 @@ def test_each_set_needs_three_images(items: int) -> None:
             assert record["low"] is None and record["reason"] == reason
         else:
             assert record["low"] < record["high"]
+
+
+@pytest.mark.parametrize("items", [9, 10])
+def test_aupr_of_in_images_needs_ten_images_of_each_set(items: int) -> None:
+    """It falls most with a confident OUT image, of which a small set has none."""
+    report = uqeval.evaluate(outside(12, 1), None, ["ood"], out=[outside(items, 2)], ci=0.9)
+    record = report.intervals["ood.images.aupr_in"]
+    assert report.intervals["ood.images.aupr_out"]["low"] is not None
+    if items == 9:
+        reason = "one of the sets has 9 items with this score; 10 are needed in each"
+        assert record["low"] is None and record["reason"] == reason
+    else:
+        assert record["low"] < record["high"]
+
+
+@pytest.mark.parametrize("limit", ["median", "0.9"])
+def test_risk_of_images_needs_a_failed_one(tmp_path: Path, limit: str) -> None:
+    """Without an image above the limit, the set shows nothing of those that fail."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, (ITEMS, 8, 8)).astype(np.uint8)
+    options = {"risk": "accuracy", "risk_limit": limit}
+    report = uqeval.evaluate(
+        outside(ITEMS, 1), labels, {"image_failure": options}, ci=0.9,
+        states=tmp_path / "a.states.zip",
+    )  # fmt: skip
+    report.save(tmp_path / "a.json")
+    for name in ("mean_risk", "augrc"):
+        record = report.intervals[f"image_failure.{name}"]
+        if limit == "median":
+            assert record["low"] < record["high"]
+        else:
+            reason = "the score rests on 0 items above the risk limit; below 1"
+            assert record["low"] is None and record["reason"].startswith(reason)
+            with pytest.raises(NoInterval, match="rests on 0 items above"):
+                address = Address.parse(f"image_failure.{name}")
+                FromStates().interval(tmp_path / "a.json", address, 0.9)
+    assert report.intervals["image_failure.aurc"]["low"] is not None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import partial
 
 import naive_statistics as naive
 import numpy as np
 import pytest
-from scipy.stats import binomtest, ttest_ind
+from scipy.stats import binomtest, skew, ttest_ind
 
 from uqeval.compare.holm import holm
 from uqeval.metrics._evaluation import Gaps
@@ -54,9 +55,9 @@ def test_shares_and_other_scores(units: int, level: float) -> None:
     expected = naive.korn_graubard(range(units), score, int(trials.sum()), level, few)
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
     for logit in (True, False):
-        spread = methods.Spread.of(p, np.array(without), [np.arange(units)], units)
-        assert spread.variance == variance
-        own = methods.jackknife_t(p, spread, units, level, logit=logit)
+        scores = left_out(p, without)
+        assert scores.spread().variance == variance
+        own = methods.jackknife_t(scores, level, logit=logit)
         assert isinstance(own, Bounds)
         expected = naive.jackknife_t(range(units), score, level, logit)
         assert (own.low, own.high) == pytest.approx(expected, rel=1e-9)
@@ -78,26 +79,45 @@ def test_the_bound_never_gets_better_with_another_event() -> None:
 def test_no_event_counts_units() -> None:
     found = methods.korn_graubard(1.0, 0.0, 4, 0, 1e6, 0.95)
     assert (found.low, found.high) == pytest.approx(naive.clopper_pearson(4, 4, 0.95))
-    own = methods.jackknife_t(0.0, methods.Spread(0.0, 0.0, 3), 4, 0.95, logit=True)
+    own = methods.jackknife_t(left_out(0.0, np.zeros(4)), 0.95, logit=True)
     assert isinstance(own, Bounds) and own.high == pytest.approx(found_of(0, 4)[1])
-    undefined = methods.Spread(math.nan, 0.0, 3)
-    assert isinstance(methods.jackknife_t(0.4, undefined, 4, 0.95, logit=True), NoBounds)
+    undefined = left_out(0.4, np.array([0.3, 0.5, 0.4, math.nan]))
+    for logit in (False, True):
+        assert isinstance(methods.jackknife_t(undefined, 0.95, logit=logit), NoBounds)
+
+
+def left_out(value: float, without: np.ndarray) -> methods.LeftOut:
+    units = len(without)
+    return methods.LeftOut(value, without, [np.arange(units)], units, units)
 
 
 def test_a_biased_score_reaches_beyond_both_centres() -> None:
     """Its interval contains those around the value and around the value less its bias."""
+    plain = methods.Spread(0.01, 0.0, 9)
+    low, high = plain.ends(0.5, 0.95)
+    for bias in (-0.1, 0.1):
+        ends = replace(plain, bias=bias).ends(0.5, 0.95)
+        assert ends == pytest.approx((low - max(bias, 0), high - min(bias, 0)))
 
-    def of(bias: float, logit: bool) -> Bounds | NoBounds:
-        return methods.jackknife_t(0.5, methods.Spread(0.01, bias, 9), 10, 0.95, logit=logit)
 
-    plain = of(0.0, True)
-    assert isinstance(plain, Bounds)
-    for bias in (-0.1, 0.1, -1e9):
-        own = of(bias, True)
-        assert isinstance(own, Bounds) and 0 <= own.low <= plain.low <= plain.high <= own.high <= 1
-        assert (own.high > plain.high) == (bias < 0) and (own.low < plain.low) == (bias > 0)
-        assert own.standard_error == plain.standard_error
-    assert of(-0.1, False) == of(0.0, False)
+def test_a_skewed_score_reaches_farther_on_one_side() -> None:
+    """The coefficient 1/6·(1 + 2t²) of Johnson's modified t."""
+    plain = methods.Spread(0.01, 0.0, 9)
+    low, high = plain.ends(0.5, 0.95)
+    t = (high - low) / 2 / 0.1
+    for skewness in (-0.3, 0.3):
+        ends = replace(plain, skewness=skewness).ends(0.5, 0.95)
+        more = 0.1 * 0.3 / 6 * (1 + 2 * t * t)
+        assert ends == pytest.approx((low - more, high) if skewness < 0 else (low, high + more))
+
+
+def test_one_large_unit_moves_the_high_end_only() -> None:
+    values = np.array([1.0, 1.1, 0.9, 1.0, 1.2, 0.8, 9.0])
+    without = np.array([np.delete(values, i).mean() for i in range(7)])
+    spread = left_out(float(values.mean()), without).spread()
+    assert spread.skewness == pytest.approx(skew(values, bias=False) / 7**0.5)
+    (low, high), reach = spread.ends(0.0, 0.9), spread.reach(0.9)
+    assert low == pytest.approx(-reach) and high > 1.5 * reach
 
 
 def test_strata_add_their_variances_with_degrees_of_welch() -> None:
@@ -114,9 +134,8 @@ def test_strata_add_their_variances_with_degrees_of_welch() -> None:
     welch = sum(parts) ** 2 / (parts[0] ** 2 / 7 + parts[1] ** 2 / 4)
     assert spread.degrees == pytest.approx(welch)
     expected = ttest_ind(outside, inside, equal_var=False).confidence_interval(0.9)
-    found = methods.jackknife_t(value, spread, 5, 0.9, logit=False)
-    assert isinstance(found, Bounds)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    plain = replace(spread, skewness=0.0).ends(float(value), 0.9)
+    assert plain == pytest.approx((expected.low, expected.high))
 
 
 def found_of(events: int, trials: int) -> tuple[float, float]:

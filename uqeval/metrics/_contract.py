@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 #: How the interval of a score is computed (`uqeval.statistics.methods`). "share": a ratio of counts
 #: of patches, pixels or items; "logit": another score in [0, 1]; "linear": a score with other
 #: bounds; "gaps": a sum of absolute gaps, which is biased upward, with `Evaluation.gaps`; "biased":
-#: another score that noise shifts, such as a sum of squared gaps; "positive": at least 0 and a
-#: smooth function of sums, such as a mean error, of which the jackknife takes the logarithm;
-#: "draws": another unbounded score, or one that is cut at a rank.
+#: another score that noise shifts, such as a sum of squared gaps; "positive": a mean of errors or
+#: risks, which few units can dominate, and of which the jackknife takes the logarithm if it is
+#: above 0; "draws": another unbounded score, or one that is cut at a rank.
 IntervalKind = Literal["share", "logit", "linear", "gaps", "biased", "positive", "draws"]
 
 #: Why a score of all pixels is undefined.
@@ -102,6 +102,8 @@ class Metric:
     quantile: float | None = dataclasses.field(default=None, kw_only=True)
     #: The wrong pixels or other rare events that a value rests on. A score of few has no interval.
     events: Events | None = dataclasses.field(default=None, kw_only=True)
+    #: For a score of several sets: units (items, groups) that each set needs for an interval.
+    least_in_set: int = dataclasses.field(default=3, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of
     #: the score itself: those in which another field is defined, or one of several counts is
     #: above 0. It compares several kinds of units if there are several entries; the rarest counts.

@@ -7,7 +7,6 @@ because noise shifts the errors of two models by different amounts.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,7 +66,7 @@ def difference(
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     both = [*runs[0], *runs[1]]
     least = resampling.least(samples.defined(text, both))
-    if reason := too_few_in_a_set(resampling, least):
+    if reason := too_few_in_a_set(resampling, metric, least):
         return NoBounds(reason)
     if reason := too_few_for_quantile(samples, text, metric, least, level, both):
         return NoBounds(reason)
@@ -77,11 +76,12 @@ def difference(
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
         return pair.of_draws()
-    spread = methods.Spread.of(pair.value, pair.changes("without"), resampling.members, defined)
-    bounds = methods.jackknife_t(pair.value, spread, defined, level, logit=False)
-    if isinstance(bounds, Bounds) and resampling.unit == "batch":
-        return dataclasses.replace(bounds, method="batch-means")
-    return bounds
+    scores = methods.LeftOut(
+        pair.value, pair.changes("without"), resampling.members, defined, least
+    )
+    if resampling.unit == "batch":
+        return methods.batch_means(scores, level)
+    return methods.jackknife_t(scores, level, logit=False)
 
 
 def defined_in_both(samples: Samples, text: str, runs: TwoModels = ((0,), (1,))) -> int:

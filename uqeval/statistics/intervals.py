@@ -152,7 +152,7 @@ class _Case:
         if resampling.units < 2 or self.defined < 2:
             count = min(resampling.units, self.defined)
             return NoBounds(f"{having(self.metric, resampling.unit, count)}; 2 are needed")
-        if reason := too_few_in_a_set(resampling, self.least):
+        if reason := too_few_in_a_set(resampling, self.metric, self.least):
             return NoBounds(reason)
         if reason := too_few_for_quantile(
             self.samples, self.text, self.metric, self.least, self.level
@@ -164,7 +164,7 @@ class _Case:
         if method == "percentile":
             return self._of_draws(expanded=False)
         if resampling.unit == "batch" or method == "batch-means":
-            return self._jackknife(logit=False, method="batch-means")
+            return self._batch_means()
         if method == "jackknife-t" and kind == "positive":
             return self._positive()
         if method == "jackknife-t":
@@ -179,28 +179,27 @@ class _Case:
         alone_scores = self.samples.scores("alone", self.text)[0]
         rare = alone_scores > 0 if self.value <= 0.5 else alone_scores < 1
         with_event = int((np.isfinite(alone_scores) & rare).sum())
-        variance = self._variance()
+        variance = self._left_out().spread().variance
         if not np.isfinite(variance):
             return NoBounds(methods.LEFT_OUT)
         return methods.korn_graubard(
             self.value, variance, self.defined, with_event, self._defined_units(), self.level
         )
 
-    def _jackknife(self, *, logit: bool, method: str = "jackknife-t") -> Bounds | NoBounds:
-        spread = self._spread()
-        if spread.variance == 0 and not (logit and self.value in (0.0, 1.0)):
+    def _jackknife(self, *, logit: bool) -> Bounds | NoBounds:
+        if self._is_constant and not (logit and self.value in (0.0, 1.0)):
             return NoBounds(_SAME)
-        bounds = methods.jackknife_t(self.value, spread, self.least, self.level, logit=logit)
-        if isinstance(bounds, Bounds) and bounds.method == "jackknife-t":
-            return dataclasses.replace(bounds, method=method)
-        return bounds
+        return methods.jackknife_t(self._left_out(), self.level, logit=logit)
+
+    def _batch_means(self) -> Bounds | NoBounds:
+        if self._is_constant:
+            return NoBounds(_SAME)
+        return methods.batch_means(self._left_out(), self.level)
 
     def _positive(self) -> Bounds | NoBounds:
-        without = self.samples.scores("without", self.text)[0]
-        if (without == self.value).all():
+        if self._is_constant:
             return NoBounds(_SAME)
-        members = self.samples.resampling.members
-        return methods.jackknife_log(self.value, without, members, self.least, self.level)
+        return methods.jackknife_log(self._left_out(), self.level)
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
         if expanded and self.least < methods.LEAST_DRAWN:
@@ -222,18 +221,22 @@ class _Case:
         bounds = methods.expanded(defined, self.least, self.level)
         if self.metric.interval in BIASED:
             bounds = methods.beyond_bias(bounds, defined, self.value, self.least)
+        if self.metric.interval == "positive":
+            bounds = methods.up_to(bounds, methods.jackknife_log(self._left_out(), self.level))
         if self.metric.interval == "gaps":
             (share,) = least_shares(self.samples, self.text, (self.level,))
             bounds = methods.down_to(bounds, share, self.value)
         return bounds
 
-    def _variance(self) -> float:
-        return self._spread().variance
-
-    def _spread(self) -> methods.Spread:
+    def _left_out(self) -> methods.LeftOut:
         without = self.samples.scores("without", self.text)[0]
         members = self.samples.resampling.members
-        return methods.Spread.of(self.value, without, members, self.defined)
+        return methods.LeftOut(self.value, without, members, self.defined, self.least)
+
+    @property
+    def _is_constant(self) -> bool:
+        """Return whether the score stays the same when any unit is left out."""
+        return self._left_out().spread().variance == 0
 
     def _defined_units(self) -> float:
         """Return the number of patches, pixels or items of which the score is a share."""

@@ -54,27 +54,53 @@ def jackknife_variance(without_unit: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Spread:
-    """Variance and bias of a score by the jackknife, and the degrees of freedom of Student's t."""
+    """Variance, bias and skewness of a score by the jackknife, and Student's degrees of freedom."""
 
     variance: float
     bias: float
     degrees: float
+    skewness: float = 0.0
 
     @classmethod
     def of(cls, value: float, without_unit: Floats, members: Sequence[Ints], units: int) -> Spread:
         """Return the spread of G values that each leave out one unit; `units`: those with a score.
 
-        Variances and biases of several strata, with the `members` of each, are added. The degrees
-        are Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the variance v.
+        Variances, biases and third cumulants of several strata, with the `members` of each, are
+        added. The degrees are Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the
+        variance v.
         """
-        if len(members) == 1:
-            variance = float(jackknife_variance(without_unit))
-            return cls(variance, jackknife_bias(value, without_unit), units - 1)
         parts = [float(jackknife_variance(without_unit[own])) for own in members]
         bias = sum(jackknife_bias(value, without_unit[own]) for own in members)
+        variance = sum(parts)
+        third = sum(_third_cumulant(without_unit[own]) for own in members)
+        skewness = third / variance**1.5 if variance > 0 else 0.0
+        if len(members) == 1:
+            return cls(variance, bias, units - 1, skewness)
         least = sum(v * v / max(own.size - 1, 1) for v, own in zip(parts, members, strict=True))
-        degrees = sum(parts) ** 2 / least if least > 0 else min(own.size for own in members) - 1
-        return cls(sum(parts), bias, degrees)
+        degrees = variance**2 / least if least > 0 else min(own.size for own in members) - 1
+        return cls(variance, bias, degrees, skewness)
+
+    @property
+    def is_finite(self) -> bool:
+        return math.isfinite(self.variance) and math.isfinite(self.bias)
+
+    def reach(self, level: float) -> float:
+        """Return t·√variance."""
+        return student((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
+
+    def ends(self, centre: float, level: float) -> tuple[float, float]:
+        """Return centre ± t·se, extended by the bias and the skewness.
+
+        With a skewness γ of the score, (score − truth)/se is shifted by about −γ/6·(1 + 2t²)
+        (Johnson 1978; Hall 1992): if few units have large values, sets without these have a low
+        score and a low se, so that the truth is often above it. The end on this side is moved by
+        as much, the other one stays.
+        """
+        t = student((1 + level) / 2, self.degrees)
+        shift = self.skewness / 6 * (1 + 2 * t * t)
+        error = math.sqrt(self.variance)
+        low = centre - max(self.bias, 0.0) - error * (t + max(-shift, 0.0))
+        return low, centre - min(self.bias, 0.0) + error * (t + max(shift, 0.0))
 
 
 def clopper_pearson(share: float, count: float, level: float) -> tuple[float, float]:
@@ -119,48 +145,90 @@ def jackknife_bias(value: float, without_unit: Floats) -> float:
     return float((len(without_unit) - 1) * (without_unit.mean() - value))
 
 
-def jackknife_t(
-    value: float, spread: Spread, units: int, level: float, *, logit: bool
-) -> Bounds | NoBounds:
-    """Return θ ± t·√variance of a spread; with `logit` on the logit scale.
+def _third_cumulant(without_unit: Floats) -> float:
+    """Return (G−1)²/(G(G−2))·Σ_g (mean θ₋ − θ₋g)³: the third cumulant of a score by the jackknife.
 
-    With `logit` the interval goes from the lower of θ and θ − bias, minus t·se, to the higher one
-    plus t·se, all on the logit scale. Reason: mIoU is too low in small sets, where a class without
-    labels counts as 0. A value of 0 or 1 has no logit; it has the exact bounds of a share without
-    events over `units`.
+    0 for fewer than 3 units, which show no skewness.
     """
-    if not math.isfinite(spread.variance) or not math.isfinite(spread.bias):
+    units = len(without_unit)
+    if units < 3:
+        return 0.0
+    sum_of_cubes = float(((without_unit.mean() - without_unit) ** 3).sum())
+    return (units - 1) ** 2 / (units * (units - 2)) * sum_of_cubes
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A score, and its values `without` each of G units.
+
+    `members`: the units of each stratum; `defined`: how many units have the score, and `least` how
+    many of the smallest stratum.
+    """
+
+    value: float
+    without: Floats
+    members: Sequence[Ints]
+    defined: int
+    least: int
+
+    def spread(self) -> Spread:
+        """Return the spread of the score."""
+        return Spread.of(self.value, self.without, self.members, self.defined)
+
+
+def batch_means(scores: LeftOut, level: float) -> Bounds | NoBounds:
+    """Return θ ± t·se from batches of a video."""
+    spread = scores.spread()
+    if not spread.is_finite:
+        return NoBounds(LEFT_OUT)
+    reach = spread.reach(level)
+    low, high = scores.value - reach, scores.value + reach
+    return Bounds(low, high, "batch-means", math.sqrt(spread.variance))
+
+
+def jackknife_t(scores: LeftOut, level: float, *, logit: bool) -> Bounds | NoBounds:
+    """Return θ ± t·se by the jackknife, extended by bias and skewness (`Spread.ends`).
+
+    With `logit` it is the wider of two intervals at each end, both on the logit scale: with the
+    standard error √v/(θ(1 − θ)), and with the jackknife of the logit itself (Miller 1974, §4). Near
+    0 and 1, single units move the logit more than the slope at θ shows. A value of 0 or 1 has no
+    logit; it has the exact bounds of a share without events over the units of the smallest set.
+    """
+    value, spread = scores.value, scores.spread()
+    if not spread.is_finite:
         return NoBounds(LEFT_OUT)
     error = math.sqrt(spread.variance)
-    reach = student((1 + level) / 2, spread.degrees) * error
     if not logit:
-        return Bounds(value - reach, value + reach, "jackknife-t", error)
+        return Bounds(*spread.ends(value, level), "jackknife-t", error)
     if value <= 0 or value >= 1:
-        return Bounds(*clopper_pearson(round(value), units, level), "korn-graubard")
+        return Bounds(*clopper_pearson(round(value), scores.least, level), "korn-graubard")
     centre, slope = math.log(value / (1 - value)), 1 / (value * (1 - value))
-    low, high = sorted((centre, centre - spread.bias * slope))
-    reach *= slope
-    return Bounds(_logistic(low - reach), _logistic(high + reach), "jackknife-t", error)
+    at_slope = replace(spread, variance=spread.variance * slope**2, bias=spread.bias * slope)
+    if not ((scores.without > 0) & (scores.without < 1)).all():
+        low, high = at_slope.ends(centre, level)
+    else:
+        logits = replace(
+            scores, value=centre, without=np.log(scores.without / (1 - scores.without))
+        )
+        low, high = logits.spread().ends(centre, level)
+        plain = replace(at_slope, skewness=0.0).ends(centre, level)
+        low, high = min(low, plain[0]), max(high, plain[1])
+    return Bounds(_logistic(low), _logistic(high), "jackknife-t", error)
 
 
-def jackknife_log(
-    value: float, without_unit: Floats, members: Sequence[Ints], units: int, level: float
-) -> Bounds | NoBounds:  # fmt: skip
-    """Return θ·exp(± t·se) of a score above 0, with the jackknife of its logarithm; arguments as in
-    `Spread.of`. As with the logit, it goes from the lower of θ and θ minus its bias to the higher
-    one. Reason: a mean of squared errors is mostly that of a few units, and sets without these have
-    a low mean and a low spread. Percentiles of draws are then too low; on the scale of the
-    logarithm mean and spread are about independent."""
-    if not np.isfinite(without_unit).all():
+def jackknife_log(scores: LeftOut, level: float) -> Bounds | NoBounds:
+    """Return θ·exp(± t·se) of a score above 0, with the jackknife of its logarithm, extended by
+    bias and skewness (`Spread.ends`). Reason: a mean of squared errors is mostly that of a few
+    units, and sets without these have a low mean and a low spread. Percentiles of draws are then
+    too low; on the scale of the logarithm mean and spread are about independent."""
+    value, without = scores.value, scores.without
+    if not np.isfinite(without).all():
         return NoBounds(LEFT_OUT)
-    if value <= 0 or without_unit.min() <= 0:
-        return NoBounds("the score is 0 when one of the units is left out")
-    centre = math.log(value)
-    spread = Spread.of(centre, np.log(without_unit), members, units)
-    reach = student((1 + level) / 2, spread.degrees) * math.sqrt(spread.variance)
-    low, high = sorted((centre, centre - spread.bias))
-    error = math.sqrt(Spread.of(value, without_unit, members, units).variance)
-    return Bounds(_exp(low - reach), _exp(high + reach), "jackknife-t", error)
+    if value <= 0 or without.min() <= 0:
+        return NoBounds("the score is not above 0 when one of the units is left out")
+    logs = replace(scores, value=math.log(value), without=np.log(without))
+    low, high = logs.spread().ends(logs.value, level)
+    return Bounds(_exp(low), _exp(high), "jackknife-t", math.sqrt(scores.spread().variance))
 
 
 def _exp(x: float) -> float:
@@ -262,6 +330,13 @@ def paired_mover_relative(first: Limits, second: Limits, correlation: float) -> 
     if second.low <= 0:
         return low, math.inf
     return low, end(1, first.low / second.low, first.high / second.low)
+
+
+def up_to(bounds: Bounds, other: Bounds | NoBounds) -> Bounds:
+    """Return the bounds with a high end of at least that of others, if these exist."""
+    if isinstance(other, NoBounds):
+        return bounds
+    return replace(bounds, high=max(bounds.high, other.high))
 
 
 def down_to(bounds: Bounds, share: float, value: float) -> Bounds:

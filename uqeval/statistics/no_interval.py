@@ -15,9 +15,6 @@ from uqeval.statistics.samples import Samples
 
 #: There is no interval where bins change the score by more than this share of it.
 _COARSE = 0.1
-#: Units that each of several sets needs. With 2 OUT images of 10, intervals of level 90 % of AUROC
-#: and AUPR contained the truth in 76 to 82 %, with 3 in 81 to 88 % (`benchmarks/few_events.py`).
-LEAST_IN_SET = 3
 
 
 def having(metric: Metric, unit: str, count: int) -> str:
@@ -40,13 +37,13 @@ def unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds |
     )
 
 
-def too_few_in_a_set(resampling: Resampling, least: int) -> str | None:
+def too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str | None:
     """Return why a score of several sets has no interval, if the smallest has `least` units."""
-    if len(resampling.members) == 1 or least >= LEAST_IN_SET:
+    if len(resampling.members) == 1 or least >= metric.least_in_set:
         return None
     return (
         f"one of the sets has {least} {plural(resampling.unit, least)} with this score; "
-        f"{LEAST_IN_SET} are needed in each"
+        f"{metric.least_in_set} are needed in each"
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Floats
+from uqeval.metrics._contract import IntervalKind
 from uqeval.records.addresses import Address
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of, metric_at
@@ -93,9 +94,9 @@ class Samples:
             }  # fmt: skip
         addresses = list(kinds)
         if sets in ("drawn", "without"):
-            needs_draws = kind_of(address) in DRAWN
+            needs_sets = _needs(kind_of(address), sets)
             addresses = [
-                text for text, kind in kinds.items() if kind and (kind in DRAWN) == needs_draws
+                text for text, kind in kinds.items() if kind and _needs(kind, sets) == needs_sets
             ]
         return list(dict.fromkeys([*addresses, address]))
 
@@ -190,3 +191,8 @@ class Samples:
                 unit_of[list(positions)] = self.resampling.codes
                 self._units[key] = scoring.stacked(tally).by_unit(unit_of, self.resampling.units)
             return self._units[key]
+
+
+def _needs(kind: IntervalKind | None, sets: Sets) -> bool:
+    """Return whether the interval of a kind of score needs these sets of units by default."""
+    return kind in DRAWN if sets == "drawn" else kind not in DRAWN or kind == "positive"

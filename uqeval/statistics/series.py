@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from uqeval.arrays import Floats
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.methods import (
-    Bounds,
-    NoBounds,
-    Spread,
-    jackknife_bias,
-    jackknife_t,
-    jackknife_variance,
-)
+from uqeval.statistics.methods import Bounds, LeftOut, NoBounds, batch_means, jackknife_t
 from uqeval.statistics.no_interval import few_units
 from uqeval.statistics.units import resampling_of_video
 
@@ -48,11 +41,10 @@ def series_mean(values: Floats, sequences: Sequence[str], level: float = 0.95) -
         )
     else:
         means_without_unit = (sums.sum() - sums) / (counts.sum() - counts)
-        batch = resampling.unit == "batch"
-        variance = float(jackknife_variance(means_without_unit))
-        count, bias = int((counts > 0).sum()), jackknife_bias(value, means_without_unit)
-        spread = Spread(variance, bias, count - 1)
-        bounds = jackknife_t(value, spread, count, level, logit=not batch)
-        if batch and isinstance(bounds, Bounds):
-            bounds = replace(bounds, method="batch-means")
+        count, members = int((counts > 0).sum()), [np.arange(resampling.units)]
+        scores = LeftOut(value, means_without_unit, members, count, count)
+        if resampling.unit == "batch":
+            bounds = batch_means(scores, level)
+        else:
+            bounds = jackknife_t(scores, level, logit=True)
     return SeriesMean(value, level, bounds, resampling, tuple(few_units(resampling)))

@@ -82,6 +82,9 @@ class Resampled:
                 limits = _jackknife(value, without_unit, defined, level, logit=logit)
         elif method == "expanded" and defined >= _LEAST:
             limits = self._expanded(counted, sums, defined, level)
+            if metric.get("interval") == "positive" and min(value, without_unit.min()) > 0:
+                of_logarithms = _jackknife_of_logarithms(value, without_unit, defined, level)
+                limits = limits[0], max(limits[1], of_logarithms[1])
         else:
             return None
         low, high = metric.get("range") or (None, None)
@@ -184,27 +187,46 @@ def _korn_graubard(
     return _clopper_pearson(value, max(effective, 1.0), level)
 
 
+def _reaches(
+    centre: float, without_unit: Array, units: int, level: float, *, skewed: bool = True
+) -> tuple[float, float]:
+    """Return how far both ends are from the centre: t·se, and more by the bias and the skewness."""
+    from scipy.special import stdtrit
+
+    n, t = len(without_unit), float(stdtrit(units - 1, (1 + level) / 2))
+    influences = without_unit.mean() - without_unit
+    error = math.sqrt(_variance(without_unit))
+    shift = 0.0
+    if skewed and n > 2 and error > 0:
+        cumulant = (n - 1) ** 2 / (n * (n - 2)) * float((influences**3).sum())
+        shift = cumulant / error**2 * (1 + 2 * t * t) / 6
+    bias = (n - 1) * (float(without_unit.mean()) - centre)
+    down = t * error + max(-shift, 0.0) + max(bias, 0.0)
+    return down, t * error + max(shift, 0.0) - min(bias, 0.0)
+
+
 def _jackknife_of_logarithms(
     value: float, without_unit: Array, units: int, level: float
 ) -> tuple[float, float]:
-    from scipy.special import stdtrit
-
-    logs, centre = np.log(without_unit), math.log(value)
-    reach = float(stdtrit(units - 1, (1 + level) / 2)) * math.sqrt(_variance(logs))
-    ends = sorted((centre, centre - (len(logs) - 1) * (float(logs.mean()) - centre)))
-    return math.exp(ends[0] - reach), math.exp(ends[1] + reach)
+    centre = math.log(value)
+    down, up = _reaches(centre, np.log(without_unit), units, level)
+    return math.exp(centre - down), math.exp(centre + up)
 
 
 def _jackknife(
     value: float, without_unit: Array, units: int, level: float, *, logit: bool
 ) -> tuple[float, float]:
-    from scipy.special import expit, stdtrit
+    from scipy.special import expit
     from scipy.special import logit as log_odds
 
-    reach = float(stdtrit(units - 1, (1 + level) / 2)) * math.sqrt(_variance(without_unit))
     if not logit:
-        return value - reach, value + reach
-    slope = 1 / (value * (1 - value))
-    bias = (len(without_unit) - 1) * (float(without_unit.mean()) - value)
-    ends = sorted((float(log_odds(value)), float(log_odds(value)) - bias * slope))
-    return float(expit(ends[0] - reach * slope)), float(expit(ends[1] + reach * slope))
+        down, up = _reaches(value, without_unit, units, level)
+        return value - down, value + up
+    centre, slope = float(log_odds(value)), 1 / (value * (1 - value))
+    inside = bool(((without_unit > 0) & (without_unit < 1)).all())
+    ends = _reaches(value, without_unit, units, level, skewed=not inside)
+    down, up = (slope * reach for reach in ends)
+    if inside:
+        of_logits = _reaches(centre, log_odds(without_unit), units, level)
+        down, up = max(down, of_logits[0]), max(up, of_logits[1])
+    return float(expit(centre - down)), float(expit(centre + up))
