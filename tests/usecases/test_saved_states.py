@@ -350,7 +350,7 @@ def test_another_version_of_what_counts_reads_all(
         monkeypatch.setattr(uqeval.maps, "VERSION", uqeval.maps.VERSION + 1)
     else:
         tally = ClassCounts if raised == "a tally" else TrackCounts
-        monkeypatch.setattr(tally, "version", tally.version + 1)
+        monkeypatch.setattr(tally, "version", property(lambda _: 1000))
     assert reused(again(states, given, PLAIN)) == (ITEMS if raised == "another tally" else 0)
 
 
