@@ -76,6 +76,7 @@ PAIRS: dict[str, tuple[str, Predict, Predict]] = {
     "many, one calibrated": ("many, 0", sharp(1.3), sharp(1.0)),
     "many, two versions, +": ("many, +", sharp(1.3), sharp(1.2)),
     "groups, + and nearly 0": ("groups, +", sharp(1.3), sharp(0.93)),
+    "groups, worse and better": ("groups, +", pooled(2, 1.4), sharp(1.3)),
     "groups, equal, +": ("groups, +", pooled(2, 1.4), pooled(3, 1.4)),
     "groups, two versions, +": ("groups, +", sharp(1.3), sharp(1.2)),
 }
