@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,10 @@ def confusion(label: Array, prediction: Array, classes: int) -> Array:
 
 def segmentation(matrix: Array) -> dict[str, Any]:
     """Return accuracy, mean accuracy and mIoU of pixels [label, prediction]."""
-    right, of_label = np.diag(matrix), matrix.sum(axis=1)
-    union = of_label + matrix.sum(axis=0) - right
-    ious = [float(r / u) for r, u in zip(right, union, strict=True) if u]
-    accuracies = [float(r / n) for r, n in zip(right, of_label, strict=True) if n]
+    right, rows = np.diag(matrix), segmentation_rows(matrix)
+    ious, accuracies = (
+        [row[name] for row in rows if row[name] is not None] for name in ("iou", "accuracy")
+    )
     return {
         "pixel_accuracy": ratio(right.sum(), matrix.sum()),
         "mean_accuracy": float(np.mean(accuracies)) if accuracies else None,
@@ -46,17 +46,34 @@ def segmentation(matrix: Array) -> dict[str, Any]:
     }
 
 
+def segmentation_rows(matrix: Array) -> list[dict[str, Any]]:
+    """Return IoU, accuracy and pixels of each class from pixels [label, prediction]."""
+    right, of_label = np.diag(matrix), matrix.sum(axis=1)
+    union = of_label + matrix.sum(axis=0) - right
+    return [
+        {"iou": ratio(r, u), "accuracy": ratio(r, n), "pixels": int(n)}
+        for r, u, n in zip(right, union, of_label, strict=True)
+    ]
+
+
 @dataclass
 class Patches:
-    """Patches of an item: right and valid pixels, and the mean uncertainty in float32."""
+    """Patches of an item: right and valid pixels, the mean uncertainty in float32, and the class
+    that all valid pixels share, or -1."""
 
     right: Array
     valid: Array
     mean: Array
+    shared: Array
+
+    def of(self, shared: int) -> Patches:
+        """Return the patches of one class, or the mixed ones (-1)."""
+        chosen = self.shared == shared
+        return Patches(*(getattr(self, own.name)[chosen] for own in fields(self)))
 
 
 def patches(
-    right: Array, uncertainty: Array, void: Array, settings: Mapping[str, Any],
+    label: Array, right: Array, uncertainty: Array, void: Array, settings: Mapping[str, Any],
     void_of_image: Array | None,
 ) -> Patches:  # fmt: skip
     """Return the patches of maps [y, x], row by row; incomplete ones and void ones are dropped.
@@ -65,7 +82,7 @@ def patches(
     in the image are valid in the region.
     """
     window, stride = settings["window"], settings["stride"]
-    all_patches: list[tuple[int, int, np.float32]] = []
+    all_patches: list[tuple[int, int, np.float32, int]] = []
     height, width = right.shape
     values = uncertainty.astype(np.float64)
     for y in range(0, height - window + 1, stride):
@@ -77,11 +94,14 @@ def patches(
             if is_valid.any() and is_inside:
                 evaluated = values[box][is_valid]
                 mean = np.float32(math.fsum(evaluated) / evaluated.size)
-                all_patches.append((int(right[box][is_valid].sum()), int(evaluated.size), mean))
-    columns = list(zip(*all_patches, strict=True)) or [(), (), ()]
+                ids = set(label[box][is_valid].tolist())
+                shared = ids.pop() if len(ids) == 1 else -1
+                n_right = int(right[box][is_valid].sum())
+                all_patches.append((n_right, int(evaluated.size), mean, shared))
+    columns = list(zip(*all_patches, strict=True)) or [(), (), (), ()]
     return Patches(
         np.array(columns[0], np.int64), np.array(columns[1], np.int64),
-        np.array(columns[2], np.float32),
+        np.array(columns[2], np.float32), np.array(columns[3], np.int64),
     )  # fmt: skip
 
 
@@ -132,13 +152,41 @@ def equal_width(value: Array, hit: Array, bins: int) -> tuple[Array, int]:
     return np.stack(rows, axis=1), int(((distance <= bins * NEAR / 10) & inner).sum())
 
 
-def gaps(bins: Array) -> tuple[float | None, float | None]:
-    """Return the ECE and MCE of [bin, (pixels, right ones, Σ confidence)]."""
+def gaps(bins: Array) -> tuple[float | None, float | None, float | None]:
+    """Return the ECE, MCE and ACE of [bin, (pixels, right ones, Σ confidence)]."""
     filled = bins[bins[:, 0] > 0]
     if not len(filled):
-        return None, None
+        return None, None, None
     differences = np.abs(filled[:, 1] - filled[:, 2])
-    return float(differences.sum() / filled[:, 0].sum()), float((differences / filled[:, 0]).max())
+    means = differences / filled[:, 0]
+    ece = float(differences.sum() / filled[:, 0].sum())
+    return ece, float(means.max()), float(means.mean())
+
+
+def reliability(bins: Array) -> dict[str, list[Any]]:
+    """Return the diagram of [bin, (pixels, right ones, Σ confidence)]."""
+    edges = np.arange(len(bins) + 1) / len(bins)
+    return {
+        "lower": edges[:-1].tolist(), "upper": edges[1:].tolist(),
+        "count": [int(n) for n in bins[:, 0]],
+        "confidence": [ratio(total, n) for n, _, total in bins],
+        "accuracy": [ratio(right, n) for n, right, _ in bins],
+    }  # fmt: skip
+
+
+def brier_decomposition(bins: Array) -> dict[str, float | None]:
+    """Return Murphy's terms, added over classes, of [class, bin, (pixels, right ones, Σ p)]."""
+    total = {"reliability": 0.0, "resolution": 0.0, "uncertainty": 0.0}
+    pixels = bins[0, :, 0].sum()
+    if not pixels:
+        return dict.fromkeys(total)
+    for rows in bins:
+        n, right, sums = rows[rows[:, 0] > 0].T
+        rate = right.sum() / pixels
+        total["reliability"] += float(((sums - right) ** 2 / n).sum() / pixels)
+        total["resolution"] += float((n * (right / n - rate) ** 2).sum() / pixels)
+        total["uncertainty"] += float(rate * (1 - rate))
+    return dict(total)
 
 
 def adaptive_ece(confidence: Array, hit: Array, bins: int) -> float | None:

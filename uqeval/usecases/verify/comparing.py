@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,8 @@ class Comparison:
     """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed.
 
     `fields`: the compared fields by key; `intervals`: the addresses of compared intervals and
-    debiased values; `slices`: the keys of which slices were compared.
+    debiased values; `slices` and `rows`: the keys of which slices, or rows of classes, were
+    compared.
     """
 
     def __init__(self, report: Report) -> None:
@@ -72,11 +73,20 @@ class Comparison:
         self.fields: dict[str, set[str]] = {}
         self.intervals: set[str] = set()
         self.slices: set[str] = set()
+        self.rows: set[str] = set()
 
     @property
     def keys(self) -> list[str]:
         """Return the keys that are recomputed."""
         return [key for key in self.settings if key not in self.why_not]
+
+    def hold_rows(self, key: str, rows: Iterable[Recomputed]) -> None:
+        """Compare the rows of classes of the set."""
+        reported = self.report.results[key].get("per_class", [])
+        for row, scores in zip(reported, rows, strict=False):
+            where = f"the set, class {row.get('name')}"
+            compare(where, key, row, scores.values, scores.slack, self.tallies["set"])
+            self.rows.add(key)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
         """Compare the scores of an item (None: of the set); a text is why there are none."""
@@ -108,14 +118,23 @@ def compare(
             tally.differences.append(Difference(where, f"{key}.{name}", first, second))
 
 
+def numbers_of(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield all defined fractions of a record, with dots into its parts and lists."""
+    for name, first, _ in _values(values, values):
+        if isinstance(first, float):
+            yield name, first
+
+
 def _values(
     reported: Mapping[str, Any], recomputed: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields that both have, with dots into their parts, and both values."""
+    """Yield the fields that both have, with dots into their parts and lists, and both values."""
     for name, second in recomputed.items():
         if name not in reported:
             continue
         first = reported[name]
+        if isinstance(second, list) and isinstance(first, list):
+            first, second = ({str(i): v for i, v in enumerate(own)} for own in (first, second))
         if isinstance(second, dict) and isinstance(first, dict):
             for part in dict.fromkeys((*first, *second)):
                 if not part.endswith(BESIDE):

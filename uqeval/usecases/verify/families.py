@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classe
             if values is not None and family == "pavpu":
                 right = (maps.prediction == maps.label) & ~maps.void
                 pixels.patches[key] = cs.patches(
-                    right, values, maps.void, variant, maps.void_of_image
+                    maps.label, right, values, maps.void, variant, maps.void_of_image
                 )
         if family == "calibration" and maps.probs is not None:
             _add_class_bins(pixels, maps, variant["bins"])
@@ -126,8 +126,7 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
     for key in first.patches:
         patches = [p.patches[key] for p in parts]
         pixels.patches[key] = cs.Patches(*(
-            np.concatenate([getattr(p, name) for p in patches]) for name in ("right", "valid",
-            "mean")
+            np.concatenate([getattr(p, own.name) for p in patches]) for own in fields(cs.Patches)
         ))  # fmt: skip
     for bins in first.by_class:
         found = [p.by_class[bins] for p in parts]
@@ -153,14 +152,7 @@ def of_classes(
     if family == "pavpu":
         return _pavpu(pixels.patches[key], settings, results, reported)
     if family == "failure":
-        scores = ranks.failure(pixels.maps[key], pixels.wrong)
-        threshold = results.get("uncertainty_threshold")
-        scores["undetected_error_rate"], uncertain = ranks.undetected(
-            pixels.maps[key], pixels.wrong, threshold
-        )  # fmt: skip
-        slack = ranks.slack_of(ranks.failure, pixels.maps[key], pixels.wrong, reported, scores)
-        slack["undetected_error_rate"] = uncertain / max(pixels.label.size, 1)
-        return Recomputed(scores, slack)
+        return _failure(pixels.maps[key], pixels.wrong, results, reported)
     error = pixels.wrong.astype(np.float64)
     if settings["error"] == "brier":
         if "brier" not in pixels.maps:
@@ -172,6 +164,42 @@ def of_classes(
 
     slack = ranks.slack_of_order(sparsification, pixels.maps[key], error)
     return Recomputed(sparsification(pixels.maps[key], error), slack)
+
+
+def rows_of_classes(
+    key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any]
+) -> Iterator[Recomputed]:
+    """Yield the scores of each row of classes under a key whose scores are recomputed."""
+    family = family_of(key)
+    if family == "segmentation":
+        matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
+        yield from map(Recomputed, cs.segmentation_rows(matrix))
+    for row, reported in enumerate(results.get("per_class", ())):
+        if family == "calibration" and settings["bins"] in pixels.by_class:
+            class_bins, uncertain = pixels.by_class[settings["bins"]]
+            labelled = int((pixels.label == row).sum())
+            slack = {"ece": 2 * uncertain / max(pixels.label.size, 1)}
+            yield Recomputed({"ece": cs.gaps(class_bins[row])[0], "pixels": labelled}, slack)
+        elif family == "failure":
+            of = pixels.label if results["per_class_by"] == "label" else pixels.prediction
+            own = of == row
+            yield _failure(pixels.maps[key][own], pixels.wrong[own], results, reported)
+        elif family == "pavpu":
+            shared = row if row < pixels.classes else -1
+            scores = _pavpu(pixels.patches[key].of(shared), settings, results, reported)
+            if isinstance(scores, Recomputed):
+                yield scores
+
+
+def _failure(
+    score: Array, wrong: Array, results: Mapping[str, Any], reported: Mapping[str, Any]
+) -> Recomputed:
+    scores = ranks.failure(score, wrong)
+    threshold = results.get("uncertainty_threshold")
+    slack = ranks.slack_of(ranks.failure, score, wrong, reported, scores)
+    scores["undetected_error_rate"], uncertain = ranks.undetected(score, wrong, threshold)
+    slack["undetected_error_rate"] = uncertain / max(score.size, 1)
+    return Recomputed(scores, slack)
 
 
 def _pavpu(
@@ -203,8 +231,12 @@ def _calibration(
     if "confidence" in pixels.maps:
         conf = pixels.maps["confidence"]
         bins, uncertain = cs.equal_width(conf, right, settings["bins"])
-        scores["ece"], scores["mce"] = cs.gaps(bins)
-        slack = {"ece": 2 * uncertain / n, "mce": float(uncertain > 0)}
+        scores["ece"], scores["mce"], scores["ace"] = cs.gaps(bins)
+        scores["reliability"] = cs.reliability(bins)
+        slack = {"ece": 2 * uncertain / n} | dict.fromkeys(("mce", "ace"), float(uncertain > 0))
+        for k in range(settings["bins"]):
+            slack[f"reliability.count.{k}"] = uncertain
+            slack[f"reliability.confidence.{k}"] = slack[f"reliability.accuracy.{k}"] = slack["mce"]
         if settings["adaptive"]:
             scores["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
         if of_set is not None:
@@ -221,6 +253,20 @@ def _calibration(
         scores["brier"] = (
             float(np.mean(pixels.maps["brier"], dtype=np.float64)) if pixels.label.size else None
         )
+        if settings["bins"] in pixels.by_class:
+            terms = cs.brier_decomposition(class_bins)
+            scores["brier_decomposition"] = terms | {
+                "remainder": None
+                if scores["brier"] is None
+                else scores["brier"]
+                - terms["reliability"]
+                + terms["resolution"]
+                - terms["uncertainty"]
+            }
+            slack |= {
+                f"brier_decomposition.{term}": 8 * uncertain / n
+                for term in ("reliability", "resolution", "remainder")
+            }
     if "label_probability" in pixels.maps:
         scores["nll"] = cs.nll(pixels.maps["label_probability"], settings["clip"])
     return (

@@ -10,6 +10,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.usecases.verify.class_scores import ratio
+from uqeval.usecases.verify.comparing import numbers_of
 
 #: Twice the error of a float32 map of uncertainty.
 NOISE = 2e-7
@@ -40,7 +41,7 @@ def failure(score: Array, wrong: Array) -> dict[str, Any]:
     names = ("auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc")
     scores |= dict.fromkeys(names)
     if not pixels:
-        return scores
+        return scores | {"risk_at_coverage": {}, "coverage_at_risk": {}}
     n, e = grouped(score, wrong)
     c = n - e
     up_n, up_e, up_c = np.cumsum(n), np.cumsum(e), np.cumsum(c)
@@ -58,6 +59,13 @@ def failure(score: Array, wrong: Array) -> dict[str, Any]:
     ranks = np.arange(1, errors + 1)
     scores["e_aurc"] = scores["aurc"] - float((ranks / (rights + ranks)).sum() / pixels)
     scores["augrc"] = float((n * (up_e - e / 2)).sum() / pixels**2)
+    scores["risk_at_coverage"], scores["coverage_at_risk"] = {}, {}
+    for p in (80, 90, 95):
+        last = np.flatnonzero(100 * up_n >= p * pixels)[0]
+        scores["risk_at_coverage"][str(p)] = float(up_e[last] / up_n[last])
+    for p in (1, 5):
+        fits = up_n[100 * up_e <= p * up_n]
+        scores["coverage_at_risk"][str(p)] = float(fits[-1] / pixels) if fits.size else 0.0
     return scores
 
 
@@ -71,15 +79,19 @@ def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:
 
 
 def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:
-    """Return AUSE and AURG; `error` is averaged (already squared if the root is taken)."""
+    """Return AUSE, AURG and both curves of a mean error, which is squared if a root is taken."""
+    undefined = {"ause": None, "aurg": None, "curve": None, "oracle": None}
     if not score.size:
-        return {"ause": None, "aurg": None}
+        return undefined
     model, oracle = (curve(ranking, error, steps, rooted) for ranking in (score, error))
     if not model[0] or not math.isfinite(model[0]):
-        return {"ause": None, "aurg": None}
-    x = np.arange(steps) / steps
-    area = [float(np.trapezoid(values / model[0], x)) for values in (model, oracle)]
-    return {"ause": area[0] - area[1], "aurg": float(x[-1]) - area[0]}
+        return undefined
+    x, curves = np.arange(steps) / steps, [values / model[0] for values in (model, oracle)]
+    area = [float(np.trapezoid(values, x)) for values in curves]
+    return {
+        "ause": area[0] - area[1], "aurg": float(x[-1]) - area[0],
+        "curve": curves[0].tolist(), "oracle": curves[1].tolist(),
+    }  # fmt: skip
 
 
 def slack_of(
@@ -124,9 +136,8 @@ def slack_of_order(
             ranking[np.lexsort((by, group))] = np.arange(len(values))
             rankings.append(ranking)
         for ranking in rankings:
-            for name, value in scores(ranking[place], error).items():
-                if isinstance(value, float):
-                    found.setdefault(name, []).append(value)
+            for name, value in numbers_of(scores(ranking[place], error)):
+                found.setdefault(name, []).append(value)
     return {name: max(own) - min(own) for name, own in found.items()}
 
 

@@ -170,6 +170,9 @@ class Recomputation(Comparison):
             if of_image and not isinstance(scores, str):
                 self._threshold(key, all_pixels)
             self.hold(key, None, scores)
+            if not isinstance(scores, str):
+                results = self.report.results[key]
+                self.hold_rows(key, f.rows_of_classes(key, all_pixels, settings[key], results))
         results = self.report.results
         compare_intervals(
             self, settings, lambda key: of_classes(key, parts, settings[key], results[key])

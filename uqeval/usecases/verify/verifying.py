@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _NAMED = 60
 #: Sentences on what is not recomputed.
 _ALWAYS = (
-    "Curves, rows of classes and recalibration (temperature, isotonic, vector) are not recomputed.",
+    "Curves over thresholds and coverages are not recomputed, nor is recalibration (temperature, "
+    "isotonic, vector).",
     "Stored files are decoded by the same code as in the run; what follows is independent.",
 )  # fmt: skip
 
@@ -245,6 +246,9 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
     rows = sum(".per_class." in name for name in omitted)
     omitted_scores = [name for name in omitted if ".per_class." not in name]
     messages = []
+    has_rows = [key for key, record in report.results.items() if record.get("per_class")]
+    if keys := [key for key in has_rows if key not in recomputation.rows]:
+        messages.append(f"{_all(keys)}: rows of classes are not recomputed.")
     if rows:
         messages.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
     fields_of: dict[str, list[str]] = {}
