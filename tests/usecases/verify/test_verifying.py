@@ -111,7 +111,7 @@ def test_a_video_with_names_from_a_file_or_numbers(folder: Path) -> None:
     record = json.loads(report.to_json())
     record["inputs"]["frame_names"] = [1]
     Path("named.json").write_text(json.dumps(record))
-    with pytest.raises(UsageError, match="frame_names is not a list of strings"):
+    with pytest.raises(StoreError, match=r"`frame_names\.0` is 1; expected a text"):
         verify("named.json")
 
 

@@ -114,7 +114,7 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     if "frames" in path_of_role:
         input_settings["video"] = path_of_role["frames"]
         if (frame_names := report.inputs.get("frame_names")) is not None:
-            input_settings["names"] = _checked_names(frame_names, name)
+            input_settings["names"] = frame_names
     if "pseudo-labels" in path_of_role:
         input_settings["pseudo_labels"] = path_of_role["pseudo-labels"]
     predictions = [role.path for role in roles if role.name == "predictions"]
@@ -165,15 +165,6 @@ def _sets(paths: Sequence[str], out: Sequence[Any]) -> tuple[list[str], list[Any
     ends = np.cumsum([len(paths) - sum(sizes), *sizes]).tolist()
     sets = [list(paths[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
     return sets[0], sets[1:]
-
-
-def _checked_names(names: Any, report: str) -> list[str]:
-    if isinstance(names, list) and all(isinstance(name, str) for name in names):
-        return names
-    raise UsageError(
-        f"{cut(report)}: inputs.frame_names is not a list of strings; expected a report as -o "
-        "writes it."
-    )
 
 
 def fingerprints(
