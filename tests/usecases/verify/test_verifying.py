@@ -125,6 +125,36 @@ def test_a_changed_pooled_score_is_found_with_all_items_alone(folder: Path) -> N
     assert [own.where for own in found.differences] == ["the set"]
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "segmentation.per_class.0.iou", "pavpu.per_class.-1.n_ic", "calibration.per_class.1.ece",
+        "failure.per_class.0.aurc", "failure.risk_at_coverage.90", "failure.coverage_at_risk.5",
+        "calibration.reliability.count.14", "calibration.brier_decomposition.resolution",
+        "calibration.ace", "sparsification.curve.3", "sparsification.oracle.3",
+    ],
+)  # fmt: skip
+def test_a_changed_row_or_point_of_a_curve_is_found(address: str, folder: Path) -> None:
+    def change(record: Any) -> None:
+        *steps, last = [int(s) if s.lstrip("-").isdigit() else s for s in address.split(".")]
+        part = record["results"]
+        for step in steps:
+            part = part[str(step) if isinstance(part, dict) else step]
+        last = str(last) if isinstance(part, dict) else last
+        part[last] += 9 if isinstance(part[last], int) else 0.1
+
+    found = verify(changed("classes", change), everything=True)
+    fields = [own.field for own in found.differences]
+    assert all(own.where.startswith("the set") for own in found.differences)
+    # The scores of a row of patches follow from its own counts.
+    assert fields and (len(fields) == 1 or address.startswith("pavpu"))
+
+
+def test_a_row_that_was_removed_is_found(folder: Path) -> None:
+    path = changed("classes", lambda record: record["results"]["failure"]["per_class"].pop())
+    assert "failure.per_class" in [own.field for own in verify(path, everything=True).differences]
+
+
 def test_items_are_chosen_by_seed(folder: Path) -> None:
     chosen = [verify("classes.json", items=2, seed=seed).items for seed in (0, 0, 1, 2, 3)]
     assert chosen[0] == chosen[1]

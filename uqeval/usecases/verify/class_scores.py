@@ -174,19 +174,21 @@ def reliability(bins: Array) -> dict[str, list[Any]]:
     }  # fmt: skip
 
 
-def brier_decomposition(bins: Array) -> dict[str, float | None]:
-    """Return Murphy's terms, added over classes, of [class, bin, (pixels, right ones, Σ p)]."""
+def brier_decomposition(bins: Array, brier: float | None) -> dict[str, float | None]:
+    """Return Murphy's terms, added over classes, of [class, bin, (pixels, right ones, Σ p)], and
+    what remains of the Brier score."""
     total = {"reliability": 0.0, "resolution": 0.0, "uncertainty": 0.0}
     pixels = bins[0, :, 0].sum()
-    if not pixels:
-        return dict.fromkeys(total)
+    if brier is None:
+        return dict.fromkeys((*total, "remainder"))
     for rows in bins:
         n, right, sums = rows[rows[:, 0] > 0].T
         rate = right.sum() / pixels
         total["reliability"] += float(((sums - right) ** 2 / n).sum() / pixels)
         total["resolution"] += float((n * (right / n - rate) ** 2).sum() / pixels)
         total["uncertainty"] += float(rate * (1 - rate))
-    return dict(total)
+    explained = total["reliability"] - total["resolution"] + total["uncertainty"]
+    return {**total, "remainder": brier - explained}
 
 
 def adaptive_ece(confidence: Array, hit: Array, bins: int) -> float | None:

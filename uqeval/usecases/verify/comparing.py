@@ -82,11 +82,15 @@ class Comparison:
 
     def hold_rows(self, key: str, rows: Iterable[Recomputed]) -> None:
         """Compare the rows of classes of the set."""
-        reported = self.report.results[key].get("per_class", [])
-        for row, scores in zip(reported, rows, strict=False):
+        reported, recomputed = self.report.results[key].get("per_class"), list(rows)
+        if reported is None or not recomputed:
+            return
+        self.rows.add(key)
+        number, expected = {"per_class": len(reported)}, {"per_class": len(recomputed)}
+        compare("the set", key, number, expected, {}, self.tallies["set"])
+        for row, scores in zip(reported, recomputed, strict=False):
             where = f"the set, class {row.get('name')}"
             compare(where, key, row, scores.values, scores.slack, self.tallies["set"])
-            self.rows.add(key)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
         """Compare the scores of an item (None: of the set); a text is why there are none."""

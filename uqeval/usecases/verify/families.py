@@ -174,7 +174,9 @@ def rows_of_classes(
     if family == "segmentation":
         matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
         yield from map(Recomputed, cs.segmentation_rows(matrix))
-    for row, reported in enumerate(results.get("per_class", ())):
+    all_reported = dict(enumerate(results.get("per_class", ())))
+    for row in range(pixels.classes + (family == "pavpu")):  # the last one is `mixed`
+        reported = all_reported.get(row, {})
         if family == "calibration" and settings["bins"] in pixels.by_class:
             class_bins, uncertain = pixels.by_class[settings["bins"]]
             labelled = int((pixels.label == row).sum())
@@ -254,15 +256,7 @@ def _calibration(
             float(np.mean(pixels.maps["brier"], dtype=np.float64)) if pixels.label.size else None
         )
         if settings["bins"] in pixels.by_class:
-            terms = cs.brier_decomposition(class_bins)
-            scores["brier_decomposition"] = terms | {
-                "remainder": None
-                if scores["brier"] is None
-                else scores["brier"]
-                - terms["reliability"]
-                + terms["resolution"]
-                - terms["uncertainty"]
-            }
+            scores["brier_decomposition"] = cs.brier_decomposition(class_bins, scores["brier"])
             slack |= {
                 f"brier_decomposition.{term}": 8 * uncertain / n
                 for term in ("reliability", "resolution", "remainder")
