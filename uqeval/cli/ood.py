@@ -13,7 +13,11 @@ from uqeval.errors import UsageError
 from uqeval.inputs.opened import members_of
 
 
-@of_family("ood", *(name for name in shared_by("classes") if name != "region"), "ood_mask")
+#: The views of `ood` are sets, not regions. Its scores have no rows of classes.
+_NOT_SHARED = ("region", "depth_map", "class_names")
+
+
+@of_family("ood", *(name for name in shared_by("classes") if name not in _NOT_SHARED), "ood_mask")
 def ood(
     shared: Shared,
     settings: dict[str, Any],

@@ -106,6 +106,12 @@ def _open(
     if options.is_ood:
         from uqeval.inputs.sets import open_sets
 
+        if options.regions or options.depth_map is not None:
+            option = "--region" if options.regions else "--depth-map"
+            raise UsageError(
+                f"{option} has no effect on out-of-distribution detection; for pixels of one "
+                "region, mark all others void in the labels."
+            )
         return dataclasses.replace(
             open_sets(predictions, truth, options), options=options.record(),
             map_cache=options.map_cache,
@@ -192,6 +198,7 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
         "class probabilities, an array `probs`",
         lambda i: "probs" in _arrays(i),
     ),
+    "class_names": ("scores of classes", lambda i: not i.sets and not i.record.get("ood_mask")),
     "ignore_index": ("labels", _has_truth),
     "label_map": ("a folder of label PNGs", _has_label_files),
     "annotator_folders": ("a folder of label PNGs of images", lambda i: i.annotators > 0),

@@ -247,8 +247,9 @@ class InputOptions(Settings):
                 f"--invalid is for regression targets, and {where} has none. Leave it out; for "
                 "void labels give --ignore-index."
             )
-        if self.converts:
-            option = "--median-scaling" if self.median_scaling else "--baseline-focal"
+        if self.converts or self.disparity != "predictions":
+            option = "--baseline-focal" if self.baseline_focal is not None else "--disparity"
+            option = "--median-scaling" if self.median_scaling else option
             raise UsageError(
                 f"{option} is for predicted depths, mean and std; {where} has none. Leave it out."
             )

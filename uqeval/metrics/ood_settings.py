@@ -82,6 +82,12 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, OodS
                 f"{_MOST_CLASSES} classes: give PREDS LABELS, and to --ood-mask a folder of masks "
                 "or a store."
             )
+    if not info.sets and {"aggregation", "patch"} & options.keys():
+        given = "aggregation" if "aggregation" in options else "patch"
+        raise UsageError(
+            f"--{given} has no effect with --ood-mask: it scores whole images, and a mask divides "
+            "the pixels of an image. Leave it out."
+        )
     aggregations = [variant.aggregation for variant in settings.values()]
     if "patch" in options and "patch-max" not in aggregations:
         raise UsageError("--patch has no effect: it is for --aggregation patch-max. Leave it out.")
