@@ -175,7 +175,9 @@ def test_same_images_without_names_are_a_warning(tmp_path: Path) -> None:
         ({"same": True}, ["shares 7 of its 7 items", "in_0"]),
         ({"out": [FOG], "ood_mask": 3}, ["ood_mask", "OUT"]),
         ({"ood_mask": 3}, ["ood_mask=3", "LABELS"]),
-        ({"out": [FOG], "region": "boundary:2"}, ["region is for class labels"]),
+        ({"out": [FOG], "region": "boundary:2"}, ["region has no effect"]),
+        ({"out": [FOG], "depth_map": "d.npy"}, ["depth_map has no effect"]),
+        ({"out": [FOG], "class_names": list("abc")}, ["class_names", "no effect"]),
         ({}, ["ood evaluates ood only"]),
     ],
 )

@@ -106,12 +106,6 @@ def _open(
     if options.is_ood:
         from uqeval.inputs.sets import open_sets
 
-        if options.regions or options.depth_map is not None:
-            option = "--region" if options.regions else "--depth-map"
-            raise UsageError(
-                f"{option} has no effect on out-of-distribution detection; for pixels of one "
-                "region, mark all others void in the labels."
-            )
         return dataclasses.replace(
             open_sets(predictions, truth, options), options=options.record(),
             map_cache=options.map_cache,

@@ -38,8 +38,9 @@ def open_sets(
         raise UsageError(
             "--ood-mask finds out-of-distribution pixels inside IN; with OUT stores leave it out."
         )
-    if options.regions:
-        raise UsageError("--region is for class labels; leave it out of uqeval ood.")
+    if options.regions or options.depth_map is not None:
+        given = "--region" if options.regions else "--depth-map"
+        raise UsageError(f"{given} has no effect on out-of-distribution detection; leave it out.")
     if options.ood_mask is not None:
         return _open_masked(predictions, truth, options)
     if len(options.out) > _MOST_SETS:
