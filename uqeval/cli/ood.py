@@ -12,7 +12,6 @@ from uqeval.cli.evaluating import evaluated, of_family, shared_by
 from uqeval.errors import UsageError
 from uqeval.inputs.opened import members_of
 
-
 #: The views of `ood` are sets, not regions. Its scores have no rows of classes.
 _NOT_SHARED = ("region", "depth_map", "class_names")
 
