@@ -6,7 +6,7 @@ bins around a few ranks only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,26 +68,35 @@ def at_ranks(tiles: Tiles, ranks: Array, *fields: Cumulated) -> AtRanks:
 
     Only tiles with a rank of any set are folded.
     """
-    bins = np.zeros(ranks.shape, np.int64)
-    before, through = ([np.zeros(ranks.shape) for _ in fields] for _ in range(2))
-    if not tiles.spans:
-        return AtRanks(bins, before, through)
-    ends = [field.totals.cumsum(axis=1) for field in fields]
-    set_indices = np.repeat(np.arange(len(ranks)), ranks.shape[1])
-    tile_of = _first_reaching(ends[0], set_indices, ranks.reshape(-1)).reshape(ranks.shape)
-    for tile in np.flatnonzero(np.bincount(tile_of.reshape(-1))).tolist():
-        in_tile = tile_of == tile
-        sets = np.nonzero(in_tile)[0]
-        base = [end[sets, tile - 1] if tile else np.zeros(len(sets)) for end in ends]
-        last = None
-        for field, first, low, high in zip(fields, base, before, through, strict=True):
-            sums = field.upto(tile)
-            if last is None:
-                last = _first_reaching(sums, sets, ranks[in_tile] - first)
-            low[in_tile] = first + np.where(last > 0, sums[sets, np.maximum(last - 1, 0)], 0.0)
-            high[in_tile] = first + sums[sets, last]
-        bins[in_tile] = tiles.spans[tile].start + (0 if last is None else last)
-    return AtRanks(bins, before, through)
+    bins = np.zeros(ranks.size, np.int64)
+    before, through = ([np.zeros(ranks.size) for _ in fields] for _ in range(2))
+    if tiles.spans:
+        ends = [field.totals.cumsum(axis=1) for field in fields]
+        sets, wanted = np.repeat(np.arange(len(ranks)), ranks.shape[1]), ranks.reshape(-1)
+        tile_of = _first_reaching(ends[0], sets, wanted)
+        for tile, places in _by_tile(tile_of):
+            own, at = sets[places], None
+            for field, end, low, high in zip(fields, ends, before, through, strict=True):
+                sums = field.upto(tile)
+                base = end[own, tile - 1] if tile else np.zeros(len(own))
+                if at is None:
+                    last = _first_reaching(sums, own, wanted[places] - base)
+                    bins[places] = tiles.spans[tile].start + last
+                    at = own * sums.shape[1] + last
+                flat = sums.reshape(-1)
+                low[places] = base + np.where(last > 0, flat[np.maximum(at - 1, 0)], 0.0)
+                high[places] = base + flat[at]
+    of_fields = ([values.reshape(ranks.shape) for values in sums] for sums in (before, through))
+    return AtRanks(bins.reshape(ranks.shape), *of_fields)
+
+
+def _by_tile(tile_of: Array) -> Iterator[tuple[int, Array]]:
+    """Yield each tile that occurs, and its places in `tile_of`."""
+    order = np.argsort(tile_of.astype(np.uint16), kind="stable")
+    ends = np.cumsum(np.bincount(tile_of))
+    for tile, places in enumerate(np.split(order, ends[:-1])):
+        if places.size:
+            yield tile, places
 
 
 def _first_reaching(
@@ -99,10 +108,9 @@ def _first_reaching(
     other.
     """
     most = int(cumulative[:, -1].max(initial=0)) + 1
-    above = np.arange(len(cumulative), dtype=np.int64) * most
-    stacked = cumulative.astype(np.int64)
-    stacked += above[:, None]
-    wanted = ranks.astype(np.int64) + above[sets]
+    above = np.arange(len(cumulative), dtype=np.float64) * most
+    wanted = ranks + above[sets]
+    stacked = cumulative + above[:, None]
     indices: Array = np.searchsorted(stacked.reshape(-1), wanted)
     indices -= sets * cumulative.shape[1]
     return indices

@@ -12,7 +12,7 @@ NaN where undefined.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Coverages and risks, in percent, at which the risk-coverage curve is read.
 COVERAGES, RISKS = (80, 90, 95), (1, 5)
+#: Numbers of a field whose scores are computed at a time (512 kB).
+_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,14 @@ class SetRankBins:
         """Return all errors [set]."""
         return self._sums("errors")
 
+    def parts(self) -> Iterator[SetRankBins]:
+        """Yield a few sets at a time, whose numbers stay in the cache of the CPU. At least one."""
+        pixels, errors = self.states["pixels"], self.states["errors"]
+        step = max(_NUMBERS // max(pixels.shape[-1], 1), 1)
+        for first in range(0, max(len(pixels), 1), step):
+            rows = slice(first, first + step)
+            yield SetRankBins(SetStates({"pixels": pixels[rows], "errors": errors[rows]}))
+
     def _sums(self, name: str) -> Array:
         is_tiled = isinstance(self.states, RankedSets)
         values = self.tiles.totals(name) if is_tiled else self.states[name]
@@ -85,6 +95,13 @@ class SetRankBins:
 
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
     """Return the wanted scores from bins."""
+    if not {*SCORES, *AT_CUTS} & set(fields):
+        return {}
+    parts = [_columns(part, fields) for part in rank_bins.parts()]
+    return {place: np.concatenate([part[place] for part in parts]) for place in parts[0]}
+
+
+def _columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
     results: SetColumns = {}
     for name, formula in SCORES.items():
         if name in fields:
@@ -139,8 +156,9 @@ def fpr95(rank_bins: SetRankBins) -> Array:
     # The last bin with 20·(errors of it and above) >= 19·errors: at most 5 % lie below it.
     last = rank_bins.upto.shape[1] - 1
     at = np.minimum(_first(rank_bins.errors_upto, wrong // 20, "right"), last)
-    pixels, errors = rank_bins.upto - rank_bins.pixels, rank_bins.errors_upto - rank_bins.errors
-    below = _value_at_bin(pixels, at) - _value_at_bin(errors, at)
+    fields = (rank_bins.upto, rank_bins.pixels, rank_bins.errors_upto, rank_bins.errors)
+    upto, pixels, errors_upto, errors = (_value_at_bin(values, at) for values in fields)
+    below = (upto - pixels) - (errors_upto - errors)
     return np.where(wrong > 0, over(right - below, right), np.nan)
 
 
@@ -216,8 +234,8 @@ def _first(cumulative: Array, limits: Array, side: Literal["left", "right"]) -> 
     """Return the first bin [set] that reaches (or, from the "right", passes) the limit of
     its set.
     """
-    pairs = zip(cumulative, limits, strict=True)
-    return np.array([row.searchsorted(limit, side) for row, limit in pairs], np.int64)
+    is_before = np.less if side == "left" else np.less_equal
+    return np.count_nonzero(is_before(cumulative, limits[:, None]), axis=1)
 
 
 def dot(a: Array, b: Array) -> Array:

@@ -107,7 +107,8 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
             area, oracle_area = (area / n / by for area in sums.every_rank)
             span = (n - 1) / n
         else:
-            area, oracle_area = (_trapezoid(v, steps, zero_at_1) for v in (model, oracle))
+            areas = _trapezoid(np.concatenate([model, oracle]), steps, zero_at_1)
+            area, oracle_area = np.split(areas, 2)
             span = np.full(len(n), 1.0 if zero_at_1 else (steps - 1) / steps)
         return Curves(model, oracle, area, oracle_area, span, by, sums.bound / n / by, flaw)
 

@@ -10,7 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 #: The largest number of threads. Each scores one block at a time.
 _THREADS = 4
@@ -29,11 +32,15 @@ def in_blocks(
         (task, slice(first, first + step)) for task, step in tasks for first in range(0, sets, step)
     ]
     with one_blas_thread():
-        if len(calls) == 1:
-            score(*calls[0])
-            return
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
-            list(pool.map(lambda call: score(*call), calls))
+        in_threads(lambda call: score(*call), calls)
+
+
+def in_threads(work: Callable[[T], U], jobs: Sequence[T]) -> list[U]:
+    """Return `work(job)` of all jobs, computed by several threads. A single job starts none."""
+    if len(jobs) < 2:
+        return [work(job) for job in jobs]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+        return list(pool.map(work, jobs))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from uqeval.arrays import Floats
 from uqeval.metrics._contract import IntervalKind
 from uqeval.records.addresses import Address
+from uqeval.statistics.blocks import in_threads
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of, metric_at
 from uqeval.statistics.scoring import Scoring
@@ -140,6 +141,8 @@ class Samples:
 
     def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> Floats:
         """Return scores of blocks of sets of units: [run, set, address]."""
+        # Unpacking the states takes as long as scoring them: threads read several runs at once.
+        in_threads(lambda scoring: scoring.read(addresses), list(dict.fromkeys(self.runs)))
         scores = [
             np.stack(
                 [

@@ -160,6 +160,12 @@ class Scoring:
             for key, columns in by_key.items()
         ]
 
+    def read(self, addresses: Sequence[str]) -> None:
+        """Read the states that the scores at `addresses` need. Raises `StoreError`."""
+        for columns in self.columns(addresses):
+            for tally in columns.tallies:
+                self.stacked(tally)
+
     def block(self, columns: ColumnsOfKey) -> int:
         """Return the number of sets that are scored at a time."""
         numbers = sum(self.stacked(tally).numbers for tally in columns.tallies)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Floats
-from uqeval.statistics.blocks import in_blocks
+from uqeval.statistics.blocks import in_blocks, in_threads
 from uqeval.statistics.checked_states import Evaluated
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.scoring import ColumnsOfKey, Scoring
@@ -72,6 +72,7 @@ def swap_tests(
     addresses = [address for address in addresses if pair.has(address)]
     if not addresses:
         return {}
+    in_threads(lambda scoring: scoring.read(addresses), [first, second])
     is_exact = 2**resampling.units <= EVERY
     counts = _counts(pair, resampling.items, addresses, is_exact)
     active = list(counts)
@@ -210,8 +211,9 @@ class _Pair:
             for run, (scoring, columns, weighting, states) in enumerate(runs):
                 scoring.fill(scores[run, rows], columns, weighting, states)
 
-        pairs = zip(self.ours.columns(addresses), self.theirs.columns(addresses), strict=True)
-        in_blocks(score, [(pair, self.ours.block(pair[0])) for pair in pairs], len(keeps_models))
+        pairs = [*zip(self.ours.columns(addresses), self.theirs.columns(addresses), strict=True)]
+        steps = in_threads(lambda pair: self.ours.block(pair[0]), pairs)
+        in_blocks(score, [*zip(pairs, steps, strict=True)], len(keeps_models))
         return scores
 
 
