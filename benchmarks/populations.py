@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from uqeval.metrics import failure_columns, sparsification_columns
+from uqeval.metrics import failure_columns, sparsification
 from uqeval.metrics._tiles import RankedSets
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.sparsification_settings import SparsificationSettings
@@ -209,7 +209,7 @@ def ause(sums: Array) -> Array:
     right = pixels.sum(1) - both
     best = bins_of(np.stack([right, both], 1), np.stack([0 * both, both], 1))
     settings = SparsificationSettings(error="zero-one")
-    found: Array = sparsification_columns.columns(settings, bins_of(pixels, wrong), best)["ause",]
+    found: Array = sparsification.columns(settings, bins_of(pixels, wrong), best)["ause",]
     return found
 
 

@@ -41,7 +41,7 @@ HOMES = {
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
-    ("arrays", "errors", "keys", "special", "spelling", "version"),
+    ("arrays", "errors", "keys", "special", "version"),
     ("argument_types",),
     ("disk", "kernels", "settings"),
     ("records", "stores"),

@@ -9,7 +9,7 @@ import pytest
 from command import refused, run_uqeval
 
 import uqeval
-from uqeval.spelling import spelled
+from uqeval.argument_types import spelled
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ class Settings:
     """Base of all settings: frozen dataclasses whose fields are made by `option`.
 
     Raises `UsageError` for a value that its option does not allow; the message names the option as
-    on the command line. `uqeval.spelling` turns it into a keyword for callers in Python.
+    on the command line. `uqeval.argument_types` turns it into a keyword for callers in Python.
     """
 
     #: Changes to the defaults by definition.

@@ -294,8 +294,8 @@ class PredictionWriter:
         self._write_maps(index, self._checked(index, stack, 0))
 
     def _write_maps(self, index: int, stack: Array) -> None:
-        from uqeval.maps.logits import foreground, sigmoid, softmax
         from uqeval.maps.reduction import reduce_array
+        from uqeval.maps.stack_maps import foreground, sigmoid, softmax
 
         if self.kind == "logits":
             stack = softmax(stack) if self.classes > 1 else sigmoid(stack)

@@ -12,7 +12,7 @@ from gate_reports import named
 from uqeval.errors import StoreError
 from uqeval.gate import Address, Limits, Rule, judge
 from uqeval.gate.saved_verdicts import load_verdicts
-from uqeval.report.verdicts_json import to_json
+from uqeval.report.verdict_files import to_json
 
 
 def saved(path: Path, change: Any) -> Path:

@@ -13,9 +13,7 @@ from uqeval.errors import UsageError
 from uqeval.gate import Address, FailedStore, Judgement, Limits, Rule, judge
 from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts
-from uqeval.report.annotations import to_annotations
-from uqeval.report.junit import to_junit
-from uqeval.report.verdicts_json import to_json
+from uqeval.report.verdict_files import to_annotations, to_json, to_junit
 
 FAILED = {"depth": FailedStore("depth.zarr: chunk 3 is damaged.", frozenset({"temporal"}))}
 

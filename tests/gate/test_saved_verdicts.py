@@ -13,7 +13,7 @@ from uqeval.errors import StoreError
 from uqeval.gate import Units, judge
 from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts as words
-from uqeval.report.verdicts_json import to_json
+from uqeval.report.verdict_files import to_json
 
 RULES = """
 pavpu.pavpu: {min: 0.7, max: 0.75, id: PER-1, why: it is asked for}

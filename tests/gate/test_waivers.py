@@ -14,9 +14,7 @@ from uqeval.errors import UsageError
 from uqeval.gate import FailedStore, Judgement, judge
 from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.report import verdicts as words
-from uqeval.report.annotations import to_annotations
-from uqeval.report.junit import to_junit
-from uqeval.report.verdicts_json import to_json
+from uqeval.report.verdict_files import to_annotations, to_json, to_junit
 
 DAY = date(2027, 1, 31)
 

@@ -45,7 +45,7 @@ from uqeval.tallies.moments import Moments
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 from uqeval.tallies.ranks import Ranks
 from uqeval.tallies.segmentation import ClassCounts
-from uqeval.tallies.tracks import TrackCounts
+from uqeval.tallies.temporal import TrackCounts
 
 State = dict[str, Any]
 Maps = dict[str, Any]

@@ -14,13 +14,13 @@ from uqeval.tallies._contract import Tally
 from uqeval.tallies._values import RawMap
 from uqeval.tallies.at_temperature import Tempered, TemperedSamples
 from uqeval.tallies.fine_gaps import FineGaps
-from uqeval.tallies.proper_scores import ProperScores
 from uqeval.tallies.ranks import Ranks
 from uqeval.tallies.reliability import (
     AdaptiveReliability,
     Bins,
     ClassReliability,
     ItemAdaptive,
+    ProperScores,
     Reliability,
 )
 from uqeval.tallies.tempered import Likelihoods, SampleLikelihoods, TemperatureSlopes

@@ -15,11 +15,10 @@ from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies.item_curves import Cuts, ItemCurves
-from uqeval.tallies.item_failure import ItemFailure
 from uqeval.tallies.item_uncertainty import AboveThreshold, ItemPatchMaximum, ItemPercentile
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.ranked_errors import RankedErrors
-from uqeval.tallies.undetected import Undetected
+from uqeval.tallies.undetected import ItemFailure, Undetected
 
 State = dict[str, Any]
 Maps = dict[str, Any]

@@ -9,7 +9,7 @@ import numpy as np
 
 from uqeval.maps.names import TrackRules
 from uqeval.tallies._contract import Tally
-from uqeval.tallies.tracks import TrackCounts
+from uqeval.tallies.temporal import TrackCounts
 
 State = dict[str, Any]
 Maps = dict[str, Any]

@@ -247,7 +247,7 @@ def build(folder: Path) -> None:
     from uqeval.config import load_rules
     from uqeval.gate import judge
     from uqeval.records.folder import load_reports
-    from uqeval.report.verdicts_json import to_json
+    from uqeval.report.verdict_files import to_json
 
     rng = np.random.default_rng(0)
     names, shape = ["a", "b", "c"], (16, 24)

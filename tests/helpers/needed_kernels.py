@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.kernels import ahead
-from uqeval.usecases.warmup.data import write_inputs
+from uqeval.usecases.warmup.warming import write_inputs
 
 _OF_CLASSES = ("segmentation", "pavpu", "calibration", "failure", "sparsification")
 _OF_NUMBERS = ("regression", "nmerci", "sparsification")

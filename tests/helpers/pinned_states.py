@@ -16,7 +16,7 @@ import numpy as np
 from pinned import machine, probabilities
 
 from uqeval.maps import VERSION, names, reduce_array
-from uqeval.maps.distances import squared_distances
+from uqeval.maps.region_maps import squared_distances
 from uqeval.maps.region_text import Labelled, region_of
 from uqeval.tallies._contract import Tally
 

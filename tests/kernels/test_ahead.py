@@ -10,7 +10,7 @@ import pytest
 from needed_kernels import called, stores, text_of
 
 from uqeval.kernels import _jit, ahead
-from uqeval.usecases.warmup.data import write_inputs
+from uqeval.usecases.warmup.warming import write_inputs
 
 HOW_TO = "run: python tests/helpers/needed_kernels.py"
 FILE = json.loads(ahead._FILE.read_text("utf-8"))

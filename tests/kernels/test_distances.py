@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import distance_transform_edt
 
-from uqeval.maps.distances import squared_distances
+from uqeval.maps.region_maps import squared_distances
 
 FAR = np.iinfo(np.int32).max
 

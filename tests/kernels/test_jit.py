@@ -18,7 +18,7 @@ import numba
 import numpy as np
 import pytest
 
-from uqeval.kernels import _jit, _saved, _sharing
+from uqeval.kernels import _jit, _saved
 
 
 @pytest.mark.parametrize("has_float16", [True, False])
@@ -207,7 +207,7 @@ def test_a_kernel_that_another_process_compiles_is_loaded(
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(other))
     assert _jit.kernel(triple)(1.0) == 3.0
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(own))
-    monkeypatch.setattr(_sharing, "_FOLDER", tmp_path)
+    monkeypatch.setattr(_saved, "_FOLDER", tmp_path)
     kernel = _jit.kernel(triple)
     name = kernel._cache._shared_name((numba.types.float64,))
     lock = fcntl.flock
@@ -218,7 +218,7 @@ def test_a_kernel_that_another_process_compiles_is_loaded(
 
     with (tmp_path / name).open("w") as file, ThreadPoolExecutor(1) as pool:
         lock(file, fcntl.LOCK_EX)
-        monkeypatch.setattr(_sharing.fcntl, "flock", tell)
+        monkeypatch.setattr(_saved.fcntl, "flock", tell)
         called = pool.submit(kernel, 1.0)
         assert waits.wait(60)
         if not ends_early:
@@ -227,7 +227,7 @@ def test_a_kernel_that_another_process_compiles_is_loaded(
         assert called.result(60) == 3.0
     assert sum(kernel.stats.cache_hits.values()) == (not ends_early)
     assert sum(kernel.stats.cache_misses.values()) == ends_early
-    assert not _sharing._LOCKED  # others may load it
+    assert not _saved._LOCKED  # others may load it
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,7 @@ from uqeval.metrics._items import each_state, exact_sums, joined_states, once_fo
 from uqeval.metrics.calibration_results import ADAPTIVE, columns, records
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.tallies.fine_gaps import FineGaps
-from uqeval.tallies.proper_scores import ProperScores
-from uqeval.tallies.reliability import ClassReliability, ItemAdaptive, Reliability
+from uqeval.tallies.reliability import ClassReliability, ItemAdaptive, ProperScores, Reliability
 
 RNG = np.random.default_rng(0)
 ROWS = {

@@ -17,7 +17,7 @@ import uqeval
 from uqeval.engine.options import RunOptions
 from uqeval.errors import UsageError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.metrics.recalibration_fit import pooled
+from uqeval.metrics.recalibration import pooled
 from uqeval.usecases.evaluate import run as run_evaluation
 
 ONLY = {"temperature": False, "adaptive": False}

@@ -18,7 +18,7 @@ from scipy.ndimage import distance_transform_edt
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
-from uqeval.maps.distances import squared_distances
+from uqeval.maps.region_maps import squared_distances
 from uqeval.maps.region_text import Labelled, region_of
 
 N, T, C, H, W = 3, 2, 3, 12, 16

@@ -11,7 +11,7 @@ from scipy.ndimage import distance_transform_edt
 
 import uqeval
 from uqeval.errors import UsageError
-from uqeval.maps.distances import squared_distances
+from uqeval.maps.region_maps import squared_distances
 from uqeval.maps.region_text import Labelled, region_of
 from uqeval.maps.views import WHOLE
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from uqeval.maps.names import TrackRules
 from uqeval.metrics.track_scores import METRICS, pair_record, record
-from uqeval.tallies.tracks import TrackCounts
+from uqeval.tallies.temporal import TrackCounts
 
 TALLY = TrackCounts("dis", 0, 2, TrackRules())
 NAMES = ("road", "sky")

@@ -13,9 +13,9 @@ import uqeval
 from uqeval.metrics._weighted import correlation
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import Score, find
-from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked
+from uqeval.statistics.variants import addresses_of
 from uqeval.statistics.weighting import Subset, Weighting
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field

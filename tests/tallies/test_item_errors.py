@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from uqeval.tallies import _select
+from uqeval.tallies import item_errors
 from uqeval.tallies._sorted import ties
 from uqeval.tallies.error_sums import SumsBelow
 from uqeval.tallies.item_errors import ItemErrors
@@ -48,7 +48,7 @@ def ordered(value: np.ndarray, percentile: float, rule: str) -> float:
 def test_percentiles_are_those_of_sorting(
     kind: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_select, "FEW", LARGE // 2)
+    monkeypatch.setattr(item_errors, "FEW", LARGE // 2)
     error, label = values(kind, n), np.zeros(n, np.uint8)
     label[1::3] = 255
     known = label == 0

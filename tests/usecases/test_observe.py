@@ -15,7 +15,7 @@ import uqeval
 from uqeval import TemporalObserver, UqevalError, UsageError
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.tallies.temporal import PairCounts
-from uqeval.usecases.alarms import alarm_from
+from uqeval.usecases.observe import alarm_from
 
 FIELDS = ("tc", "tc_no_warp", "pixel_agreement", "coverage", "mse_warp", "mse_identity")
 

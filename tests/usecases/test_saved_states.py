@@ -34,7 +34,7 @@ from uqeval.stores.states import blocks
 from uqeval.stores.states.writer import partial_path
 from uqeval.stores.watch import file_stamp
 from uqeval.tallies.segmentation import ClassCounts
-from uqeval.tallies.tracks import TrackCounts
+from uqeval.tallies.temporal import TrackCounts
 
 #: What needs nothing that is fitted on the whole set.
 SKIPS: dict[str, tuple[str, dict[str, Any]]] = {

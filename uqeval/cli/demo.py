@@ -21,7 +21,7 @@ def demo(
 
     Example: uqeval demo
     """
-    from uqeval.cli.outcome import OutcomePrinter, finish
+    from uqeval.cli.run import OutcomePrinter, finish
     from uqeval.cli.streams import progress_for
     from uqeval.usecases.demo import demo as make
 

@@ -41,10 +41,9 @@ def evidence(
     """
     from uqeval.disk.files import content_of
     from uqeval.usecases.evidence import collect, write_evidence
-    from uqeval.usecases.evidence.environment import check_library
     from uqeval.usecases.evidence.results import add_selftest, add_verifications
     from uqeval.usecases.evidence.statement import result_of, sorted_tests
-    from uqeval.usecases.evidence.writing import check_folder
+    from uqeval.usecases.evidence.writing import check_folder, check_library
 
     check_library()
     with content_of(" + ".join(reports)):

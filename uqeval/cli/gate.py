@@ -151,12 +151,12 @@ class _Texts:
     read: dict[str, Any]
 
     def json(self) -> str:
-        from uqeval.report.verdicts_json import to_json
+        from uqeval.report.verdict_files import to_json
 
         return to_json(self.judgement, self.read)
 
     def junit(self) -> str:
-        from uqeval.report.junit import to_junit
+        from uqeval.report.verdict_files import to_junit
 
         return to_junit(self.judgement)
 
@@ -235,7 +235,7 @@ def _print_indented(stdout: Console, fact: str) -> None:
 
 def _tell_github(texts: _Texts) -> None:
     from uqeval.disk.publishing import writing
-    from uqeval.report.annotations import to_annotations
+    from uqeval.report.verdict_files import to_annotations
 
     for line in to_annotations(texts.judgement):
         typer.echo(line, err=True)

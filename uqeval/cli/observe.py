@@ -93,7 +93,7 @@ class ObserveOptions(Settings):
         if self.alarm_from is None:
             return self.alarm
         from uqeval.records.report import Report
-        from uqeval.usecases.alarms import alarm_from
+        from uqeval.usecases.observe import alarm_from
 
         report = Report.load(self.alarm_from)
         return alarm_from(report, self.alarm_quantile, self.temporal(), self.alarm_model)
@@ -122,8 +122,7 @@ def observe(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.engine.heap import keep_freed_memory
-    from uqeval.inputs.live import Live
-    from uqeval.inputs.patience import Patience
+    from uqeval.inputs.live import Live, Patience
 
     keep_freed_memory()
     output, quiet = settings.output, settings.quiet

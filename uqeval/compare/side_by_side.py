@@ -8,11 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
-from uqeval.compare.holm import adjust
+from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row, adjust
 from uqeval.compare.models import Model, common_stores, report_of
-from uqeval.compare.selection import addresses_to_compare, description
-from uqeval.compare.trainings import cell_of
+from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.records.addresses import Address

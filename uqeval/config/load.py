@@ -20,9 +20,6 @@ from uqeval.keys import COMMANDS_BY_KEY
 #: Other names of options, by command: accepted with a note.
 _OPTION_ALIASES = {"sweep": {"metrics": "metric"}}
 
-#: The file that commands look for in the working folder.
-FILE = "uqeval.yaml"
-
 
 def load_config(path: str | Path) -> Config:
     """Return the content of a `uqeval.yaml`, with paths relative to the working folder.

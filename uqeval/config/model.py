@@ -1,4 +1,4 @@
-"""Models of the content of `uqeval.yaml`."""
+"""Models of the content of `uqeval.yaml`, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from uqeval.inputs.options import InputOptions
 from uqeval.settings import Option, Settings, default_of, options_of, types_of
 from uqeval.statistics.options import CutOptions
 
+#: The file that commands look for in the working folder.
+FILE = "uqeval.yaml"
 _STRICT = ConfigDict(extra="forbid", strict=True)
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]+$")]
 #: A path relative to the file's folder, or a URL.
@@ -279,3 +281,28 @@ def _keys_of_options(message: str, keys: Collection[str]) -> str:
         return ""
     pairs = (f"`{name.replace('-', '_')}:` for --{name}" for name in named)
     return f" In this file, write {', '.join(pairs)}."
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `uqeval.yaml`, for editors."""
+    schema = Config.model_json_schema()
+    null = {"type": "null"}
+    options = {c: {"anyOf": [options_model(c).model_json_schema(), null]} for c in commands()}
+    of_a_store = {"type": "object", "properties": options, "additionalProperties": False}
+    evaluate = schema["properties"]["evaluate"]
+    evaluate["patternProperties"] = {
+        pattern: {"anyOf": [of_a_store, null]} for pattern in evaluate["patternProperties"]
+    }
+    # Short forms: a path in place of a table, a column in place of a list of one column.
+    slices, by_options = (
+        schema["properties"]["slices"],
+        schema["$defs"]["Slices"]["properties"]["by"],
+    )
+    slices["anyOf"] = [{"type": "string", "minLength": 1}, *slices["anyOf"]]
+    short, listed = (
+        by_options["items"]["anyOf"][0],
+        {k: by_options.pop(k) for k in ("type", "items", "minItems")},
+    )
+    by_options.pop("default")
+    by_options["anyOf"] = [short, listed]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema | {"title": FILE}

@@ -1,10 +1,9 @@
 """The gate: judge reports by rules. Its modules do not import NumPy."""
 
 from uqeval.gate.judge import judge
-from uqeval.gate.kinds import KINDS, Kind
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.verdict import FailedStore, Judgement, NotEvaluated, Status, Verdict
-from uqeval.gate.waivers import Waiver, WaiverUse, parse_day
+from uqeval.gate.waivers import KINDS, Kind, Waiver, WaiverUse, parse_day
 from uqeval.records.addresses import Address
 from uqeval.records.resampling import Interval, Mover, Resampler, Units
 

@@ -11,13 +11,11 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, number_of, quoted
 from uqeval.gate.baseline import Pair, refuse_other_settings
-from uqeval.gate.kinds import Kind
 from uqeval.gate.more_units import more_units
-from uqeval.gate.movers import moved_by
-from uqeval.gate.notes import notes_on, notes_on_value
+from uqeval.gate.notes import moved_by, notes_on, notes_on_value
 from uqeval.gate.rules import Rule
 from uqeval.gate.verdict import Status, Verdict
-from uqeval.gate.waivers import use_of
+from uqeval.gate.waivers import Kind, use_of
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find
 from uqeval.records.resampling import (

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from uqeval.errors import UsageError, cut
-from uqeval.gate.kinds import KINDS, Kind
-from uqeval.gate.waivers import Waiver, check_bounds, parse_day
+from uqeval.gate.waivers import KINDS, Kind, Waiver, check_bounds, parse_day
 from uqeval.records.addresses import Address
 
 Number = Annotated[float, Field(allow_inf_nan=False)]

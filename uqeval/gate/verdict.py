@@ -8,10 +8,9 @@ from datetime import date
 from typing import Literal
 
 from uqeval.errors import StoreError
-from uqeval.gate.kinds import Kind
 from uqeval.gate.more_units import MoreUnits
 from uqeval.gate.rules import Rule
-from uqeval.gate.waivers import WaiverUse
+from uqeval.gate.waivers import Kind, WaiverUse
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.report import Report

@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from uqeval.gate.kinds import LOW_FAILS, Kind
+Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative"]
+KINDS: tuple[Kind, ...] = (
+    "min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative",
+)  # fmt: skip
+#: Limits that low values break. High values break the others.
+LOW_FAILS: tuple[Kind, ...] = ("min", "max_drop", "max_drop_relative")
+
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EXAMPLE = "expected a day such as 2027-01-31"

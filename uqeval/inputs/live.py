@@ -1,12 +1,13 @@
-"""Read frames and their predictions one by one, from finished or growing inputs."""
+"""Wait for frames and predictions, and read them one by one, from finished or growing inputs."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError, cut
@@ -14,13 +15,56 @@ from uqeval.inputs.common import is_folder_of_files
 from uqeval.inputs.ids import UNKNOWN_CLASSES, Ids, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_stream, plain_folder
 from uqeval.inputs.options import InputOptions
-from uqeval.inputs.patience import Patience
 from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
+
+T = TypeVar("T")
+
+#: Seconds before a message about a damaged or missing input.
+_SILENT = 2.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait for missing inputs, in seconds.
+
+    Checks every `poll` seconds. Stops waiting after `timeout` (None: never). `tell` is called with
+    a message about the missing input.
+    """
+
+    follow: bool = False
+    poll: float = 0.2
+    timeout: float | None = None
+    tell: Callable[[str], None] = lambda _: None
+
+    def wait_for(self, attempt: Callable[[], T | None]) -> T | None:
+        """Return the result of `attempt`; None if it returns nothing in time.
+
+        Raises the `StoreError` of `attempt` once waiting is over.
+        """
+        began, warned = time.monotonic(), False
+        while True:
+            try:
+                if (result := attempt()) is not None or not self.follow:
+                    return result
+                error = None
+            except StoreError as caught:
+                if not self.follow:
+                    raise
+                error = caught
+            waited = time.monotonic() - began
+            if self.timeout is not None and waited >= self.timeout:
+                if error is not None:
+                    raise error
+                return None
+            if error is not None and waited > _SILENT and not warned:
+                warned = True
+                self.tell(f"waiting: {error}")
+            time.sleep(self.poll)
 
 
 @dataclass(frozen=True)

@@ -249,12 +249,11 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
 
 def _flow_maps(wanted_maps: Collection[str]) -> set[str]:
     """Return the flow maps among the requested maps, and those that tracks follow."""
-    from uqeval.maps import video_names
-    from uqeval.maps.names import rules_of
+    from uqeval.maps.names import flow, flow_forward, rules_of
 
     flow_maps = {name for name in wanted_maps if name.startswith(("flow:", "flow_forward:"))}
     for name in wanted_maps:
         if name.startswith("tracks:"):
             _, method = rules_of(name)
-            flow_maps |= {video_names.flow(method), video_names.flow_forward(method)}
+            flow_maps |= {flow(method), flow_forward(method)}
     return flow_maps

@@ -1,9 +1,15 @@
-"""Compiled kernels that are saved on disk: in which folders, and how they are loaded fast."""
+"""Compiled kernels that are saved on disk: in which folders, and how they are loaded fast.
+
+Processes share compilation: one compiles a kernel, the others wait and load it. They lock files in
+a common folder; the system unlocks the files of a process that ends.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import inspect
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,7 +32,40 @@ from numba.core.caching import (
 from numba.core.runtime import nrtdynmod, rtsys
 from numba.core.sigutils import normalize_signature
 
-from uqeval.kernels import _sharing
+_FOLDER: Path | None = None
+#: By name: the locked files of kernels that this process compiles.
+_LOCKED: dict[str, int] = {}
+
+
+def share(folder: Path | None) -> None:
+    """Compile together with the processes that share `folder`; None: alone."""
+    global _FOLDER
+    _FOLDER = folder
+
+
+def begin(name: str) -> bool:
+    """Wait while another process compiles a kernel; return whether processes compile together.
+
+    Afterwards, load the kernel if it is saved now. Otherwise compile it; others wait until `end`.
+    """
+    if _FOLDER is None or name in _LOCKED:
+        return False
+    file = -1
+    try:
+        file = os.open(_FOLDER / name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError:  # the folder is gone, too many files are open, or the file system has no locks
+        if file >= 0:
+            os.close(file)
+        return False
+    _LOCKED[name] = file
+    return True
+
+
+def end(name: str) -> None:
+    """Let others load the kernel, or compile it."""
+    if (file := _LOCKED.pop(name, None)) is not None:
+        os.close(file)
 
 
 def load_without_scipy() -> None:
@@ -136,10 +175,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             compiled = self._load_saved(signature, target_context)
             if compiled is None:
                 compiled = self._load_from_other_folders(signature, target_context)
-            if compiled is None and _sharing.begin(name := self._shared_name(signature)):
+            if compiled is None and begin(name := self._shared_name(signature)):
                 compiled = self._load_saved(signature, target_context)
                 if compiled is not None:
-                    _sharing.end(name)
+                    end(name)
         if compiled is None:
             load_without_scipy()
         return compiled
@@ -176,7 +215,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         try:
             self._save(signature, data)
         finally:
-            _sharing.end(self._shared_name(signature))
+            end(self._shared_name(signature))
 
     def _save(self, signature: Any, data: Any) -> None:
         if self.is_read_only:

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from uqeval.kernels import _sharing
+from uqeval.kernels import _saved
 
 _FILE = Path(__file__).with_name("needed.json")
 _ARRAY = re.compile(r"(\w+)\[(\d)([ACF])(r?)\]")
@@ -79,7 +79,7 @@ def main(folder: str, part: int, parts: int, evaluations: Iterable[str]) -> None
 
     Processes that share the folder compile each kernel once.
     """
-    _sharing.share(Path(folder))
+    _saved.share(Path(folder))
     for line in needed(evaluations)[::-1][part::parts]:
         kernel, arguments = kernel_of(line)
         kernel.compile(arguments)

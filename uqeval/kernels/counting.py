@@ -190,3 +190,12 @@ def count_patches(
         by_accuracy[_count_below(grid, a, accurate_closed), uncertain] += 1
         ties[0] += a == accuracy_threshold
         ties[1] += u == threshold[g]
+
+
+@kernel
+def add_weighted(item, column, value, weights, sums):
+    """Add `value` [entry] times `weights` [item, set] of its item to `sums` [column, set]."""
+    for entry in range(value.shape[0]):
+        weight, total = weights[item[entry]], sums[column[entry]]
+        for s in range(weight.shape[0]):
+            total[s] += value[entry] * weight[s]

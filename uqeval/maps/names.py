@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import astuple, dataclass
 
+from uqeval.arrays import Array, np
 from uqeval.errors import UsageError
 
 #: Uncertainties that `uqeval` computes; each is also the name of its map.
@@ -277,3 +278,32 @@ def track_columns(classes: int) -> dict[str, int]:
         "pixels": 1,
         "seeds": 1,
     }
+
+
+GREY, GREY_BEFORE = "grey", "grey_before"
+LABEL, LABEL_BEFORE = "label", "label_before"
+
+
+def prediction(model: int) -> str:
+    """Return the ids that a model predicts for frame t."""
+    return f"prediction:{model}"
+
+
+def prediction_before(model: int) -> str:
+    """Return the ids that a model predicts for frame t-1."""
+    return f"prediction_before:{model}"
+
+
+def flow(method: str) -> str:
+    """Return the flow on frame t's grid, pointing to frame t-1."""
+    return f"flow:{method}"
+
+
+def flow_forward(method: str) -> str:
+    """Return the flow on frame t-1's grid, pointing to frame t."""
+    return f"flow_forward:{method}"
+
+
+def void_id(ids: Array) -> int:
+    """Return the id of void pixels: the largest number of the dtype."""
+    return int(np.iinfo(ids.dtype).max)

@@ -6,12 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from uqeval.arrays import Array, Maps
+from uqeval.arrays import Array, Maps, np
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.maps.contract import Heartbeat, MapSource
-from uqeval.maps.distances import squared_distances
 from uqeval.maps.names import (
     BOUNDARY,
     DEPTH,
@@ -22,6 +19,7 @@ from uqeval.maps.names import (
     ids_of_map,
     map_and_id,
     now_of,
+    void_id,
 )
 from uqeval.maps.number_checks import RESIZE_IDS, check_size
 
@@ -196,3 +194,16 @@ class WithRegions:
                 )
             results += [f"map:{name}:{i}" for i in (ids if number is None else (number,))]
         return tuple(results)
+
+
+def squared_distances(label: Array) -> Array:
+    """Return the squared distance of each valid pixel to the nearest one of another class.
+
+    `label` [y, x]: class ids, void as the largest number of its dtype. int32; the largest number if
+    there is no such pixel, and for void.
+    """
+    from uqeval.kernels.distances import square_distances
+
+    squares = np.full(label.shape, np.iinfo(np.int32).max, np.int32)
+    square_distances(label, label.dtype.type(void_id(label)), squares)
+    return squares

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from uqeval.arrays import Array, Maps, np
-from uqeval.maps import video_names
-from uqeval.maps.distances import void_id
 from uqeval.maps.names import (
     BOUNDARY,
     DEPTH,
     INSIDE,
+    LABEL,
+    LABEL_BEFORE,
     REGION_SHARE,
     TARGET_COUNTS,
     UNMASKED_LABEL,
     before_of,
     ids_of_map,
+    void_id,
 )
 from uqeval.maps.views import View
 
@@ -78,8 +79,8 @@ class Region(View):
         if not _of_pairs(names):
             return reads | {"label"} | ({"target"} if TARGET_COUNTS in reads else set())
         if self.needs_labels:
-            reads.add(video_names.LABEL)
-        if video_names.LABEL_BEFORE in names:
+            reads.add(LABEL)
+        if LABEL_BEFORE in names:
             reads |= {before_of(name) for name in self.need}
         return reads
 
@@ -108,17 +109,17 @@ class Region(View):
     def _maps_of_pair(self, maps: Maps) -> Maps:
         """Return the maps of a pair of frames: the region is that of each frame's own labels."""
         ids = {name: values for name, values in maps.items() if name.startswith("prediction:")}
-        frame = maps | {"label": maps.get(video_names.LABEL, next(iter(ids.values())))}
+        frame = maps | {"label": maps.get(LABEL, next(iter(ids.values())))}
         inside = self.inside(frame)
         results = maps | {name: _void_outside(values, inside) for name, values in ids.items()}
         results[INSIDE] = inside
-        if video_names.LABEL in maps:
-            results[video_names.LABEL] = _void_outside(maps[video_names.LABEL], inside)
-        if video_names.LABEL_BEFORE in maps:
-            label = maps[video_names.LABEL_BEFORE]
+        if LABEL in maps:
+            results[LABEL] = _void_outside(maps[LABEL], inside)
+        if LABEL_BEFORE in maps:
+            label = maps[LABEL_BEFORE]
             before = {name: maps[before_of(name)] for name in self.need}
             inside = self.inside(before | {"label": label})
-            results[video_names.LABEL_BEFORE] = _void_outside(label, inside)
+            results[LABEL_BEFORE] = _void_outside(label, inside)
         return results
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import uqeval.maps.names as names_of
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError
-from uqeval.maps import video_names as names_of
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.flow import Estimator, FlowCache, grey
 from uqeval.maps.flow_method import flow_method
@@ -36,7 +36,7 @@ _TRACKING = 100
 
 
 class VideoSource(MapSource):
-    """Maps [y, x] of pairs of neighbouring frames (t-1, t), by the names of `maps/video_names.py`.
+    """Maps [y, x] of pairs of neighbouring frames (t-1, t), by the names of `maps/names.py`.
 
     `grey`, `grey_before` uint8; `prediction:M`, `prediction_before:M` ids of model M, void as its
     dtype's largest value; `label`, and `label_before` of a frame t-1 that begins a run (void

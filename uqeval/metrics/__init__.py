@@ -14,8 +14,7 @@ from uqeval.metrics._contract import (
     RowTable,
     ScoreTable,
 )
-from uqeval.metrics._families import FAMILIES, FAMILIES_IN_REPORTS
-from uqeval.metrics._family import Family
+from uqeval.metrics._family import FAMILIES, FAMILIES_IN_REPORTS, Family
 
 #: Families without a command. A run evaluates them together with all others of the data.
 COMPANIONS = ("segmentation",)

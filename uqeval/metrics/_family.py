@@ -1,12 +1,15 @@
-"""A family: the metrics of one command, under one key of a report."""
+"""A family: the metrics of one command, under one key of a report; and the list of all families,
+which are loaded when they are looked up.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from uqeval.argument_types import python_value
@@ -163,3 +166,68 @@ def variants(
         key = f"{family}[{','.join(changes)}]" if changes else family
         variants_by_key[key] = settings.of(**dict(zip(lists, combination, strict=True)))
     return variants_by_key
+
+
+class _Families(MutableMapping[str, Family]):
+    """Families by name; a module is loaded when its family is looked up."""
+
+    def __init__(self, modules: dict[str, str]) -> None:
+        self._modules = modules
+        self._families: dict[str, Family] = {}
+
+    def __getitem__(self, name: str) -> Family:
+        if name not in self._families:
+            module = import_module(f"uqeval.metrics.{self._modules[name]}")
+            self._families[name] = module.FAMILY
+        return self._families[name]
+
+    def __setitem__(self, name: str, family: Family) -> None:
+        self._families[name] = family
+        self._modules.setdefault(name, name)
+
+    def __delitem__(self, name: str) -> None:
+        del self._modules[name], self._families[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def names_in_reports(self) -> dict[str, str]:
+        """Return the name of each family by its key in reports, which is the name of its module."""
+        loaded = {name: family.in_reports for name, family in self._families.items()}
+        return {loaded.get(name, module): name for name, module in self._modules.items()}
+
+
+class _InReports(Mapping[str, Family]):
+    """The families by their names in reports."""
+
+    def __getitem__(self, name: str) -> Family:
+        return FAMILIES[FAMILIES.names_in_reports()[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FAMILIES.names_in_reports())
+
+    def __len__(self) -> int:
+        return len(FAMILIES)
+
+
+#: The only list of families, by name, with the module that defines `FAMILY`. Runs, columns of
+#: reports, directions of the gate and tables of the docs come from it.
+FAMILIES = _Families({
+    "segmentation": "segmentation",
+    "pavpu": "pavpu",
+    "calibration": "calibration",
+    "failure": "failure",
+    "image_failure": "image_failure",
+    "sparsification": "sparsification",
+    "regression": "regression",
+    "nmerci": "nmerci",
+    "divergence": "divergence",
+    "ood": "ood",
+    "conformal": "conformal",
+    "annotators": "annotators",
+    "tc": "temporal",
+})  # fmt: skip
+FAMILIES_IN_REPORTS = _InReports()

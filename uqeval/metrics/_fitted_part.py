@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import uqeval.metrics.calibration_gaps as calibration_gaps
+import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State
 from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
 from uqeval.metrics._dataset_info import fit_items
@@ -104,4 +104,4 @@ class Recalibration(FittedPart[CalibrationSettings]):
 
     def gaps(self) -> dict[Place, Gaps]:
         at_one = self.settings.at_one
-        return calibration_gaps.of_bins(self.after(), at_one) if self.is_found else {}
+        return cs.of_bins(self.after(), at_one) if self.is_found else {}

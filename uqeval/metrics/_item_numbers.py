@@ -270,7 +270,7 @@ class Wanted:
     @property
     def _is_good(self) -> tuple[bool | None, bool]:
         """Return whether high values are good (None: the user decides), and are in [0, 1]."""
-        from uqeval.metrics._families import FAMILIES_IN_REPORTS
+        from uqeval.metrics._family import FAMILIES_IN_REPORTS
 
         if self.column is not None:
             return None, False
@@ -287,7 +287,7 @@ class Wanted:
 def key_and_field(text: str) -> tuple[str, str]:
     """Return the key of a family and the field of "regression.rmse",
     "pavpu[window=7].pavpu" or 'segmentation@"boundary:1.5".miou'. Raises `UsageError`."""
-    from uqeval.metrics._families import FAMILIES_IN_REPORTS
+    from uqeval.metrics._family import FAMILIES_IN_REPORTS
     from uqeval.records.addresses import Address
 
     try:

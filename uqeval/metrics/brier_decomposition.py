@@ -65,8 +65,7 @@ class BrierDecomposition(Part[CalibrationSettings]):
 
     @property
     def _tallies(self) -> tuple[ClassReliability, Tally]:
-        from uqeval.tallies.proper_scores import ProperScores
-        from uqeval.tallies.reliability import ClassReliability
+        from uqeval.tallies.reliability import ClassReliability, ProperScores
 
         settings, classes = self.settings, self.info.classes
         return (

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_estimators as estimators
-import uqeval.metrics.calibration_gaps as calibration_gaps
-import uqeval.metrics.calibration_items as calibration_items
 import uqeval.metrics.calibration_results as calibration_results
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State
@@ -20,7 +18,7 @@ from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run,
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import joined_states
 from uqeval.metrics.brier_decomposition import BrierDecomposition
-from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
+from uqeval.metrics.calibration_estimators import exact_edges, upper_ranks
 from uqeval.metrics.calibration_results import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_results import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -103,7 +101,7 @@ DISPLAY = Display(
 PARTS = (Temperature, IsotonicRegression, VectorScaling, SmoothEce, BrierDecomposition)
 METRICS = (
     *cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metric in part.metrics),
-    *calibration_items.METRICS,
+    *calibration_results.METRICS,
 )  # fmt: skip
 
 
@@ -206,9 +204,7 @@ class Calibration(Evaluation[CalibrationSettings]):
     def gaps(self) -> dict[Place, Gaps]:
         top, per_class, _ = self._bins
         massed = [tally for name, tally in self._massed.items() if name == _ADAPTIVE]
-        return calibration_gaps.of_set(
-            top, per_class, massed, self.settings.at_one, self.info.classes
-        )
+        return cs.of_set(top, per_class, massed, self.settings.at_one, self.info.classes)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tallies = (*self._bins, self._items)
@@ -220,12 +216,12 @@ class Calibration(Evaluation[CalibrationSettings]):
         return items
 
     def over_items(self) -> OverItems:
-        return OverItems(of_fields=calibration_items.of_fields())
+        return OverItems(of_fields=calibration_results.of_fields())
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the distribution over items."""
         run = super().run_of(results, exact)
-        run.results["per_image"] = calibration_items.results_of(run.items)
+        run.results["per_image"] = calibration_results.results_of_items(run.items)
         return run
 
     def numerics(self, run: Run) -> dict[str, int]:
@@ -269,8 +265,7 @@ def _wanted_ranks(
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
     """Return the tallies that need no fitted numbers."""
-    from uqeval.tallies.proper_scores import ProperScores
-    from uqeval.tallies.reliability import ClassReliability, Reliability
+    from uqeval.tallies.reliability import ClassReliability, ProperScores, Reliability
 
     bins = settings.binning()
     return (

@@ -32,7 +32,7 @@ from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import once_for_equal_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
-from uqeval.metrics.failure_curve import put_curve
+from uqeval.metrics.failure_cuts import put_curve
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
@@ -41,9 +41,8 @@ from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
     from uqeval.tallies._values import Uncertainty
-    from uqeval.tallies.item_failure import ItemFailure
     from uqeval.tallies.ranked_errors import RankedErrors
-    from uqeval.tallies.undetected import Undetected
+    from uqeval.tallies.undetected import ItemFailure, Undetected
 
 _SCORES = (
     "auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc",
@@ -118,7 +117,7 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _items(self) -> ItemFailure:
-        from uqeval.tallies.item_failure import ItemFailure
+        from uqeval.tallies.undetected import ItemFailure
 
         return ItemFailure(self._uncertainty, self.info.classes)
 

@@ -189,7 +189,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
     def _evaluation_of(self, key: str) -> Evaluation[Any]:
         """Return an evaluation that records a field of items, as the same run has it."""
-        from uqeval.metrics._families import FAMILIES_IN_REPORTS
+        from uqeval.metrics._family import FAMILIES_IN_REPORTS
 
         if self._evaluations is not None and key in self._evaluations:
             return self._evaluations[key].unfitted()

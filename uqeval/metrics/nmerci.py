@@ -24,9 +24,9 @@ from uqeval.metrics._items import each_state
 from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.nmerci_by_depth import by_depth
-from uqeval.metrics.nmerci_columns import columns_of
 from uqeval.metrics.nmerci_records import (
     CURVE,
+    columns_of,
     record_of,
     results_of,
     running,
@@ -129,7 +129,7 @@ class Nmerci(Evaluation[NmerciSettings]):
         return tallies_of(self.settings)
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies.target_counts import TargetCounts
+        from uqeval.tallies.error_sums import TargetCounts
 
         return (TargetCounts(),)
 
@@ -151,7 +151,7 @@ class Nmerci(Evaluation[NmerciSettings]):
         return numbers.counts_of(run.total(self._items))
 
     def warnings(self, run: Run) -> list[str]:
-        from uqeval.tallies.target_counts import TargetCounts
+        from uqeval.tallies.error_sums import TargetCounts
 
         return [
             *numbers.void_items(

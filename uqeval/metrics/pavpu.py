@@ -17,9 +17,8 @@ from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
 from uqeval.metrics._items import score_items
 from uqeval.metrics._warnings import sign_warnings
-from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
-from uqeval.metrics.pavpu_results import columns_of, items_of, results_of
+from uqeval.metrics.pavpu_results import AccuracyTable, columns_of, items_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
 from uqeval.metrics.thresholds import (
     Fitted,

@@ -90,7 +90,7 @@ class Regression(Evaluation[RegressionSettings]):
 
     def extra_tallies(self) -> tuple[Tally, ...]:
         from uqeval.tallies.depth_sums import DepthSums
-        from uqeval.tallies.target_counts import TargetCounts
+        from uqeval.tallies.error_sums import TargetCounts
 
         depths = (DepthSums(),) if self.settings.depth else ()
         return (TargetCounts(), *depths)
@@ -144,7 +144,7 @@ class Regression(Evaluation[RegressionSettings]):
         }
 
     def warnings(self, run: Run) -> list[str]:
-        from uqeval.tallies.target_counts import TargetCounts
+        from uqeval.tallies.error_sums import TargetCounts
 
         messages = numbers.void_items(
             self.info.names, [item["pixels"] for item in run.items], self.region

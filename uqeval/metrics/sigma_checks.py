@@ -15,7 +15,7 @@ from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
-from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
+from uqeval.metrics.calibration_estimators import exact_edges, upper_ranks
 from uqeval.metrics.regression_scores import ZERO_SIGMA
 from uqeval.metrics.regression_settings import RegressionSettings
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
-import uqeval.metrics.sparsification_columns as sparsification_columns
 import uqeval.metrics.sparsification_curves as sc
 from uqeval.arrays import State, np
 from uqeval.maps.names import TARGET_COUNTS
@@ -140,7 +139,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         return () if self._of_items else tuple(self._coarse.values())
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies.target_counts import TargetCounts
+        from uqeval.tallies.error_sums import TargetCounts
 
         return (self._items, *((TargetCounts(),) if self.info.kind == "regression" else ()))
 
@@ -161,7 +160,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         if self._of_items:
             return {}
         ranked, ideal = (SetRankBins(states[tally]) for tally in self._coarse.values())
-        return sparsification_columns.columns(self.settings, ranked, ideal)
+        return columns(self.settings, ranked, ideal)
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` if no target is valid."""
@@ -207,7 +206,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         return counts
 
     def warnings(self, run: Run) -> list[str]:
-        from uqeval.tallies.target_counts import TargetCounts
+        from uqeval.tallies.error_sums import TargetCounts
 
         messages = []
         if self.info.kind == "regression":
@@ -283,13 +282,26 @@ def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins)
     kept_by_oracle, oracle = sc.values_at_cuts(ideal, settings.cuts)
     sums = sc.CutSums(kept, errors, kept_by_oracle, oracle)
     if settings.grid == "every-rank" and ranked.total:
-        a, b = (
-            sparsification_columns.area_of_every_rank(SetRankBins.of_one(order))
-            for order in (ranked, ideal)
-        )
+        a, b = (sc.area_of_every_rank(SetRankBins.of_one(order)) for order in (ranked, ideal))
         bound = sc.bound_of_area(ranked) + sc.bound_of_area(ideal)
         sums = dataclasses.replace(sums, every_rank=(a, b), bound=np.array([bound]))
     return settings.curves(sums)
+
+
+def columns(
+    settings: SparsificationSettings, ranked: SetRankBins, ideal: SetRankBins
+) -> SetColumns:
+    """Return AUSE and AURG of pixels `ranked` by their uncertainty; `ideal`: by their error."""
+    if not ranked.tiles.spans:
+        undefined = np.full(len(ranked.total), np.nan)
+        return {("ause",): undefined, ("aurg",): undefined}
+    kept, errors = sc.curve_points(ranked, settings.cuts)
+    kept_by_oracle, oracle = sc.curve_points(ideal, settings.cuts)
+    areas = None
+    if settings.grid == "every-rank":
+        areas = sc.area_of_every_rank(ranked), sc.area_of_every_rank(ideal)
+    curves = settings.curves(sc.CutSums(kept, errors, kept_by_oracle, oracle, areas))
+    return {(metric.field,): metric.formula(curves) for metric in sc.METRICS}
 
 
 def _widest(rank_bins: RankBins) -> list[int]:

@@ -1,7 +1,7 @@
 """Sparsification: the error that remains when the least certain pixels are removed.
 
 Ilg et al. 2018, §5; Gustafsson et al. 2020, §4.2. Curves over the fraction removed,
-against the oracle that removes the largest errors first.
+against the oracle that removes the largest errors first; AUSE and AURG of one set, or of many.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics._items import exact_sums
+from uqeval.metrics._tiles import Cumulated, at_ranks
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
+    from uqeval.metrics.failure_columns import SetRankBins
     from uqeval.tallies.item_curves import Cuts
 
 VOID = "no pixel to evaluate"
@@ -240,3 +242,32 @@ def scores(curves: Curves) -> list[dict[str, Any]]:
         for metric, value in zip(METRICS, values, strict=True):
             set_value(records[-1], metric.field, value, reason or metric.undefined)
     return records
+
+
+def curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[Array, Array]:
+    """Return pixels kept and their error sums at each cut, [set, step] both."""
+    retained = cuts.kept_of(rank_bins.total.astype(np.int64))
+    fields = (Cumulated.from_tiles(rank_bins.tiles, name) for name in ("pixels", "errors"))
+    at_cuts = at_ranks(rank_bins.tiles, retained, *fields)
+    (below, total), (upper, errors) = at_cuts.before, at_cuts.upto
+    if cuts.ties == "together":
+        return upper, errors
+    share = over(retained - below, upper - below)
+    interpolated = total + share * (errors - total)
+    return retained, np.where(retained == upper, errors, interpolated)
+
+
+def area_of_every_rank(rank_bins: SetRankBins) -> Array:
+    """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set].
+
+    Within a bin of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j).
+    """
+    n, e = rank_bins.pixels, rank_bins.errors
+    below = rank_bins.upto - n
+    mean = np.where(n > 0, e / n, 0.0)
+    bin_areas = e + (rank_bins.errors_upto - e - below * mean) * harmonics(below, rank_bins.upto)
+    first = (n > 0).argmax(axis=1)[:, None]
+    ends = np.take_along_axis(mean, first, 1)[:, 0] + over(
+        rank_bins.errors_upto[:, -1], rank_bins.total
+    )
+    return bin_areas.sum(axis=1) - ends / 2

@@ -52,8 +52,7 @@ from uqeval.metrics.temporal_settings import TemporalSettings
 if TYPE_CHECKING:
     from uqeval.records.report import Report
     from uqeval.tallies._contract import Tally
-    from uqeval.tallies.temporal import FrameCounts, PairCounts
-    from uqeval.tallies.tracks import TrackCounts
+    from uqeval.tallies.temporal import FrameCounts, PairCounts, TrackCounts
 
 
 def _seconds(record: Record, report: Report) -> float | None:
@@ -173,7 +172,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     @property
     def _tracks(self) -> TrackCounts | None:
-        from uqeval.tallies.tracks import TrackCounts
+        from uqeval.tallies.temporal import TrackCounts
 
         settings = self.settings
         if not settings.tracks:

@@ -12,7 +12,7 @@ from uqeval.metrics._columns import SetColumns, SetStates, as_number, as_numbers
 from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
-    from uqeval.tallies.tracks import TrackCounts
+    from uqeval.tallies.temporal import TrackCounts
 
 
 def consistency(consistent: Array, tracks: Array) -> Array:

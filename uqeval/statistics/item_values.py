@@ -96,7 +96,7 @@ class SparseValues:
 
     def weighted(self, weights: Floats) -> Array:
         """Return the sums over sets of items by `weights` [item, set]: [set, number]."""
-        from uqeval.kernels.weighting import add_weighted
+        from uqeval.kernels.counting import add_weighted
 
         sums = np.zeros((self.width, weights.shape[1]))
         for item, column, value in self._blocks():

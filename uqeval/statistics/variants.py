@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from uqeval.keys import family_of
@@ -10,6 +11,7 @@ from uqeval.metrics import FAMILIES_IN_REPORTS, Family
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation
 from uqeval.metrics._family import settings_of
+from uqeval.records.addresses import Address, values_of
 
 
 def variants_of(
@@ -47,3 +49,25 @@ def info_of(record: Mapping[str, Any]) -> DatasetInfo:
         )
     fields["sizes"] = tuple((h, w) for h, w in fields["sizes"])
     return DatasetInfo(**fields)
+
+
+def addresses_of(
+    results: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield the address and the path of each number of a report."""
+    for key, record in results.items():
+        for fields, path, _ in values_of(record):
+            yield Address.of_key(key, fields).within, (key, *path)
+
+
+def set_score(record: dict[str, Any], name: str, value: float) -> None:
+    """Set a field, `a.b` inside the record `a`; NaN is undefined."""
+    *parents, last = name.split(".")
+    for parent in parents:
+        record = record.setdefault(parent, {})
+    if math.isfinite(value):
+        record[last] = value
+        record.pop(f"{last}_reason", None)
+    else:
+        record[last] = None
+        record.setdefault(f"{last}_reason", "undefined for these items")

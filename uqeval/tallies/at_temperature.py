@@ -14,9 +14,9 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import UNMASKED_LABEL, Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._fields import Field
-from uqeval.tallies._tempering import flat, tempered
 from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
+from uqeval.tallies.tempered import flat, tempered
 
 
 class _Latest(NamedTuple):

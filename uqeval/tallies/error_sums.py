@@ -1,4 +1,6 @@
-"""Sums of errors and of their predicted standard deviations, also by interval of the target."""
+"""Sums of errors and of their predicted standard deviations, also by interval of the target; counts
+of targets.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from uqeval.arrays import Array, Floats, Maps, State, np
-from uqeval.maps.names import VOID
+from uqeval.maps.names import TARGET_COUNTS, VOID
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
 
@@ -246,3 +248,15 @@ class ErrorsUpto(Tally):
         from uqeval.tallies.rank_keys import COARSE
 
         return rows_of_bins(self.bins, (COARSE,))
+
+
+@dataclass(frozen=True)
+class TargetCounts(Tally):
+    """`counts` [3]: evaluated targets, those that are exactly 0, those below 0."""
+
+    id: ClassVar[str] = "target_counts"
+    inputs = (TARGET_COUNTS,)
+    fields: ClassVar[dict[str, Field]] = {"counts": Field((3,), "int64")}
+
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
+        state["counts"] += maps[TARGET_COUNTS].reshape(-1, 3)

@@ -8,9 +8,9 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies._tempering import flat
 from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
+from uqeval.tallies.tempered import flat
 
 #: Bins of confidence in which isotonic regression is fitted: 2^-13 wide.
 CONFIDENCE_BINS = 1 << 13

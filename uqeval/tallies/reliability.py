@@ -1,6 +1,7 @@
-"""Confidence and accuracy by bin, for calibration errors and reliability diagrams.
+"""Confidence and accuracy by bin, for calibration errors and reliability diagrams; and sums of the
+proper scores.
 
-Guo et al. 2017, "On Calibration of Modern Neural Networks", §2; Naeini et al. 2015.
+Guo et al. 2017, "On Calibration of Modern Neural Networks", §2; Naeini et al. 2015; Brier 1950.
 """
 
 from __future__ import annotations
@@ -210,3 +211,35 @@ def add_bins(
         void_of(classes), bins.edges(), bins.upper,
         state["count"], state["correct"], state["confidence"], state["special"],
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ProperScores(Tally):
+    """Over the non-void pixels: `sums` [2] of -ln max(p̄_y, clip) and of Σ_c (p̄_c - y_c)².
+
+    `counts` [3]: pixels, those with p̄_y < clip, and those where p̄_y is no probability (negative,
+    or above 2).
+    """
+
+    id: ClassVar[str] = "proper_scores"
+    inputs = ("label", "label_probability", "brier")
+    fields: ClassVar[dict[str, Field]] = {
+        "counts": Field((3,), "int64"),
+        "sums": Field((2,), "float64", signed=True),
+    }
+    classes: int
+    clip: float
+
+    def flaw(self, state: State) -> str | None:
+        counts = state["counts"]
+        clipped = (counts[..., 1:] > counts[..., :1]).any()
+        return "more clipped pixels than pixels" if clipped else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"][..., 0]
+
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
+        from uqeval.kernels.items import sum_scores_of_items
+
+        flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
+        sum_scores_of_items(first, *flat, void_of(self.classes), self.clip, *state.values())

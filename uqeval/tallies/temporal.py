@@ -1,4 +1,4 @@
-"""A frame against the frame before it, warped by optical flow; and frames against labels."""
+"""A frame against the frame before it, warped by optical flow; frames against labels; tracks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import uqeval.maps.names as names
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps import video_names as names
-from uqeval.maps.names import INSIDE
+from uqeval.maps.names import INSIDE, TrackRules, of_tracks, track_columns
 from uqeval.maps.views import WHOLE
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
@@ -198,3 +198,43 @@ def _quantiles(flow: Array) -> tuple[float, float]:
     lower, upper = lengths[:2], lengths[2:]
     median, p99 = lower + (upper - lower) * parts
     return float(median), float(p99)
+
+
+@dataclass(frozen=True)
+class TrackCounts(Tally):
+    """The counts of `maps.names.track_columns` for one `model` along one `flow`.
+
+    The item is a pair of frames; its map is the int64 [model, column] array that
+    `maps.tracks.Tracker.step` returned, and a track is counted in the pair with which it ends.
+    """
+
+    id: ClassVar[str] = "tracks"
+    carries_on: ClassVar[bool] = True
+    flow: str
+    model: int
+    classes: int
+    rules: TrackRules
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (of_tracks(self.flow, self.rules),)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            name: Field((width,), "int64") for name, width in track_columns(self.classes).items()
+        }
+
+    def flaw(self, state: State) -> str | None:
+        if (state["consistent"] > state["tracks"]).any():
+            return "more consistent tracks than tracks"
+        unreliable = (state["unreliable"] > state["pixels"]).any()
+        return "more unreliable pixels than pixels" if unreliable else None
+
+    def update(self, state: State, maps: Maps) -> None:
+        (name,) = self.inputs
+        row = maps[name][self.model]
+        at = 0
+        for values in state.values():
+            values += row[at : at + values.size]
+            at += values.size

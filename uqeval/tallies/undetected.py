@@ -1,4 +1,4 @@
-"""Wrong pixels that the uncertainty does not flag."""
+"""Failure detection: wrong pixels that the uncertainty does not flag, and the ranks of an item."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import Tally
+from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import Uncertainty, void_of
 
@@ -52,4 +53,54 @@ class Undetected(Tally):
             void_of(self.classes),
             np.float32(np.nan if self.threshold is None else self.threshold),
             state["counts"],
+        )
+
+
+@dataclass(frozen=True)
+class ItemFailure(Tally):
+    """Sums for the failure scores of single items. The pixels of a tie count as one bin.
+
+    - `counts`: pixels; wrong pixels; right pixels at least as uncertain as the 95 % most uncertain
+      wrong ones
+    - `pairs`: twice the pairs of a wrong and a right pixel in the right order, plus the tied pairs
+    - `sums`: over wrong pixels, the precision at their rank; over right pixels, the same for the
+      certainty; over all pixels, the error rate of the pixels at least as certain
+
+    Merged states describe pairs within items.
+    """
+
+    id: ClassVar[str] = "item_failure"
+    fields: ClassVar[dict[str, Field]] = {
+        "counts": Field((3,), "int64"),
+        "pairs": Field((2,), "int64"),
+        "sums": Field((3,), "float64"),
+    }
+    uncertainty: Uncertainty
+    classes: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", self.uncertainty.name)
+
+    def flaw(self, state: State) -> str | None:
+        pixels, wrong, bin_count = np.moveaxis(state["counts"], -1, 0)
+        pairs, ordered = np.moveaxis(state["pairs"], -1, 0)
+        if (wrong > pixels).any() or (bin_count > pixels - wrong).any():
+            return "more wrong or right pixels than pixels"
+        # In float64, since the product of forged counts exceeds int64.
+        product = wrong.astype(np.float64) * (pixels - wrong)
+        if (ordered > 2 * pairs).any() or (pairs > product).any():
+            return "more pairs than wrong and right pixels make"
+        above = state["sums"] > pixels[..., None] * 1.000001
+        return "sums above their pixels" if above.any() else None
+
+    def evaluated(self, state: State) -> Counts:
+        return state["counts"][..., 0]
+
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
+        from uqeval.kernels.items import detect_failures_of_items
+
+        flat = [self.uncertainty.values(maps), Error("zero-one").values(maps), maps["label"]]
+        detect_failures_of_items(
+            first, *(values.reshape(-1) for values in flat), void_of(self.classes), *state.values()
         )

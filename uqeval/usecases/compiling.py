@@ -57,14 +57,14 @@ def compiling_ahead(evaluations: Sequence[str], threads: int) -> Iterator[None]:
 @contextmanager
 def _processes(folder: Path, evaluations: Sequence[str], count: int) -> Iterator[None]:
     """Run `count` processes, each of which compiles its part; they lock files in `folder`."""
-    from uqeval.kernels import _sharing
+    from uqeval.kernels import _saved
 
-    _sharing.share(folder)
+    _saved.share(folder)
     processes = _started(folder, evaluations, count)
     try:
         yield
     finally:
-        _sharing.share(None)
+        _saved.share(None)
         for process in processes:
             process.terminate()
         for process in processes:

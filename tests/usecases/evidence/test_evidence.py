@@ -16,9 +16,9 @@ from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.gate.saved_verdicts import checksum_of
 from uqeval.records.folder import digests_of, load_reports
 from uqeval.usecases.evidence import collect, write_evidence
-from uqeval.usecases.evidence.environment import check_library, environment, packages
 from uqeval.usecases.evidence.results import add_selftest, add_verifications
 from uqeval.usecases.evidence.statement import sorted_tests
+from uqeval.usecases.evidence.writing import check_library, environment, packages
 from uqeval.usecases.selftest import synthetic_data
 
 RULES = "regression.rmse: {max: 100, id: R-1}\nnmerci.nmerci: {max: -1}\n"
@@ -48,7 +48,7 @@ def evaluated(name: str, metrics: list[str]) -> None:
 def judged(report: str, verdicts: str) -> None:
     from uqeval.config import load_rules
     from uqeval.gate import judge
-    from uqeval.report.verdicts_json import to_json
+    from uqeval.report.verdict_files import to_json
 
     reports = load_reports(f"{report}.json")
     found = judge(reports, load_rules("rules.yaml"), [], None)  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ def test_the_environment_is_valid_cyclonedx(monkeypatch: pytest.MonkeyPatch) -> 
     assert listed["numpy"] == np.__version__
     assert set(packages()) - {"uqeval"} <= set(listed)
     few = {name: version for name, version in packages().items() if name in ("uqeval", "numpy")}
-    monkeypatch.setattr("uqeval.usecases.evidence.environment.packages", lambda: few)
+    monkeypatch.setattr("uqeval.usecases.evidence.writing.packages", lambda: few)
     text = environment().decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
 

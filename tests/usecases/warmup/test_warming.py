@@ -15,7 +15,7 @@ import uqeval
 from uqeval.cli import COMMANDS, app
 from uqeval.kernels import _jit, _saved
 from uqeval.metrics import FAMILIES
-from uqeval.usecases.warmup import data, recipes, warm_up, warming
+from uqeval.usecases.warmup import recipes, warm_up, warming
 
 compiles = pytest.mark.skipif(_jit.IS_INTERPRETED, reason="nothing is compiled")
 
@@ -43,7 +43,7 @@ def test_a_command_compiles_nothing_after_its_warmup(monkeypatch: pytest.MonkeyP
 
 
 def test_all_recipes_have_options_and_inputs_that_exist(tmp_path: Path) -> None:
-    data.write_inputs(tmp_path)
+    warming.write_inputs(tmp_path)
     inputs = {path.name for path in tmp_path.iterdir()}
     group = typer.main.get_command(app)
     named: set[str] = set()
@@ -60,7 +60,7 @@ def test_all_recipes_have_options_and_inputs_that_exist(tmp_path: Path) -> None:
 
 
 def test_each_kind_of_input_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data.write_inputs(tmp_path)
+    warming.write_inputs(tmp_path)
     monkeypatch.chdir(tmp_path)
     for name in ("probs-u1", "single-u2", "many-f4.npz", "rows-f2.npz", "logits-f2.npz"):
         in_this_process(["inspect", name])

@@ -190,7 +190,7 @@ def judge_all(
     """Judge the reports; list the rules that cannot be judged."""
     from uqeval.gate import judge
     from uqeval.records.folder import Named, digests_of
-    from uqeval.report.verdicts_json import to_json
+    from uqeval.report.verdict_files import to_json
     from uqeval.statistics import resampler
 
     folder = outcome.folder

@@ -4,7 +4,6 @@ Kernels against plain NumPy, the papers' worked examples, videos with a known an
 golden reports. All data are made from seeds; nothing is read but this package.
 """
 
-from uqeval.usecases.selftest.record import Check, Selftest
-from uqeval.usecases.selftest.testing import selftest
+from uqeval.usecases.selftest.record import Check, Selftest, selftest
 
 __all__ = ["Check", "Selftest", "selftest"]

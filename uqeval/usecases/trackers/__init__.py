@@ -1,6 +1,31 @@
 """Write reports to TensorBoard, MLflow and Weights & Biases, and items to FiftyOne."""
 
+from __future__ import annotations
+
 from uqeval.usecases.trackers.entry import Entry, Picture, Tracker, entries_of
-from uqeval.usecases.trackers.opening import open_trackers
 
 __all__ = ["Entry", "Picture", "Tracker", "entries_of", "open_trackers"]
+
+
+def open_trackers(
+    tensorboard: str | None = None, mlflow: str | None = None, wandb: str | None = None
+) -> list[Tracker]:
+    """Return trackers: a folder of TensorBoard, an experiment of MLflow, a project of W&B.
+
+    Raises `UsageError` for a library that is not installed, and for a name or folder that a tracker
+    does not take.
+    """
+    trackers: list[Tracker] = []
+    if tensorboard is not None:
+        from uqeval.usecases.trackers.tensorboard import TensorBoard
+
+        trackers.append(TensorBoard(tensorboard))
+    if mlflow is not None:
+        from uqeval.usecases.trackers.mlflow import Mlflow
+
+        trackers.append(Mlflow(mlflow))
+    if wandb is not None:
+        from uqeval.usecases.trackers.wandb import Wandb
+
+        trackers.append(Wandb(wandb))
+    return trackers
