@@ -68,8 +68,8 @@ def read_into(descriptor: int, buffer: memoryview, begin: int) -> memoryview:
     It is shorter if the file ends early, even if another process truncates the file meanwhile.
     Memory-mapped files are not used because reading a truncated one ends the process with SIGBUS.
     """
-    at = 0
-    while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], begin + at)):
+    at = os.preadv(descriptor, [buffer], begin)
+    while 0 < at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], begin + at)):
         at += count
     return buffer[:at]
 

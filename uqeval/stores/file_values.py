@@ -109,13 +109,14 @@ class FileValues:
         if shape and run < _RUN and axis and out.nbytes > run:
             self._cut_out(descriptor, out, begin, shape, bounds, strides[0])
             return
+        starts = np.array(begin, np.int64)
+        for (low, high), step in zip(bounds[:axis], strides, strict=False):
+            starts = starts[..., None] + step * np.arange(low, high)
+        if shape:
+            starts = starts + bounds[axis][0] * strides[axis]
         buffer = out.reshape(-1).view(np.uint8).data
         at = 0
-        for place in np.ndindex(*out.shape[:axis]):
-            start = begin + sum(
-                (low + k) * step
-                for (low, _), k, step in zip(bounds, (*place, 0), strides, strict=False)
-            )
+        for start in starts.ravel().tolist():
             self._read(descriptor, buffer[at : at + run], start)
             at += run
 
