@@ -39,7 +39,10 @@ class RankBins:
     def by_group(
         cls, tally: RankedErrors, state: State, groups: Iterable[int]
     ) -> dict[int | None, RankBins]:
-        """Return the bins of all groups of a state together (None), and of each of `groups`."""
+        """Return the bins of all groups of a state together (None), and of each of `groups`.
+
+        The rows of the tally must be in ascending order.
+        """
         (at, pixels), (at_errors, own_errors) = map(_entries, tally.thin(state))
         errors = np.zeros(at.size, own_errors.dtype)
         errors[np.searchsorted(at, at_errors)] = own_errors
@@ -47,15 +50,17 @@ class RankBins:
         row, low = at >> tally.bits, at & ((1 << tally.bits) - 1)
         key = ((prefixes[row] << tally.bits) | low) << tally.rest
 
-        def bins(chosen: Any) -> RankBins:
+        def bins(chosen: slice) -> RankBins:
             rest = np.full(key[chosen].shape, tally.rest)
             return cls(key[chosen], rest, pixels[chosen], errors[chosen])._sorted()
 
-        group = row_groups[row]
+        def entries_of(group: int) -> slice:
+            return slice(*np.searchsorted(row, np.searchsorted(row_groups, (group, group + 1))))
+
         together = bins(slice(None))
         return {
             None: together._without_repeats() if tally.by_class else together,
-            **{g: bins(group == g) for g in groups},
+            **{group: bins(entries_of(group)) for group in groups},
         }
 
     @classmethod

@@ -79,6 +79,14 @@ class SetRankBins:
         """Return all errors [set]."""
         return self._sums("errors")
 
+    @cached_property
+    def mean_risk(self) -> Array:
+        """Return Σ n·E↑/N↑ / N [set], NaN without pixels."""
+        rate = np.maximum(self.upto, 1)
+        np.divide(self.errors_upto, rate, out=rate)
+        rate *= self.pixels
+        return over(rate.sum(axis=1), self.total)
+
     def parts(self) -> Iterator[SetRankBins]:
         """Yield a few sets at a time, whose numbers stay in the cache of the CPU. At least one."""
         pixels, errors = self.states["pixels"], self.states["errors"]
@@ -168,10 +176,7 @@ def aurc(rank_bins: SetRankBins) -> Array:
 
     Geifman & El-Yaniv 2017; Geifman et al. 2019, eq. 1. Undefined without pixels.
     """
-    rate = np.maximum(rank_bins.upto, 1)
-    np.divide(rank_bins.errors_upto, rate, out=rate)
-    rate *= rank_bins.pixels
-    return over(rate.sum(axis=1), rank_bins.total)
+    return rank_bins.mean_risk
 
 
 def e_aurc(rank_bins: SetRankBins) -> Array:
@@ -180,7 +185,7 @@ def e_aurc(rank_bins: SetRankBins) -> Array:
     """
     counts = zip(rank_bins.total.tolist(), rank_bins.wrong.tolist(), strict=True)
     best = [best_aurc(int(total), int(wrong)) for total, wrong in counts]
-    return aurc(rank_bins) - np.array(best)
+    return rank_bins.mean_risk - np.array(best)
 
 
 def augrc(rank_bins: SetRankBins) -> Array:

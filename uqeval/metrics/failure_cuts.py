@@ -22,12 +22,12 @@ def bins_to_split(rank_bins: RankBins) -> list[int]:
     """
     if not rank_bins.total:
         return []
-    e, _, wrong, right = wrong_and_right(rank_bins)
-    cumulative = wrong + right
+    wrong, cumulative = rank_bins.errors_upto, rank_bins.upto
+    wrong_before = wrong - rank_bins.errors
     cuts = _bins_at_cuts(rank_bins)
     for percent in RISKS:
         good = np.flatnonzero(100 * wrong <= percent * cumulative)
-        hopeful = 100 * (wrong - e) <= percent * (cumulative - e)
+        hopeful = 100 * wrong_before <= percent * (cumulative - rank_bins.errors)
         hopeful[: good[-1] + 1 if good.size else 0] = False
         cuts += np.flatnonzero(hopeful & rank_bins.open)[::-1].tolist()
     return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]
@@ -47,9 +47,11 @@ def cut_ties(rank_bins: RankBins) -> int:
 
 def widest_bins(rank_bins: RankBins, count: int) -> list[int]:
     """Return the open bins that widen the bounds most."""
-    e, c, wrong, right = wrong_and_right(rank_bins)
     # The share of each bin in the bound of AUROC, and in that of AURC and AUPR.
-    widths = (e * c / 2, rank_bins.pixels * (rank_bins.pixels / (wrong + right)))
+    widths = (
+        rank_bins.errors * rank_bins.right / 2,
+        rank_bins.pixels * (rank_bins.pixels / rank_bins.upto),
+    )
     width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * rank_bins.open
     candidates = np.arange(width.size)
     if width.size > count:
@@ -76,11 +78,6 @@ def bin_of_95(rank_bins: RankBins) -> int:
 def _bin_of_coverage(rank_bins: RankBins, percent: int) -> int:
     least = -(-percent * rank_bins.total // 100)  # of pixels, rounded up
     return int(np.searchsorted(rank_bins.upto, least))
-
-
-def wrong_and_right(rank_bins: RankBins) -> tuple[Array, ...]:
-    """Return e and c of each bin, and the wrong and right pixels up to its end."""
-    return rank_bins.errors, rank_bins.right, rank_bins.errors_upto, rank_bins.right_upto
 
 
 #: Most points of a curve, and the distance from the line within which no point is added.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import np
@@ -82,9 +82,11 @@ def _split(
 
     rows_per_class = max(SPLIT_ROWS // max(len(by_group), 1), 8)
     first = True
+    unfinished: Collection[int | None] = by_group.keys()
     while True:
         bins: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-        for group, rank_bins in by_group.items():
+        for group in unfinished:
+            rank_bins = by_group[group]
             split_bins = cuts(rank_bins)[: SPLIT_ROWS if group is None else rows_per_class]
             if first:
                 widest = WIDEST if group is None else max(WIDEST // len(by_group), 8)
@@ -102,9 +104,11 @@ def _split(
         if not tallies:
             return
         results = yield tuple(tallies)
+        unfinished = []
         for tally in tallies:
             groups = dict.fromkeys(c for c, _ in tally.bins) if tally.by_class else {}
             finer = RankBins.by_group(tally, results[tally].total, groups)
+            unfinished += groups or (None,)
             for group in groups or (None,):
                 prefixes = [p for g, p in tally.bins if group in (None, g)]
                 by_group[group] = by_group[group].with_split(finer[group], POOLED_BITS, prefixes)

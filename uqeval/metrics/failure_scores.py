@@ -7,6 +7,8 @@ counted as a tie, whatever their order. Letters as in `failure_columns`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
@@ -26,77 +28,109 @@ from uqeval.metrics.failure_columns import (
     fpr95,
     risk_at,
 )
-from uqeval.metrics.failure_cuts import wrong_and_right
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
 
 
-def _of_auroc(rank_bins: RankBins) -> float:
+@dataclass(frozen=True)
+class OneSet:
+    """The bins of one set of pixels, with what several scores and bounds read."""
+
+    bins: RankBins
+
+    @cached_property
+    def sums(self) -> SetRankBins:
+        """Return the bins as the scores of many sets read them."""
+        return SetRankBins.of_one(self.bins)
+
+    @cached_property
+    def open(self) -> Array:
+        """Return the indices of the bins that may hold several scores."""
+        return np.flatnonzero(self.bins.open)
+
+    @cached_property
+    def swaps(self) -> float:
+        """Return Σ e·c/2 of the open bins."""
+        e, pixels = self.bins.errors[self.open], self.bins.pixels[self.open]
+        return float((e * (pixels - e) / 2).sum())
+
+    @cached_property
+    def aurc_bound(self) -> float:
+        """Return the bound of AURC.
+
+        The part of a bin lies between n·E_b/(N_b + c) and n·(E_b + e)/(N_b + e).
+        """
+        bins = self.bins
+        n, e, upto, wrong = (
+            v[self.open] for v in (bins.pixels, bins.errors, bins.upto, bins.errors_upto)
+        )
+        risk, below = n * (wrong / upto), wrong - e
+        with np.errstate(invalid="ignore"):
+            least = np.where(below > 0, n * (below / (upto - e)), 0.0)
+            most = np.where(wrong > 0, n * (wrong / (upto - (n - e))), 0.0)
+        return float(np.maximum(most - risk, risk - least).sum()) / bins.total
+
+
+def _of_auroc(one: OneSet) -> float:
     """Return Σ e·c/2 of the open bins over E·C."""
-    right = rank_bins.total - int(rank_bins.errors.sum())
-    return _swaps(rank_bins) / (float(rank_bins.errors.sum()) * right)
+    errors = one.bins.errors
+    right = one.bins.total - int(errors.sum())
+    return one.swaps / (float(errors.sum()) * right)
 
 
-def _of_augrc(rank_bins: RankBins) -> float:
+def _of_augrc(one: OneSet) -> float:
     """Return Σ e·c/2 of the open bins over N²."""
-    return _swaps(rank_bins) / rank_bins.total / rank_bins.total
+    return one.swaps / one.bins.total / one.bins.total
 
 
-def _swaps(rank_bins: RankBins) -> float:
-    """Return Σ e·c/2 of the open bins."""
-    open_ = rank_bins.open
-    e = rank_bins.errors[open_]
-    return float((e * (rank_bins.pixels[open_] - e) / 2).sum())
+def _of_aupr_error(one: OneSet) -> float:
+    """Return the bound of AUPR of errors, which are searched from the last bin on."""
+    bins, at = one.bins, one.open[::-1]
+    at = at[bins.errors[at] > 0]
+    hit, pixels = bins.errors[at], bins.pixels[at]
+    hits = bins.errors_upto[-1] - bins.errors_upto[at] + hit
+    return _of_precision(hit, pixels - hit, hits, bins.total - bins.upto[at] + pixels) / float(
+        bins.errors.sum()
+    )
 
 
-def _of_precision(hit: Array, miss: Array, open_: Array) -> float:
-    """Return the bound of an average precision; the bins are in the order of the search.
+def _of_aupr_success(one: OneSet) -> float:
+    """Return the bound of AUPR of successes, which are searched from the first bin on."""
+    bins, at = one.bins, one.open
+    at = at[bins.pixels[at] > bins.errors[at]]
+    miss, all_ = bins.errors[at], bins.upto[at]
+    bound = _of_precision(bins.pixels[at] - miss, miss, all_ - bins.errors_upto[at], all_)
+    return bound / float(bins.total - bins.errors.sum())
 
-    The part of a bin lies between e·(E_a + 1)/(N_a + c + 1) and e·(E_a + e)/(N_a + e), with E_a of
-    N_a pixels before it.
+
+def _of_precision(hit: Array, miss: Array, hits: Array, all_: Array) -> float:
+    """Return the bound of the sum of a search's precisions over its hits, of its open bins.
+
+    `hits` and `all_` count up to the end of each bin. The part of a bin lies between
+    e·(E_a + 1)/(N_a + c + 1) and e·(E_a + e)/(N_a + e), with E_a of N_a pixels before it.
     """
-    total = float(hit.sum())
-    hits, all_ = np.cumsum(hit), np.cumsum(hit + miss)
-    at = np.flatnonzero(open_ & (hit > 0))
-    hit, miss, hits, all_ = (v[at] for v in (hit, miss, hits, all_))
     precision = hit * (hits / all_)
     most = hit * (hits / (all_ - miss))
     least = hit * ((hits - hit + 1) / (all_ - hit + 1))
-    return float(np.maximum(most - precision, precision - least).sum()) / total
+    return float(np.maximum(most - precision, precision - least).sum())
 
 
-def _of_aurc(rank_bins: RankBins) -> float:
-    """Return the bound of AURC.
-
-    The part of a bin lies between n·E_b/(N_b + c) and n·(E_b + e)/(N_b + e).
-    """
-    at = np.flatnonzero(rank_bins.open)
-    n, e, c, wrong, right = (v[at] for v in (rank_bins.pixels, *wrong_and_right(rank_bins)))
-    risk, below = n * (wrong / (wrong + right)), wrong - e
-    with np.errstate(invalid="ignore"):
-        least = np.where(below > 0, n * (below / (wrong + right - e)), 0.0)
-        most = np.where(wrong > 0, n * (wrong / (wrong + right - c)), 0.0)
-    return float(np.maximum(most - risk, risk - least).sum()) / rank_bins.total
-
-
-BOUNDS: dict[str, Callable[[RankBins], float]] = {
-    "auroc": _of_auroc,
-    "aupr_error": lambda b: _of_precision(b.errors[::-1], b.right[::-1], b.open[::-1]),
-    "aupr_success": lambda b: _of_precision(b.right, b.errors, b.open),
-    "aurc": _of_aurc, "e_aurc": _of_aurc, "augrc": _of_augrc,
+BOUNDS: dict[str, Callable[[OneSet], float]] = {
+    "auroc": _of_auroc, "aupr_error": _of_aupr_error, "aupr_success": _of_aupr_success,
+    "aurc": lambda one: one.aurc_bound, "e_aurc": lambda one: one.aurc_bound, "augrc": _of_augrc,
 }  # fmt: skip
 
 
-def bounded(rank_bins: RankBins, name: str) -> tuple[float | None, float | None]:
+def bounded(one: OneSet, name: str) -> tuple[float | None, float | None]:
     """Return a score of one set and the bound of its error, None where undefined.
 
     Scores at a cut have no bound: their bins are split until they are exact.
     """
-    (score,) = SCORES[name](SetRankBins.of_one(rank_bins))
+    (score,) = SCORES[name](one.sums)
     value = as_number(score)
     is_bounded = value is not None and name in BOUNDS
-    return value, BOUNDS[name](rank_bins) if is_bounded else None
+    return value, BOUNDS[name](one) if is_bounded else None
 
 
 _BOTH = "needs both right and wrong pixels"
@@ -177,16 +211,16 @@ BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 def scores(rank_bins: RankBins) -> dict[str, Any]:
     """Return all scores of one set from bins, with the bounds of the areas."""
     record: dict[str, Any] = {}
+    one = OneSet(rank_bins)
     for name in SCORES:
-        value, bound = bounded(rank_bins, name)
+        value, bound = bounded(one, name)
         undefined = BY_FIELD[name].undefined
         set_value(record, name, value, undefined)
         if name in BOUNDS:
             set_value(record, f"{name}_bound", bound, undefined)
-    one_set = SetRankBins.of_one(rank_bins)
     for name, (cut, percents) in AT_CUTS.items():
         record[name] = {}
         for percent in percents:
-            value = as_number(cut(one_set, percent)[0])
+            value = as_number(cut(one.sums, percent)[0])
             set_value(record[name], str(percent), value, ALL_VOID)
     return record

@@ -10,7 +10,7 @@ from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import Chance, Events, IntervalKind, Metric, set_value
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
 from uqeval.metrics.failure_cuts import bin_of_95
-from uqeval.metrics.failure_scores import bounded
+from uqeval.metrics.failure_scores import OneSet, bounded
 
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
@@ -121,13 +121,14 @@ OF_FAILURE = {
 def scores(rank_bins: RankBins) -> dict[str, Any]:
     """Return all scores of pixels from bins, with the bounds of the areas."""
     record: dict[str, Any] = {}
+    one = OneSet(rank_bins)
     both = rank_bins.errors.any() and rank_bins.right.any()
     for field, name in OF_FAILURE.items():
-        value, bound = bounded(rank_bins, name) if both else (None, None)
+        value, bound = bounded(one, name) if both else (None, None)
         set_value(record, field, value, _BOTH)
         if field != "fpr95":
             set_value(record, f"{field}_bound", bound, _BOTH)
-    (error,) = as_numbers(detection_error(SetRankBins.of_one(rank_bins)))
+    (error,) = as_numbers(detection_error(one.sums))
     set_value(record, "detection_error", error, _BOTH)
     out = int(rank_bins.errors.sum())
     return record | {

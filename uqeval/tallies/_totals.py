@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: entry takes longer than a number.
 _LEAST_NUMBERS, _NUMBERS_PER_ENTRY = 1 << 16, 4
 
+#: Entries are sorted by place, unless a field has fewer numbers for each entry than this.
+_NUMBERS_ADDED = 16
+
 
 class Total:
     """The sum of states of a tally, added in order: the same bits as `Tally.fold` of each."""
@@ -94,6 +97,13 @@ def _summed(field: Field, parts: Sequence[tuple[Array | None, Array]]) -> tuple[
     """Return places, ascending, and the sums of the values at each, added in the order of parts."""
     places = np.concatenate([np.zeros(0, np.int64), *(at for at, _ in parts if at is not None)])
     values = np.concatenate([np.zeros(0, field.dtype), *(own for _, own in parts)])
+    if places.size * _NUMBERS_ADDED > math.prod(field.shape):
+        sums: Array = np.zeros(math.prod(field.shape), field.dtype)
+        np.add.at(sums, places, values)
+        is_used = np.zeros(sums.size, bool)
+        is_used[places] = True
+        places = np.flatnonzero(is_used)
+        return places, sums[places]
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]
     is_first = np.ones(places.size, bool)
