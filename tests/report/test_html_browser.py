@@ -17,6 +17,7 @@ from uqeval.gate import judge
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
 from uqeval.report.page.html import to_html
+from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell
 from uqeval.statistics.items_by_class import items_by_class
 
@@ -28,7 +29,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
     made = with_states(path.parent / "made")
     report = Report.load(made)
-    behind, classes = items_by_cell(made, report), items_by_class(made, report)
+    saved = states_of(made, report)
+    behind, classes = items_by_cell(saved, report), items_by_class(saved)
     path.write_text(to_html({"r": report}, behind=behind, classes=classes), "utf-8")
     return path
 

@@ -11,6 +11,7 @@ from saved_runs import C, run, stack
 from uqeval.errors import StoreError
 from uqeval.report.page.items_behind_cell import cell_items
 from uqeval.statistics import items_by_class as by_class
+from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell, most
 
 
@@ -32,7 +33,7 @@ def test_none_and_fewer_items_than_places() -> None:
 def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
     metrics = {"pavpu": {"uncertainty": ["entropy", "confidence"]}, "calibration": {"bins": 5}}
     report, path = run(tmp_path, 4, metrics)
-    found = items_by_cell(path, report)
+    found = items_by_cell(states_of(path, report), report)
     assert set(found) == {"pavpu", "pavpu[confidence]", "calibration"}
     probs, truth = stack(4)
     mean = probs.astype("f8").mean(axis=1)
@@ -55,7 +56,7 @@ def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
 
 def test_every_cell_with_pixels_has_a_pile(tmp_path: Path) -> None:
     report, path = run(tmp_path, 3, ["pavpu", "calibration"])
-    found = cell_items(report, items_by_cell(path, report))
+    found = cell_items(report, items_by_cell(states_of(path, report), report))
     rows = report.results["pavpu"]["accuracy_by_uncertainty"]["rows"]
     assert len(rows) == C
     assert len(found["pavpu"]) == sum(n > 0 for row in rows for n in row["pixels"])
@@ -69,17 +70,17 @@ def test_states_of_another_report_are_refused(tmp_path: Path) -> None:
     report, path = run(tmp_path / "a", 3)
     other, _ = run(tmp_path / "b", 2)
     with pytest.raises(StoreError, match="are not the states of"):
-        items_by_cell(path, other)
+        items_by_cell(states_of(path, other), other)
     (tmp_path / "a" / "report.states.zip").write_bytes(b"no zip")
     with pytest.raises(StoreError, match="is not a states file"):
-        items_by_cell(path, report)
+        items_by_cell(states_of(path, report), report)
 
 
 def test_pixels_of_the_classes_of_each_item(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report, path = run(tmp_path, 4, ["pavpu"])
-    found = by_class.items_by_class(path, report)
+    found = by_class.items_by_class(states_of(path, report))
     probs, truth = stack(4)
     wrong = probs.astype("f8").mean(axis=1).argmax(axis=1) != truth
     expected = []
@@ -89,4 +90,4 @@ def test_pixels_of_the_classes_of_each_item(
         expected.append([entry for entry in counts if entry[1]])
     assert found == expected
     monkeypatch.setattr(by_class, "MOST", 3)  # too many for a page
-    assert by_class.items_by_class(path, report) is None
+    assert by_class.items_by_class(states_of(path, report)) is None

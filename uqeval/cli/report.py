@@ -203,12 +203,13 @@ def _from_states(named_report: Named, quiet: bool) -> tuple[ItemsByCell | None, 
         or not (named_report.path.parent / Path(named_report.report.states).name).is_file()
     ):
         return None, None
+    from uqeval.statistics.from_states import states_of
     from uqeval.statistics.items_behind_cell import items_by_cell
     from uqeval.statistics.items_by_class import items_by_class
 
-    path, report = named_report.path, named_report.report
     try:
-        return items_by_cell(path, report), items_by_class(path, report)
+        saved = states_of(named_report.path, named_report.report)
+        return items_by_cell(saved, named_report.report), items_by_class(saved)
     except StoreError as error:
         warn([f"the page lists no items for the cells of tables and figures: {error}"], quiet)
         return None, None

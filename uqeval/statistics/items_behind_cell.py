@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,25 +12,24 @@ from uqeval.keys import Key
 from uqeval.metrics._columns import SetStates
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.statistics.checked_states import checked_states
-from uqeval.statistics.from_states import states_of
 from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.reliability import Reliability
 
 if TYPE_CHECKING:
     from uqeval.records.report import ItemsByCell, Report
+    from uqeval.stores.states.saved import SavedStates
     from uqeval.tallies._contract import Tally
 
 #: The largest number of items of a cell.
 MOST = 5
 
 
-def items_by_cell(path: Path, report: Report) -> ItemsByCell:
-    """Return, for every cell and bin of the report at `path`, the items with the most wrong pixels.
+def items_by_cell(saved: SavedStates, report: Report) -> ItemsByCell:
+    """Return, for every cell and bin of a report, the items with the most wrong pixels.
 
-    Raises `StoreError` if its states are missing or damaged.
+    Raises `StoreError` if its states `saved` are damaged.
     """
-    saved = states_of(path, report)
     items_by_key = {}
     for key, evaluation in evaluations_of(saved.index).items():
         parsed = Key.parse(key)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.statistics.checked_states import checked_states
-from uqeval.statistics.from_states import states_of
 from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies.segmentation import ClassCounts
 
 if TYPE_CHECKING:
-    from uqeval.records.report import ItemClasses, Report
+    from uqeval.records.report import ItemClasses
+    from uqeval.stores.states.saved import SavedStates
 
 #: The largest number of entries on a page: pairs of an item and a class in it.
 MOST = 200_000
 
 
-def items_by_class(path: Path, report: Report) -> ItemClasses | None:
+def items_by_class(saved: SavedStates) -> ItemClasses | None:
     """Return the classes of each item: class, labelled pixels, and wrong ones among them.
 
-    None if the report at `path` counts no classes, or there are more than `MOST` entries. Raises
-    `StoreError` if its states are missing or damaged.
+    None if the states count no classes, or there are more than `MOST` entries. Raises `StoreError`
+    if they are damaged.
     """
-    saved = states_of(path, report)
     tallies = [
         tally
         for key, evaluation in evaluations_of(saved.index).items()

@@ -24,6 +24,7 @@ from uqeval.report.tables.items import columns_of
 from uqeval.report.tables.scores import scores
 from uqeval.report.tables.settings import pairs
 from uqeval.report.tables.settings import settings as setting_table
+from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
@@ -292,7 +293,7 @@ def test_slices_and_how_intervals_were_drawn(tmp_path: Path) -> None:
 def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:
     path = with_states(tmp_path)
     one = Report.load(path)
-    html = to_html({"r": one}, behind=items_by_cell(path, one))
+    html = to_html({"r": one}, behind=items_by_cell(states_of(path, one), one))
     targets = re.findall(r'\bid="([^"]+)"', html)
     links = set(re.findall(r'href="#([^"]+)"', html))
     assert links <= set(targets)

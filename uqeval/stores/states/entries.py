@@ -90,7 +90,7 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
         with open_file(path) as file:
             while len(head := file.read(LOCAL.size)) == LOCAL.size:
                 mark, *_, crc, size, length, name_size, extra_size = LOCAL.unpack(head)
-                # Until its data are written, CRC and first size in an entry's header are 0.
+                # Earlier versions wrote 0 as CRC and first size before the data.
                 if mark != b"PK\x03\x04" or size != length or size > MOST:
                     return
                 name = file.read(name_size).decode("utf-8", "replace")

@@ -123,6 +123,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     from uqeval.report.csv import to_csv
     from uqeval.report.page.files import picture_files, write_page
     from uqeval.report.page.html import to_html
+    from uqeval.statistics.from_states import states_of
     from uqeval.statistics.items_behind_cell import items_by_cell
     from uqeval.statistics.items_by_class import items_by_class
 
@@ -138,9 +139,9 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
         gallery = gallery_of(report, replace(task.inputs, source=task.source), task.store.images)
     written_paths = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
-    is_saved = report.states is not None
-    cell_items = items_by_cell(json, report) if is_saved else None
-    classes = items_by_class(json, report) if is_saved else None
+    saved = states_of(json, report) if report.states is not None else None
+    cell_items = items_by_cell(saved, report) if saved else None
+    classes = items_by_class(saved) if saved else None
     try:
         pictures = picture_files(page, run_settings.single_file)
         html = to_html(
