@@ -15,7 +15,7 @@ import numpy as np
 from uqeval.arrays import Array, Ints, Maps, State
 from uqeval.maps.views import WHOLE, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
-from uqeval.tallies._fields import CountedItems, Thin
+from uqeval.tallies._fields import CountedItems
 from uqeval.tallies._totals import Total
 
 if TYPE_CHECKING:
@@ -140,14 +140,14 @@ class Counting:
             results.append(known_items.get(plain))
         by_item = [i for i, result in enumerate(results) if result is None]
         if by_item:
-            thin = [
+            states_of_items = [
                 self._states_of_item(
                     by_item, {view: maps[k] for view, maps in maps_of_views.items()}, worker.empty
                 )
                 for k in range(len(items))
             ]
-            for i, states in zip(by_item, zip(*thin, strict=True), strict=True):
-                results[i] = CountedItems.of(states)
+            for i, states in zip(by_item, zip(*states_of_items, strict=True), strict=True):
+                results[i] = CountedItems.joined(states)
         return [
             Counted(states, self._packed(tally, states))
             for tally, states in zip(self.apart, results, strict=True)
@@ -161,17 +161,17 @@ class Counting:
 
     def _states_of_item(
         self, which: Sequence[int], maps_of_views: Mapping[View, Maps], empty: dict[Tally, State]
-    ) -> list[Thin]:
+    ) -> list[CountedItems]:
         """Return the states of one item of some tallies `apart`; `empty` states are reused."""
         #: States of the item by view, which tallies of that view may read.
         known_of_views: dict[View, KnownItems] = {view: {} for view in maps_of_views}
-        results: list[Thin] = []
+        results: list[CountedItems] = []
         for i in which:
             view, plain = self.apart[i].view, self._plain[i]
             known = known_of_views[view]
             if plain not in known:
                 known[plain] = _state_of_item(plain, maps_of_views[view], known, empty)
-            results.append(known[plain].thin(0))
+            results.append(known[plain])
         return results
 
     def together(self) -> dict[Tally, Total]:

@@ -149,6 +149,11 @@ class CountedItems:
         return cls(len(states), tuple(_joined(entries) for entries in zip(*states, strict=True)))
 
     @classmethod
+    def joined(cls, states: Sequence[CountedItems]) -> CountedItems:
+        """Return the states of several items, given as one state each."""
+        return states[0] if len(states) == 1 else cls.of([state.thin(0) for state in states])
+
+    @classmethod
     def of_arrays(cls, fields: Mapping[str, Field], state: State) -> CountedItems:
         """Return states of these fields, arrays with the items as the first axis."""
         items = len(next(iter(state.values())))
@@ -177,6 +182,8 @@ class CountedItems:
 def _joined(entries: Sequence[tuple[Array | None, Array]]) -> FieldOfItems:
     places = [indices for indices, _ in entries if indices is not None]
     if not places:
+        if len(entries) == 1:
+            return FieldOfItems(entries[0][1][None])
         return FieldOfItems(np.stack([values for _, values in entries]))
     first = np.zeros(len(entries) + 1, np.int64)
     np.cumsum([indices.size for indices in places], out=first[1:])
