@@ -56,6 +56,21 @@ class Tally(ABC):
     #: Whether `flaw`, `pixels` and `evaluated` accept large fields with occupied columns only.
     checks_columns: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        # Else `dataclass` makes a hash of all fields, and `bins` may have thousands of numbers.
+        cls.__hash__ = Tally.__hash__  # type: ignore[method-assign]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle has: not the hash, because hashes of text differ by process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
     @property
     def version(self) -> int:
         """Return the version of the definition; saved states of others are not used.
