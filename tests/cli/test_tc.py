@@ -152,12 +152,6 @@ def test_a_block_that_changes_its_label(tmp_path: Path) -> None:
     assert found["tracks"] == 49 and found["consistency"] == pytest.approx(45 / 49)
 
 
-def test_tracks_stop_where_flow_and_flow_back_disagree(tmp_path: Path) -> None:
-    ids, back, forward = square()
-    found = tracked(tmp_path, ids, flow=[back], flow_forward=[forward])
-    assert found["consistency"] == 1.0 and found["tracks"] > 80
-
-
 def test_tracks_that_leave_the_frame_are_not_counted(tmp_path: Path) -> None:
     ids = np.zeros((2, 64, 64))
     size = (64, 64)
@@ -208,21 +202,6 @@ def test_tables_show_models_flows_and_variants(tmp_path: Path) -> None:
     assert table.count("farneback") >= 4 and table.count("other") >= 4
     assert "average=pooled" in table
     assert "s per pair" in text
-
-
-def test_several_values_of_a_choice_make_variants(tmp_path: Path) -> None:
-    save_folder(tmp_path / "v", video(seed=4))
-    several = ("--grid", "current", "--grid", "previous", "--definition", "paper")
-    run = run_well("tc", tmp_path / "v", *several, "--definition", "vspw", "--format", "json")
-    report = json.loads(run.stdout)
-    found = {
-        (own["grid"], own["definition"]): report["results"][key]["mtc"]
-        for key, own in report["settings"].items()
-    }
-    assert len(found) == 4
-    one = ("--grid", "previous", "--definition", "vspw", "--format", "json")
-    alone = json.loads(run_well("tc", tmp_path / "v", *one).stdout)
-    assert found["previous", "vspw"] == alone["results"]["temporal"]["mtc"]
 
 
 @pytest.mark.parametrize("named", [False, True])
