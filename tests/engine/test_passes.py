@@ -20,10 +20,9 @@ from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.item_curves import ItemCurves
-from uqeval.tallies.moments import Moments
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.ranked_errors import RankedErrors
-from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.ranks import Moments, Ranks
 from uqeval.tallies.segmentation import ClassCounts
 
 BATCHES = [range(i, i + 2) for i in range(0, 24, 2)]

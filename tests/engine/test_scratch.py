@@ -78,9 +78,8 @@ def test_maps_of_a_mapped_source_are_kept_where_all_fit(
 def test_kept_maps_are_good_for_kernels(folder: Path) -> None:
     # Maps of 1 byte a pixel before others, of an odd number of pixels.
     from uqeval.tallies._values import Uncertainty
-    from uqeval.tallies.moments import Moments
     from uqeval.tallies.patches import Patches
-    from uqeval.tallies.ranks import Ranks
+    from uqeval.tallies.ranks import Moments, Ranks
     from uqeval.tallies.segmentation import ClassCounts
 
     source = chunked_source(stack(), truth=labels(0, N, H, W, classes=3))

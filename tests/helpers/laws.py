@@ -41,9 +41,8 @@ from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.error_sums import ErrorSums
 from uqeval.tallies.item_errors import ItemErrors
-from uqeval.tallies.moments import Moments
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
-from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.ranks import Moments, Ranks
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.tallies.temporal import TrackCounts
 

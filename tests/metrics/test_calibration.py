@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 
 import uqeval
 from uqeval.errors import DataError, UsageError
-from uqeval.metrics._weighted import quantile
+from uqeval.metrics._columns import quantile
 from uqeval.metrics.calibration_estimators import PUBLISHED
 from uqeval.metrics.calibration_settings import DEFINITIONS
 

@@ -10,7 +10,7 @@ import pytest
 from saved_runs import CLASS_NAMES, run, scoring, stack
 
 import uqeval
-from uqeval.metrics._weighted import correlation
+from uqeval.metrics._columns import correlation
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import Score, find
 from uqeval.statistics.kinds import kind_of

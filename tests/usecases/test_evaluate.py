@@ -17,9 +17,8 @@ from uqeval.errors import DataError, OutputError, StoreError, UqevalError, Usage
 from uqeval.stores.states.saved import SavedStates
 from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
-from uqeval.tallies.moments import Moments
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
-from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.ranks import Moments, Ranks
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.usecases.report_of_run import now
 

@@ -65,8 +65,8 @@ def convert(
     from uqeval.disk.locks import lock
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.store import read_names_file
+    from uqeval.stores.writing.convert import Recoding
     from uqeval.stores.writing.convert import convert as write_store
-    from uqeval.stores.writing.recoding import Recoding
 
     progress_bar = progress_for(shared.quiet)
     finished_items = 0

@@ -33,7 +33,7 @@ def open_regression(
     opened: PredictionStores, target: Given | None, options: InputOptions
 ) -> Inputs:
     """Open predicted numbers with their target. Raises `StoreError` or `UsageError`."""
-    from uqeval.maps.number_checks import invalid_of
+    from uqeval.maps.checks import invalid_of
     from uqeval.maps.regression import RegressionSource
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack

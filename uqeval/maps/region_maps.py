@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Maps, np
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
+from uqeval.maps.checks import RESIZE_IDS, check_size
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import (
     BOUNDARY,
@@ -21,7 +22,6 @@ from uqeval.maps.names import (
     now_of,
     void_id,
 )
-from uqeval.maps.number_checks import RESIZE_IDS, check_size
 
 if TYPE_CHECKING:
     from uqeval.stores.planes import Planes

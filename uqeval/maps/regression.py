@@ -11,6 +11,13 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.maps.checks import (
+    as_stored,
+    check_size,
+    invalid_of,
+    refuse_negative_sigma,
+    refuse_values,
+)
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members, fits_float32
 from uqeval.maps.names import (
@@ -21,13 +28,6 @@ from uqeval.maps.names import (
     is_lambda,
     lambda_of,
     sigma_of,
-)
-from uqeval.maps.number_checks import (
-    as_stored,
-    check_size,
-    invalid_of,
-    refuse_negative_sigma,
-    refuse_values,
 )
 from uqeval.maps.reduction import read_only
 from uqeval.stores.kinds import SPREADS

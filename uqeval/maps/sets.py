@@ -9,9 +9,9 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
+from uqeval.maps.checks import RESIZE_IDS, check_size
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import OF_CLASSES, void_of
-from uqeval.maps.number_checks import RESIZE_IDS, check_size
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
 

@@ -59,8 +59,8 @@ class Aggregation:
     ) -> Tally:
         """Return the tally of single items that `value` reads; `patch`: the side of a patch."""
         from uqeval.tallies.item_uncertainty import AboveThreshold, ItemPatchMaximum, ItemPercentile
-        from uqeval.tallies.moments import Moments
         from uqeval.tallies.patches import Patches
+        from uqeval.tallies.ranks import Moments
 
         if self.percentile is not None:
             return ItemPercentile(uncertainty, classes, self.percentile)

@@ -18,11 +18,11 @@ from uqeval.metrics._columns import (
     as_numbers,
     of_rows,
     over,
+    quantile,
     scores_of,
 )
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import OfFields
-from uqeval.metrics._weighted import quantile
 
 if TYPE_CHECKING:
     from uqeval.metrics.calibration_settings import CalibrationSettings

@@ -18,11 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import over
+from uqeval.metrics._columns import over, quantile
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import TallyResult
-from uqeval.metrics._weighted import quantile
 from uqeval.metrics.conformal_settings import ConformalSettings, calibration_items, refuse_few
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 def middles(bins: Array) -> Array:
     """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
-    from uqeval.tallies.rank_keys import FINE_BITS, values_of
+    from uqeval.tallies._values import FINE_BITS, values_of
 
     first = values_of(bins << FINE_BITS)
     middle = (first.view(np.int32) + (1 << (FINE_BITS - 1))).view(np.float32)

@@ -16,6 +16,7 @@ from uqeval.arrays import State
 from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
 from uqeval.metrics._columns import SetColumns, SetStates
+from uqeval.metrics._columns import correlation as pearson
 from uqeval.metrics._contract import (
     ClassBars,
     Column,
@@ -29,23 +30,20 @@ from uqeval.metrics._contract import (
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Run, TallyResult
 from uqeval.metrics._family import Family, variants
-from uqeval.metrics._weighted import correlation as pearson
 from uqeval.metrics.temporal_means import (
+    PIXELS,
+    add_frames,
     columns,
     correlation,
+    flag_cuts,
+    frame_scores,
     mean_fields,
     mean_scores,
+    pair_record,
     per_class,
     pooled_scores,
     put_all,
     sequence_rows,
-)
-from uqeval.metrics.temporal_pairs import (
-    PIXELS,
-    add_frames,
-    flag_cuts,
-    frame_scores,
-    pair_record,
 )
 from uqeval.metrics.temporal_settings import TemporalSettings
 

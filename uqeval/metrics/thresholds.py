@@ -106,9 +106,8 @@ def fit(
     undefined. `curve`: the ends of the one curve, if they are not the least and the greatest
     uncertainty; its best threshold is `max-surplus`. A `region` may have no pixels.
     """
-    from uqeval.tallies.moments import Moments
     from uqeval.tallies.patches import PatchCounts
-    from uqeval.tallies.ranks import Ranks, bins_of
+    from uqeval.tallies.ranks import Moments, Ranks, bins_of
 
     moments = Moments(patches.uncertainty, patches.classes)
     ranks = Ranks(patches, patches.classes, by_category)

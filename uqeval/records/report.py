@@ -67,7 +67,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the scores as a table, which notebooks show."""
-        from uqeval.records.summary import html_of
+        from uqeval.records.scalars import html_of
 
         try:
             with content_of("the report"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.tallies.rank_keys import COARSE, FINE_BITS
+from uqeval.tallies._values import COARSE, FINE_BITS
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally

@@ -222,7 +222,7 @@ class ErrorsUpto(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        from uqeval.tallies.rank_keys import FINE_BITS
+        from uqeval.tallies._values import FINE_BITS
 
         return {
             "count": Field((1,), "int64"),
@@ -245,7 +245,7 @@ class ErrorsUpto(Tally):
     def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins have a row, and which."""
         from uqeval.tallies._sorted import rows_of_bins
-        from uqeval.tallies.rank_keys import COARSE
+        from uqeval.tallies._values import COARSE
 
         return rows_of_bins(self.bins, (COARSE,))
 

@@ -147,7 +147,7 @@ class ItemCurves(Tally):
         `counted`: pixels and errors by high bits of their rank.
         """
         from uqeval.kernels.tie_items import split_bins_of_items
-        from uqeval.tallies.rank_keys import COARSE, FINE_BITS
+        from uqeval.tallies._values import COARSE, FINE_BITS
 
         bins, bin_first, pixels, errors = _joined_fields(counted)
         split = pixels > 1
@@ -173,7 +173,7 @@ class ItemCurves(Tally):
 
 def _joined_fields(counted: CountedItems) -> tuple[Array, Array, Array, Array]:
     """Return the bins of items, where those of each item begin, their pixels, and their errors."""
-    from uqeval.tallies.rank_keys import COARSE
+    from uqeval.tallies._values import COARSE
 
     places = []
     for field in counted.fields:

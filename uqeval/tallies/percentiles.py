@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError
-from uqeval.tallies.rank_keys import FINE_BITS, ZERO_KEY, value_of, values_of
+from uqeval.tallies._values import FINE_BITS, ZERO_KEY, value_of, values_of
 
 
 def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:

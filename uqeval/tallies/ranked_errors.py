@@ -15,8 +15,7 @@ from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import CountedItems, Counts, Field, Thin, is_large
 from uqeval.tallies._sorted import of_entries, rank_counts, rows_of_bins, ties
-from uqeval.tallies._values import Uncertainty, void_of
-from uqeval.tallies.rank_keys import FINE_BITS
+from uqeval.tallies._values import FINE_BITS, Uncertainty, void_of
 
 #: Bits of a rank key.
 KEY_BITS = 32

@@ -2,6 +2,7 @@
 
 The bits of a float order like the number, so the first pass counts values by the high 19 bits of
 their key, and the second counts the low 13 bits of the few bins in which the wanted ranks lie.
+`Moments` are for thresholds without ranks: `mean` and `range`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._values import RawMap, Uncertainty, void_of
+from uqeval.tallies._values import COARSE, FINE_BITS, RawMap, Uncertainty, value_of, void_of
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.percentiles import between, ranks_of
-from uqeval.tallies.rank_keys import COARSE, FINE_BITS, value_of
 
 #: Bins that are summed at a time.
 _BLOCK = 512
@@ -210,3 +210,39 @@ def order_statistics(coarse: Array, fine: dict[int, Array], ranks: Sequence[int]
         ((low, _),) = _located(fine[index], (within,))
         values.append(value_of((index << FINE_BITS) | low))
     return values
+
+
+@dataclass(frozen=True)
+class Moments(Tally):
+    """Count, sum, minimum and maximum of the uncertainty of non-void pixels, by label [class]."""
+
+    id: ClassVar[str] = "moments"
+    evaluates = "count"
+    uncertainty: Uncertainty
+    classes: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        shape = (self.classes,)
+        return {
+            "count": Field(shape, "int64"),
+            "total": Field(shape, "float64", signed=True),
+            "least": Field(shape, "float64", "min"),
+            "most": Field(shape, "float64", "max"),
+        }
+
+    def flaw(self, state: State) -> str | None:
+        nonempty = state["count"] > 0
+        if (state["least"] > state["most"])[nonempty].any():
+            return "a minimum above the maximum"
+        return None
+
+    def update_items(self, state: State, maps: Maps, first: Array) -> None:
+        from uqeval.kernels.items import measure_items
+
+        value, label = self.uncertainty.values(maps).reshape(-1), maps["label"].reshape(-1)
+        measure_items(first, value, label, void_of(self.classes), *state.values())

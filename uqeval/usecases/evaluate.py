@@ -206,8 +206,7 @@ def _shard_of(
     """Return the round of inputs that are a shard; None for all items."""
     if inputs.record.get("part") is None:
         return None
-    from uqeval.usecases.rounds.record import settings_of_evaluations
-    from uqeval.usecases.rounds.shard import ShardRound
+    from uqeval.usecases.rounds.shard import ShardRound, settings_of_evaluations
 
     settings = settings_of_evaluations(evaluations)
     return ShardRound.of_inputs(inputs, info, settings, options.states)

@@ -255,8 +255,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     others.
     """
     from uqeval.metrics._evaluation import Section
-    from uqeval.statistics.over_items import scores_over_items
-    from uqeval.statistics.variants import set_score
+    from uqeval.statistics.variants import scores_over_items, set_score
 
     index = merged_states.index
     warnings = []

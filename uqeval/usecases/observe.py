@@ -21,7 +21,7 @@ from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import void_of
-from uqeval.metrics.temporal_pairs import pair_record
+from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report

@@ -17,8 +17,7 @@ import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
 from uqeval.stores.writing import convert as module
-from uqeval.stores.writing.convert import convert
-from uqeval.stores.writing.recoding import Recoding
+from uqeval.stores.writing.convert import Recoding, convert
 from uqeval.stores.zarr import writer as zw
 
 RNG = np.random.default_rng(0)

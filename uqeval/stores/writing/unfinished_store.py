@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from uqeval.errors import DataError, OutputError, cut, listed
 from uqeval.stores.writing.new_store import NewStore, local_path
-from uqeval.stores.writing.processes import HINT
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
-from uqeval.stores.writing.write_lock import WriteLock, begin
+from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
 
 

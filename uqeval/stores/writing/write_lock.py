@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import shutil
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,14 +21,44 @@ from typing import Any
 
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
-from uqeval.errors import OutputError, cut, quoted
-from uqeval.stores.writing.processes import HINT
-from uqeval.stores.zarr.writer import (
-    HIDDEN,
-    is_complete,
-    is_taken,
-    put_in_place,
-)
+from uqeval.errors import OutputError, UsageError, cut, quoted
+from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place
+
+#: The hint if a process that expects to be alone may not be.
+HINT = "If several processes write to this store, give each of them their number as ranks=N."
+
+
+def process_count(ranks: int | None) -> int:
+    """Return the number of processes that write to a store.
+
+    This is `ranks` if given, else the size of the default group of `torch.distributed` if that is
+    initialised, else the environment variable WORLD_SIZE, else 1. Raises `UsageError` for anything
+    but a whole number above 0.
+    """
+    if ranks is not None:
+        return _checked(ranks, f"ranks={quoted(ranks)}")
+    if (size := _group_size()) is not None:
+        return size
+    text = os.environ.get("WORLD_SIZE") or "1"
+    return _checked(int(text) if text.strip().isdecimal() else text, f"WORLD_SIZE={text}")
+
+
+def _group_size() -> int | None:
+    """Return the size of torch's default process group; None without one. Never import torch."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return None
+    return int(distributed.get_world_size()) if distributed.is_initialized() else None
+
+
+def _checked(value: Any, spelling: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(
+            f"{spelling}: expected the number of processes that write to the store, 1 or more; "
+            "give ranks=N."
+        )
+    return value
+
 
 _ID_BYTES = 32
 

@@ -72,7 +72,7 @@ def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -
 
 def _fitted(states: MergedStates, output: str | Path) -> FittedFile:
     from uqeval.usecases.merged_results import is_sweep
-    from uqeval.usecases.rounds.record import run_of_states
+    from uqeval.usecases.rounds.shard import run_of_states
 
     counted = _Counted(states)
     fit = _fit_sweep if is_sweep(states) else _fit_evaluations
@@ -91,7 +91,7 @@ def _fit_evaluations(
     """Return the keys of results that need another pass, and the settings of all."""
     from uqeval.metrics._driver import drive, groups_of
     from uqeval.usecases.merged_results import unfitted_evaluations
-    from uqeval.usecases.rounds.record import settings_of_evaluations
+    from uqeval.usecases.rounds.shard import settings_of_evaluations
 
     evaluations = {key: evaluation for key, (_, evaluation) in unfitted_evaluations(states).items()}
     unfinished: list[str] = []

@@ -1,4 +1,4 @@
-"""Command lines that together need every kernel of a command, on the stores of `data.py`.
+"""Command lines that together need every kernel of a command, on the stores of `warming.py`.
 
 `{out}` is the folder of outputs.
 """
