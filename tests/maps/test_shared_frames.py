@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.maps.shared_frames import Frame, SharedFrames
+from uqeval.maps.frame_ids import Frame, SharedFrames
 
 
 class Loader:

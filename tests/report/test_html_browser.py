@@ -18,8 +18,7 @@ from uqeval.records.folder import Named
 from uqeval.records.report import Report
 from uqeval.report.page.html import to_html
 from uqeval.statistics.from_states import states_of
-from uqeval.statistics.items_behind_cell import items_by_cell
-from uqeval.statistics.items_by_class import items_by_class
+from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 

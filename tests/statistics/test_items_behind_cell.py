@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from saved_runs import C, run, stack
 
+import uqeval.statistics.items_behind_cell as by_class
 from uqeval.errors import StoreError
 from uqeval.report.page.items_behind_cell import cell_items
-from uqeval.statistics import items_by_class as by_class
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell, most
 
@@ -89,5 +89,5 @@ def test_pixels_of_the_classes_of_each_item(
         counts = [(c, int(own.sum()), int((own & wrong[item]).sum())) for c, own in pairs]
         expected.append([entry for entry in counts if entry[1]])
     assert found == expected
-    monkeypatch.setattr(by_class, "MOST", 3)  # too many for a page
+    monkeypatch.setattr(by_class, "MOST_ENTRIES", 3)  # too many for a page
     assert by_class.items_by_class(states_of(path, report)) is None

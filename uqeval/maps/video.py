@@ -17,8 +17,8 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.flow import Estimator, FlowCache, grey
 from uqeval.maps.flow_method import flow_method
+from uqeval.maps.frame_ids import Frame, SharedFrames
 from uqeval.maps.names import id_dtype, rules_of, void_of
-from uqeval.maps.shared_frames import Frame, SharedFrames
 from uqeval.maps.tracks import Tracker
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Items with the wrong pixels of a heat map's cell or a bin, from saved states."""
+"""Items for a page, from saved states: those with the wrong pixels of a heat map's cell or a bin,
+and the classes in each item with their pixels.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.reliability import Reliability
+from uqeval.tallies.segmentation import ClassCounts
 
 if TYPE_CHECKING:
-    from uqeval.records.report import ItemsByCell, Report
+    from uqeval.records.report import ItemClasses, ItemsByCell, Report
     from uqeval.stores.states.saved import SavedStates
     from uqeval.tallies._contract import Tally
 
@@ -72,3 +75,36 @@ def most(counts: Iterable[Ints], count: int = MOST) -> dict[tuple[int, ...], lis
         cell: [(i, n) for n, i in best[:, :, flat].T.tolist() if n]
         for flat, cell in enumerate(np.ndindex(shape))
     }
+
+
+#: The largest number of entries on a page: pairs of an item and a class in it.
+MOST_ENTRIES = 200_000
+
+
+def items_by_class(saved: SavedStates) -> ItemClasses | None:
+    """Return the classes of each item: class, labelled pixels, and wrong ones among them.
+
+    None if the states count no classes, or there are more than `MOST_ENTRIES` entries. Raises
+    `StoreError` if they are damaged.
+    """
+    tallies = [
+        tally
+        for key, evaluation in evaluations_of(saved.index).items()
+        if key == "segmentation"
+        for tally in evaluation.tallies()
+        if isinstance(tally, ClassCounts)
+    ]
+    if not tallies:
+        return None
+    found: list[list[tuple[int, int, int]]] = []
+    entries = 0
+    for _, state in checked_states(saved, tallies[0]):
+        labelled, correct = state["labelled"].tolist(), state["correct"].tolist()
+        found.append(
+            [(c, n, n - right) for c, (n, right) in enumerate(zip(labelled, correct, strict=True))
+             if n]
+        )  # fmt: skip
+        entries += len(found[-1])
+        if entries > MOST_ENTRIES:
+            return None
+    return found

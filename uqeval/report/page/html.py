@@ -13,7 +13,7 @@ from uqeval.keys import family_of
 from uqeval.records.report import ItemClasses, ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
-from uqeval.report.findings.compared import findings_of_comparison
+from uqeval.report.findings.scores import findings_of_comparison
 from uqeval.report.page.cards import Card, cards, finish_time
 from uqeval.report.page.exhibits import (
     MOST_IN_HTML,

@@ -1,5 +1,5 @@
-"""Cells of a report's values, with reason, interval, unit, direction and range as text; settings,
-inputs and resampling as text; the command that recomputes a result.
+"""Cells of a report's values, with reason, interval, unit, direction and range as text; the table
+of items; settings, inputs and resampling as text; the command that recomputes a result.
 """
 
 from __future__ import annotations
@@ -7,13 +7,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import is_number, option_name
-from uqeval.glossary import families
+from uqeval.glossary import families, headlines, label_of, of_items
 from uqeval.keys import COMMANDS_BY_KEY, Key, family_of
 from uqeval.records.intervals import in_words, interval, units_of
 from uqeval.records.report import Report
+from uqeval.records.scalars import with_arrow
 from uqeval.report.tables.table import Cell, Row, Table, format_number
 
 #: Smaller ends of an interval are shown as 0: no score is known as well.
@@ -184,3 +186,58 @@ def _options(settings: Any, record: Mapping[str, Any]) -> Iterator[str]:
             yield flag if value else f"--no-{flag[2:]}"
         elif isinstance(value, str | int | float):
             yield from (flag, str(value))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A score of every item: its key and field, its title, and its direction."""
+
+    key: str
+    name: str
+    title: str
+    direction: str
+
+
+def columns_of(report: Report) -> list[Column]:
+    """Return the columns of the table of items: the headlines of each result that items have."""
+    tables = []
+    for key in report.results:
+        family = family_of(key)
+        for name in (*headlines(family), *of_items(family)):
+            if any(isinstance(item.get(key), dict) and name in item[key] for item in report.items):
+                direction = about(report, key, name).get("direction") or (
+                    "higher" if of_items(family) else ""
+                )
+                tables.append(Column(key, name, label_of(key, name), direction))
+    return tables
+
+
+def worst_first(report: Report, column: Column) -> list[int]:
+    """Return the indices of the items with a defined score, the worst first."""
+    defined = [
+        (item[column.key][column.name], i)
+        for i, item in enumerate(report.items)
+        if isinstance(item.get(column.key), dict)
+        and isinstance(item[column.key].get(column.name), int | float)
+    ]
+    sign = -1 if column.direction == "lower" else 1
+    return [i for _, i in sorted(defined, key=lambda pair: (sign * pair[0], pair[1]))]
+
+
+def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Table:
+    """Return rows of these items."""
+    rows = [
+        Row(
+            str(report.items[i]["name"]),
+            [
+                cell(record, c.name)
+                if isinstance(record := report.items[i].get(c.key), dict)
+                else Cell("")
+                for c in columns
+            ],
+            anchor=f"item-{i}",
+        )
+        for i in order
+    ]
+    titles = [with_arrow(c.title, c.direction) for c in columns]
+    return Table("Items", ["item", *titles], rows)
