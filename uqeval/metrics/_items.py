@@ -46,11 +46,24 @@ def joined_states(
 
     `items`: the packed states of the items, of each tally.
     """
+    for block in _blocks(tallies, items):
+        yield _unpacked(tallies, block)
+
+
+def _blocks(
+    tallies: Sequence[Tally], items: Sequence[Iterable[bytes]]
+) -> Iterator[list[tuple[bytes, ...]]]:
+    """Yield the packed states of some items in a row, [item][tally]."""
     size = sum(math.prod(field.shape) for tally in tallies for field in tally.fields.values())
     step = max(min(_MOST_ITEMS, _MOST_NUMBERS // max(size, 1)), 1)
-    streams = [iter(own) for own in items]
-    while any(blocks := [list(islice(stream, step)) for stream in streams]):
-        yield [tally.unpack_items(own) for tally, own in zip(tallies, blocks, strict=True)]
+    rows = zip(*items, strict=True)
+    while block := list(islice(rows, step)):
+        yield block
+
+
+def _unpacked(tallies: Sequence[Tally], block: Iterable[tuple[bytes, ...]]) -> list[State]:
+    own_states = zip(tallies, zip(*block, strict=True), strict=True)
+    return [tally.unpack_items(list(own)) for tally, own in own_states]
 
 
 def score_items(
@@ -58,9 +71,19 @@ def score_items(
     results: Mapping[Tally, TallyResult],
     score: Callable[..., Sequence[T]],
 ) -> list[T]:
-    """Return `score(*states)` of all items; `joined_states` gives the states of each tally."""
-    items = [results[tally].items for tally in tallies]
-    return [value for states in joined_states(tallies, items) for value in score(*states)]
+    """Return `score(*states)` of all items; `joined_states` gives the states of each tally.
+
+    Items with equal small states share a score, as in `once_for_equal_states`.
+    """
+    known: dict[tuple[bytes, ...], T] = {}
+    scores: list[T] = []
+    for block in _blocks(tallies, [results[tally].items for tally in tallies]):
+        new = [states for states in dict.fromkeys(block) if states not in known]
+        scored = dict(zip(new, score(*_unpacked(tallies, new)), strict=True)) if new else {}
+        scores += [known[states] if states in known else scored[states] for states in block]
+        if len(known) < _MOST_RECORDS:
+            known |= {k: v for k, v in scored.items() if sum(map(len, k)) <= _MOST_BYTES}
+    return scores
 
 
 def each_state(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:

@@ -16,7 +16,7 @@ from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, 
 from uqeval.metrics._dataset_info import DatasetInfo, read_fit_on
 from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
-from uqeval.metrics._items import joined_states
+from uqeval.metrics._items import score_items
 from uqeval.metrics.brier_decomposition import BrierDecomposition
 from uqeval.metrics.calibration_estimators import exact_edges, upper_ranks
 from uqeval.metrics.calibration_results import ADAPTIVE as _ADAPTIVE
@@ -207,13 +207,12 @@ class Calibration(Evaluation[CalibrationSettings]):
         return cs.of_set(top, per_class, massed, self.settings.at_one, self.info.classes)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        tallies = (*self._bins, self._items)
-        items: list[dict[str, Any]] = []
-        for states in joined_states(tallies, [results[tally].items for tally in tallies]):
+        def score(*states: State) -> list[dict[str, Any]]:
             *bins, massed = map(SetStates, states)
             columns = calibration_results.columns(self.settings, bins, {_ADAPTIVE: massed})
-            items += calibration_results.records(self.settings, columns)
-        return items
+            return calibration_results.records(self.settings, columns)
+
+        return score_items((*self._bins, self._items), results, score)
 
     def over_items(self) -> OverItems:
         return OverItems(of_fields=calibration_results.of_fields())

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: Sums of fields with at least so many numbers are sparse, up to one entry for some numbers: an
 #: entry takes longer than a number.
 _LEAST_NUMBERS, _NUMBERS_PER_ENTRY = 1 << 16, 4
+#: Sparse states that wait to be added together. Those of an item of one pixel take 600 bytes.
+_MOST_PARTS = 4096
 
 #: Entries are sorted by place, unless a field has fewer numbers for each entry than this.
 _NUMBERS_ADDED = 16
@@ -35,6 +37,7 @@ class Total:
         self._dense: State | None = None if is_sparse else tally.empty()
         self._parts: list[Thin] = []
         self._entries, self._most_entries = 0, sum(numbers) // _NUMBERS_PER_ENTRY
+        self._summed_entries = 0  # of the first part, the sum of earlier ones
 
     def update(self, maps: Maps) -> None:
         """Add the maps of an item."""
@@ -71,6 +74,9 @@ class Total:
         self._entries += sum(values.size for _, values in thin)
         if self._entries > self._most_entries:
             self._as_dense()
+        elif len(self._parts) > _MOST_PARTS and 4 * self._entries > 5 * self._summed_entries:
+            self._parts = [[*self._sums()]]
+            self._entries = self._summed_entries = sum(v.size for _, v in self._parts[0])
 
     def _as_dense(self) -> State:
         """Return the sum so far as arrays, which all later states are added to."""
@@ -85,12 +91,14 @@ class Total:
         """Return the sum."""
         if self._dense is not None:
             return self._dense
-        fields = self._tally.packing.fields
-        sums = [
+        return cast("State", SparseState(self._tally.packing.fields, self._sums()))
+
+    def _sums(self) -> list[tuple[Array, Array]]:
+        """Return the places and values of the sum of the sparse states, of each field."""
+        return [
             _summed(field, [thin[number] for thin in self._parts])
-            for number, field in enumerate(fields.values())
+            for number, field in enumerate(self._tally.packing.fields.values())
         ]
-        return cast("State", SparseState(fields, sums))
 
 
 def _summed(field: Field, parts: Sequence[tuple[Array | None, Array]]) -> tuple[Array, Array]:

@@ -29,6 +29,7 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
         if part_name:
             put_part(results[family_key], part_name, section.results, section.flat)
             for item, record in zip(items, section.items, strict=bool(section.items)):
+                item[family_key] = {**item[family_key]}  # equal items share a record
                 put_part(item[family_key], part_name, record, section.flat)
             continue
         results[key] = section.results
