@@ -177,7 +177,6 @@ def test_same_images_without_names_are_a_warning(tmp_path: Path) -> None:
         ({"ood_mask": 3}, ["ood_mask=3", "LABELS"]),
         ({"out": [FOG], "region": "boundary:2"}, ["region has no effect"]),
         ({"out": [FOG], "depth_map": "d.npy"}, ["depth_map has no effect"]),
-        ({"out": [FOG], "class_names": list("abc")}, ["class_names", "no effect"]),
         ({}, ["ood evaluates ood only"]),
     ],
 )

@@ -12,11 +12,11 @@ from uqeval.cli.evaluating import evaluated, of_family, shared_by
 from uqeval.errors import UsageError
 from uqeval.inputs.opened import members_of
 
-#: The views of `ood` are sets, not regions. Its scores have no rows of classes.
-_NOT_SHARED = ("region", "depth_map", "class_names")
+#: The views of `ood` are sets, not regions.
+_OF_REGIONS = ("region", "depth_map")
 
 
-@of_family("ood", *(name for name in shared_by("classes") if name not in _NOT_SHARED), "ood_mask")
+@of_family("ood", *(name for name in shared_by("classes") if name not in _OF_REGIONS), "ood_mask")
 def ood(
     shared: Shared,
     settings: dict[str, Any],

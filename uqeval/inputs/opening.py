@@ -192,7 +192,6 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
         "class probabilities, an array `probs`",
         lambda i: "probs" in _arrays(i),
     ),
-    "class_names": ("scores of classes", lambda i: not i.sets and not i.record.get("ood_mask")),
     "ignore_index": ("labels", _has_truth),
     "label_map": ("a folder of label PNGs", _has_label_files),
     "annotator_folders": ("a folder of label PNGs of images", lambda i: i.annotators > 0),
