@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uqeval.kernels.items import count_undetected_of_items
-from uqeval.kernels.tie_items import count_ranked
+from uqeval.kernels.ranked import count_ranked
 
 VOID = 255
 

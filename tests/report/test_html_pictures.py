@@ -12,9 +12,9 @@ import pytest
 from browser import browse, measured, needs_axe, needs_chromium, violations
 from family_reports import of_classes, of_video
 
+from uqeval.report.page.files import picture_files, write_page
 from uqeval.report.page.gallery import Picture
 from uqeval.report.page.html import to_html
-from uqeval.report.page.overview import picture_files, write_page
 from uqeval.usecases.gallery.paint import RIGHT, WRONG, css, heat, painted
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]

@@ -237,7 +237,7 @@ def _in_layout(comparison: Comparison, layout: str) -> Table | None:
 
 
 def _show(comparison: Comparison, layout: str) -> None:
-    from uqeval.report.findings.scores import findings_of_comparison
+    from uqeval.report.findings.compared import findings_of_comparison
     from uqeval.report.tables.comparison import tables_of
     from uqeval.report.terminal import fitted, print_table, show_findings
 

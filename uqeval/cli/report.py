@@ -53,8 +53,8 @@ def report(
     cell_items, classes = _from_states(loaded[0], quiet) if len(loaded) == 1 else (None, None)
     differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 
+    from uqeval.report.page.files import folder_of, picture_files
     from uqeval.report.page.html import to_html
-    from uqeval.report.page.overview import folder_of, picture_files
 
     # Trackers get the page alone, without a folder of pictures.
     files = picture_files(target, settings.single_file or bool(trackers))
@@ -128,7 +128,7 @@ def _log(
 
 
 def _page(html: str, target: str, pictures: PictureFiles | None) -> None:
-    from uqeval.report.page.overview import write_page
+    from uqeval.report.page.files import write_page
 
     if target != "-":
         write_page(target, html, pictures)

@@ -86,7 +86,7 @@ class RankedErrors(Tally):
         return state["pixels"].sum(axis=(-2, -1)) if self.saved else None
 
     def update(self, state: State, maps: Maps) -> None:
-        from uqeval.kernels.tie_items import count_ranked
+        from uqeval.kernels.ranked import count_ranked
 
         is_dense = self.by_class and self.any_order
         if not is_dense and (counted := self.count_item(maps)) is not None:
@@ -128,7 +128,7 @@ class RankedErrors(Tally):
 
     def _sorted_counts(self, maps: Maps) -> Thin:
         """Return the occupied bins of the pixels, which are sorted by their bin."""
-        from uqeval.kernels.tie_items import place_ranked
+        from uqeval.kernels.ranked import place_ranked
 
         score, error = self._values(maps)
         largest = 2 * len(self.bins) << self.bits
@@ -155,7 +155,7 @@ class RankedErrors(Tally):
 
     def _update_all(self, state: State, maps: Maps) -> None:
         """Add all pixels as one group."""
-        from uqeval.kernels.tie_items import count_ranked_finely
+        from uqeval.kernels.ranked import count_ranked_finely
 
         score, error, label = (v.reshape(-1) for v in (*self._values(maps), maps["label"]))
         is_wanted, slot = self._rows_of_prefixes

@@ -7,7 +7,7 @@ import pytest
 from uqeval.compare import Cell, Choice, Comparison, Difference, Row
 from uqeval.compare.models import Model
 from uqeval.records.addresses import Address
-from uqeval.report.findings.scores import findings_of_comparison
+from uqeval.report.findings.compared import findings_of_comparison
 from uqeval.report.tables.comparison import to_markdown
 
 SCORES = ("segmentation.miou", "failure.auroc", "calibration.ece", "calibration.nll", "pavpu.pavpu")

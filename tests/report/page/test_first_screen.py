@@ -17,11 +17,11 @@ from uqeval.config import load_rules
 from uqeval.gate import Judgement, judge
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
+from uqeval.report.command import command_of
 from uqeval.report.findings import findings_of
 from uqeval.report.page.cards import cards
 from uqeval.report.page.first_screen import MOST_NUMBERS, first_screen, key_numbers
 from uqeval.report.page.html import to_html, with_first_screen
-from uqeval.report.tables.cells import command_of
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -19,9 +19,11 @@ from uqeval.report.page.gallery import Picture
 from uqeval.report.page.html import to_html
 from uqeval.report.page.item_table import MOST_ITEMS
 from uqeval.report.page.overview import to_overview
-from uqeval.report.tables.cells import columns_of, interval_of, pairs
-from uqeval.report.tables.cells import settings as setting_table
+from uqeval.report.tables.cells import interval_of
+from uqeval.report.tables.items import columns_of
 from uqeval.report.tables.scores import scores
+from uqeval.report.tables.settings import pairs
+from uqeval.report.tables.settings import settings as setting_table
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell
 

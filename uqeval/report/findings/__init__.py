@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from uqeval.records.report import Report
-from uqeval.report.findings.scores import Finding, advice
+from uqeval.report.findings.advice import advice
+from uqeval.report.findings.scores import Finding
 from uqeval.report.findings.strongest import strongest
 from uqeval.report.findings.weakest import weakest
 

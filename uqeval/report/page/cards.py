@@ -10,16 +10,9 @@ from uqeval.glossary import headlines, label
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
 from uqeval.records.scalars import ARROWS
+from uqeval.report.command import command_of
 from uqeval.report.figures.contract import lines_of
-from uqeval.report.tables.cells import (
-    DIRECTIONS,
-    about,
-    cell,
-    command_of,
-    interval_of,
-    range_of,
-    unit_of,
-)
+from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell
 
 #: The largest number of further variants on a card; the tables have all.

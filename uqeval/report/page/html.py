@@ -13,7 +13,7 @@ from uqeval.keys import family_of
 from uqeval.records.report import ItemClasses, ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
-from uqeval.report.findings.scores import findings_of_comparison
+from uqeval.report.findings.compared import findings_of_comparison
 from uqeval.report.page.cards import Card, cards, finish_time
 from uqeval.report.page.exhibits import (
     MOST_IN_HTML,
@@ -27,10 +27,10 @@ from uqeval.report.page.gallery import Gallery
 from uqeval.report.page.item_table import table_of_items
 from uqeval.report.page.items_behind_cell import CellItems, cell_items
 from uqeval.report.page.side_by_side import SideBySide
-from uqeval.report.tables.cells import pairs, resampling, settings
 from uqeval.report.tables.comparison import differences
 from uqeval.report.tables.records import tables
 from uqeval.report.tables.scores import families, scores, slices
+from uqeval.report.tables.settings import pairs, resampling, settings
 from uqeval.report.tables.table import Table
 
 if TYPE_CHECKING:

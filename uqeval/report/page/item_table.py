@@ -11,7 +11,8 @@ from uqeval.glossary import display_of, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address
 from uqeval.records.report import ItemClasses, Report
-from uqeval.report.tables.cells import Column, cell, columns_of, items, worst_first
+from uqeval.report.tables.cells import cell
+from uqeval.report.tables.items import Column, columns_of, items, worst_first
 from uqeval.report.tables.table import Cell
 
 #: The largest numbers of rows in HTML, of entries in a list of the worst, and of rows that the

@@ -37,7 +37,7 @@ def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
     """Return findings, tables and warnings as GitHub-flavoured Markdown; `first` as in
     `tables_of`.
     """
-    from uqeval.report.findings.scores import findings_of_comparison
+    from uqeval.report.findings.compared import findings_of_comparison
 
     lines = [f"## uqeval compare: {escaped(', '.join(comparison.names))}", ""]
     for finding in findings_of_comparison(comparison):

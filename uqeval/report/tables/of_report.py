@@ -13,8 +13,9 @@ from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
 from uqeval.records.scalars import BESIDE, with_arrow
-from uqeval.report.tables.cells import about, interval_of, resampling
+from uqeval.report.tables.cells import about, interval_of
 from uqeval.report.tables.scores import slices, whole_of
+from uqeval.report.tables.settings import resampling
 from uqeval.report.tables.table import (
     Cell,
     Row,

@@ -12,15 +12,8 @@ from uqeval.records.addresses import Address
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
 from uqeval.records.scalars import BESIDE, with_arrow
-from uqeval.report.tables.cells import (
-    DIRECTIONS,
-    about,
-    cell,
-    command_of,
-    interval_of,
-    range_of,
-    unit_of,
-)
+from uqeval.report.command import command_of
+from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
 from uqeval.report.tables.table import Cell, Row, Table
 
 

@@ -121,8 +121,8 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     pictures and sweeps read the data a second time.
     """
     from uqeval.report.csv import to_csv
+    from uqeval.report.page.files import picture_files, write_page
     from uqeval.report.page.html import to_html
-    from uqeval.report.page.overview import picture_files, write_page
     from uqeval.statistics.from_states import states_of
     from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
 
