@@ -16,7 +16,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._rank_bins import RankBins
 from uqeval.metrics.failure import Failure
 from uqeval.metrics.failure_columns import best_aurc, harmonic
-from uqeval.metrics.failure_cuts import put_curve
+from uqeval.metrics.failure_curve import put_curve
 from uqeval.metrics.failure_scores import BOUNDS
 from uqeval.metrics.failure_settings import FailureSettings
 
@@ -89,7 +89,7 @@ def crowded(seed: int, size: int = 30_000) -> Maps:
 
 
 def test_areas_of_crowded_bins_are_within_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uqeval.metrics.failure_cuts.WIDEST", 0)
+    monkeypatch.setattr("uqeval.metrics.failure_ranks.WIDEST", 0)
     items = [crowded(0)]
     found = results(items)
     u, wrong = arrays(items)
@@ -98,7 +98,7 @@ def test_areas_of_crowded_bins_are_within_their_bounds(monkeypatch: pytest.Monke
     assert 0 < abs(found["auroc"] - roc_auc_score(wrong, u)) <= bound < 1e-3
     error = abs(found["aupr_error"] - average_precision_score(wrong, u))
     assert 0 < error <= found["aupr_error_bound"] < 5e-3
-    monkeypatch.setattr("uqeval.metrics.failure_cuts.WIDEST", 512)
+    monkeypatch.setattr("uqeval.metrics.failure_ranks.WIDEST", 512)
     assert results(items)["auroc_bound"] < bound
 
 
@@ -214,7 +214,7 @@ def test_many_classes_take_several_passes_and_give_the_same(
 ) -> None:
     items = [item(seed) for seed in range(2)]
     expected = results(items)
-    monkeypatch.setattr("uqeval.metrics.failure_cuts.BLOCK_ROWS", 4)
+    monkeypatch.setattr("uqeval.metrics.failure_ranks.BLOCK_ROWS", 4)
     assert results(items) == expected
 
 

@@ -20,7 +20,7 @@ from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics.calibration_scores import Binned, ece
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
-from uqeval.metrics.failure_cuts import rank_pixels
+from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings
 from uqeval.metrics.segmentation import class_counts, miou
 

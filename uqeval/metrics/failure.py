@@ -32,7 +32,8 @@ from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import once_for_equal_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
-from uqeval.metrics.failure_cuts import put_curve, rank_pixels
+from uqeval.metrics.failure_curve import put_curve
+from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings

@@ -25,7 +25,7 @@ from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._ranked_items import of_items
 from uqeval.metrics.bravo import METRICS, Bravo
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
-from uqeval.metrics.failure_cuts import rank_pixels
+from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings, settings_of
 
 if TYPE_CHECKING:
