@@ -11,7 +11,8 @@ import numpy as np
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies.depth_sums import DepthSums, ScaledErrors, SigmaBins
-from uqeval.tallies.error_ranks import Digits, ErrorRanks
+from uqeval.tallies.digits import Digits
+from uqeval.tallies.error_ranks import ErrorRanks
 from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, Intervals, SumsBelow, TargetCounts
 from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
 from uqeval.tallies.item_errors import ItemErrors

@@ -16,7 +16,7 @@ from scenes import labels, softmax
 
 import uqeval
 from uqeval.errors import UqevalError
-from uqeval.metrics.conformal_scores import _Search
+from uqeval.metrics.conformal_fit import _Search
 from uqeval.statistics.scoring import Scoring
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merge import merge

@@ -95,7 +95,7 @@ class Conformal(Evaluation[ConformalSettings]):
         return {"label", "mean_probs"}
 
     def fit(self) -> Passes:
-        from uqeval.metrics.conformal_scores import calibrate
+        from uqeval.metrics.conformal_fit import calibrate
         from uqeval.tallies.prediction_sets import Nonconformity
 
         settings, info = self.settings, self.info

@@ -72,7 +72,7 @@ def _total(tally: ErrorSums) -> Passes:
 
 def _ranks(name: str, settings: NmerciSettings, intervals: Intervals) -> Passes:
     """Return the percentile of a map in every interval."""
-    from uqeval.tallies.error_ranks import DIGITS, Digits, GroupRanks
+    from uqeval.tallies.digits import DIGITS, Digits, GroupRanks
 
     tally = Digits(name, intervals, 0, tuple((g, 0) for g in range(intervals.count)))
     counts = (yield (tally,))[tally].total["counts"]
