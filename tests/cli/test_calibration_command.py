@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import naive_calibration as naive
+import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
-from small_stores import NAMES
+from small_stores import CLASS_NAMES, NAMES, labels, probs
 
 
 def calibration(*arguments: str | Path, **options: Any) -> dict[str, Any]:
@@ -22,6 +24,25 @@ def calibration(*arguments: str | Path, **options: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def report(complete: Path) -> dict[str, Any]:
     return calibration(complete)
+
+
+def test_numbers(report: dict[str, Any]) -> None:
+    p, y = naive.flatten(probs().mean(axis=1, dtype="f8").astype("f4"), labels())
+    conf, hit = naive.top(p, y)
+    found = report["results"]["calibration"]
+    ece, mce = naive.equal_width(conf, hit, 15)
+    assert found["ece"] == pytest.approx(ece, rel=1e-9)
+    assert found["mce"] == pytest.approx(mce, rel=1e-9)
+    assert found["adaptive_ece"] == pytest.approx(naive.adaptive_ece(conf, hit, 15), rel=1e-9)
+    assert found["classwise_ece"] == pytest.approx(np.mean(naive.classwise_ece(p, y, 15)), rel=1e-9)
+    assert found["nll"] == pytest.approx(naive.nll(p[y, np.arange(y.size)]), rel=1e-9)
+    assert found["brier"] == pytest.approx(naive.brier(p, y), rel=1e-6)
+    assert [row["name"] for row in found["per_class"]] == CLASS_NAMES
+    after = naive.tempered(p, found["temperature"]["value"])
+    assert found["temperature"]["nll"] == pytest.approx(
+        naive.nll(after[y, np.arange(y.size)]), rel=1e-9
+    )
+    assert found["temperature"]["nll"] <= found["nll"]
 
 
 def test_what_a_report_says(report: dict[str, Any]) -> None:
@@ -86,3 +107,21 @@ def test_what_cannot_be(complete: Path, options: tuple[str, ...], words: str) ->
 
 def test_no_labels(stores: Path) -> None:
     refused(run_uqeval("calibration", stores / "preds.zarr"), "has no labels")
+
+
+def test_the_samples_are_scaled(complete: Path, tmp_path: Path) -> None:
+    report = calibration(complete, "--temperature-of", "mean", "--temperature-of", "samples")
+    key = "calibration[temperature_of=samples]"
+    assert report["settings"][key]["temperature_of"] == "samples"
+    found, mean = (report["results"][k]["temperature"] for k in (key, "calibration"))
+    wide = probs().astype(float) ** (1 / found["value"])
+    after = (wide / wide.sum(axis=2, keepdims=True)).mean(axis=1)
+    p, y = naive.flatten(after, labels())
+    assert found["nll"] == pytest.approx(naive.nll(p[y, np.arange(y.size)]), rel=1e-6)
+    assert found["value"] != mean["value"] and found["nll"] <= report["results"][key]["nll"]
+    maps = tmp_path / "maps.zarr"
+    run_well("reduce", complete, "-o", maps)
+    message = refused(
+        run_uqeval("calibration", maps, "--temperature-of", "samples"), "--temperature-of samples"
+    )
+    assert "maps.zarr is a maps store, which has no samples" in message

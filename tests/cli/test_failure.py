@@ -7,10 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import naive_ranked as naive
 import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
-from small_stores import NAMES, save
+from scenes import read_maps
+from sklearn.metrics import average_precision_score, roc_auc_score
+from small_stores import CLASS_NAMES, NAMES, labels, probs, save
 
 import uqeval
 
@@ -27,6 +30,32 @@ def expected(complete: Path) -> dict[str, Any]:
     return failure(complete)
 
 
+def arrays(store: Path) -> tuple[Any, Any, Any]:
+    """Uncertainty, wrong pixels and label of all evaluated pixels."""
+    wanted = ("entropy", "prediction", "label")
+    found = read_maps(str(store), None, wanted)
+    u, prediction, label = (np.stack([maps[name] for maps in found]) for name in wanted)
+    known = label != 255
+    return u[known], (prediction != label)[known].astype(int), label[known]
+
+
+def test_numbers_are_the_oracles(expected: dict[str, Any], complete: Path) -> None:
+    results = expected["results"]["failure"]
+    u, wrong, label = arrays(complete)
+    assert (results["pixels"], results["errors"]) == (wrong.size, wrong.sum())
+    for field, value in naive.failure(u, wrong).items():
+        assert results[field] == pytest.approx(value, rel=1e-9), field
+    assert results["auroc"] == pytest.approx(roc_auc_score(wrong, u), abs=1e-9)
+    assert results["aupr_error"] == pytest.approx(average_precision_score(wrong, u), abs=1e-9)
+    limit = np.float32(results["uncertainty_threshold"])
+    assert results["undetected_error_rate"] == (wrong & (u <= limit)).mean()
+    assert [row["name"] for row in results["per_class"]] == CLASS_NAMES
+    for c, row in enumerate(results["per_class"]):
+        own = naive.failure(u[label == c], wrong[label == c])
+        assert row["auroc"] == pytest.approx(own["auroc"], rel=1e-9)
+        assert row["risk_at_coverage"] == pytest.approx(own["risk_at_coverage"], rel=1e-9)
+
+
 def test_what_a_report_says(expected: dict[str, Any]) -> None:
     settings = expected["settings"]["failure"]
     assert settings == {
@@ -40,6 +69,26 @@ def test_what_a_report_says(expected: dict[str, Any]) -> None:
         == (expected["results"]["failure"]["errors"])
     )
     assert expected["results"]["failure"]["auroc_bound"] >= 0
+
+
+def test_the_same_bits_from_maps_parts_and_workers(
+    expected: dict[str, Any], complete: Path, stores: Path, tmp_path: Path
+) -> None:
+    maps = tmp_path / "maps.zarr"
+    run_well("reduce", complete, "-o", maps, "-q")
+    chunked = save(
+        tmp_path / "chunked.zarr", {"probs": probs(), "labels": labels()},
+        {"names": NAMES, "class_names": CLASS_NAMES}, together=2,
+    )  # fmt: skip
+    report = failure(chunked, "--workers", "3")
+    assert report["results"]["failure"] == expected["results"]["failure"]
+    for given, workers in (((maps, stores / "labels.zarr"), 2), ((complete,), 1)):
+        report = uqeval.evaluate(*given, metrics=["failure"], workers=workers).record()
+        assert report["results"]["failure"] == expected["results"]["failure"]
+        for one, other in zip(report["items"], expected["items"], strict=True):
+            assert one["failure"] == other["failure"]
+    report = uqeval.evaluate(probs(), labels(), ["failure"])
+    assert report.results["failure"]["auroc"] == expected["results"]["failure"]["auroc"]
 
 
 def test_variants_thresholds_and_files(complete: Path, tmp_path: Path) -> None:

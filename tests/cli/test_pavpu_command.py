@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from command import options_by_key, run_well
 from small_stores import (
+    CLASS_NAMES,
     NAMES,
     C,
     H,
@@ -21,6 +23,7 @@ from small_stores import (
     probs,
     save,
     save_label_folder,
+    save_predictions,
 )
 
 from uqeval.records.report import Report
@@ -38,6 +41,36 @@ def pavpu(*arguments: str | Path, **options: Any) -> dict[str, Any]:
 def expected(complete: Path) -> dict[str, Any]:
     """The report of the complete store, default options."""
     return pavpu(complete)
+
+
+def test_numbers(expected: dict[str, Any]) -> None:
+    mean = probs().astype("f8").mean(axis=1)
+    known = labels() != 255
+    right = mean.argmax(axis=1) == labels()
+    results = expected["results"]
+    assert results["segmentation"]["pixels"] == known.sum()
+    assert results["segmentation"]["pixel_accuracy"] == pytest.approx(
+        right[known].mean(), abs=1e-12
+    )
+    entropy = -(mean * np.log(mean)).sum(axis=1)
+    threshold = results["pavpu"]["uncertainty_threshold"]
+    assert threshold == pytest.approx(entropy[known].mean(), abs=1e-6)
+
+    def patches(values: np.ndarray) -> np.ndarray:
+        return values.reshape(N, H // 4, 4, W // 4, 4).sum(axis=(2, 4))
+
+    count = patches(known)
+    accurate = patches(right & known)[count > 0] / count[count > 0] > 0.5
+    certain = patches(np.where(known, entropy, 0))[count > 0] / count[count > 0] <= threshold
+    four = [int((a & c).sum()) for a in (accurate, ~accurate) for c in (certain, ~certain)]
+    record = results["pavpu"]
+    assert [record[k] for k in ("n_ac", "n_au", "n_ic", "n_iu")] == four
+    assert min(four) > 0
+    assert record["pavpu"] == (four[0] + four[3]) / sum(four)
+    rows = record["per_class"]
+    assert [row["name"] for row in rows] == [*CLASS_NAMES, "mixed"]
+    assert [row["class"] for row in rows] == [*range(C), "mixed"]
+    assert all(sum(row[k] for row in rows) == record[k] for k in ("n_ac", "n_au", "n_ic", "n_iu"))
 
 
 def test_what_a_report_says(expected: dict[str, Any], complete: Path) -> None:
@@ -85,6 +118,15 @@ def test_every_way_to_give_labels(stores: Path, expected: dict[str, Any], tmp_pa
     assert (
         pavpu(predictions, "labels.npy", cwd=tmp_path)["inputs"]["labels"]["path"] == "labels.npy"
     )
+
+
+def test_an_ensemble_is_one_stack(tmp_path: Path, stores: Path, expected: dict[str, Any]) -> None:
+    one = save_predictions(tmp_path / "one.zarr", probs()[:, :1])
+    rest = save_predictions(tmp_path / "rest.zarr", probs()[:, 1:])
+    report = pavpu(one, rest, stores / "labels", "--workers", "2")
+    assert report["inputs"]["samples"] == T
+    assert [store["path"] for store in report["inputs"]["predictions"]] == [str(one), str(rest)]
+    assert report["results"]["pavpu"]["curve"] == expected["results"]["pavpu"]["curve"]
 
 
 def test_logits(tmp_path: Path, stores: Path, expected: dict[str, Any]) -> None:
@@ -206,6 +248,27 @@ def test_limit_within_a_chunk_of_several_items(tmp_path: Path, complete: Path) -
     assert pavpu(store, "--limit", "2")["items"] == pavpu(complete, "--limit", "2")["items"]
 
 
+def test_one_void_item_is_a_warning(tmp_path: Path) -> None:
+    planes = labels()
+    planes[1] = 255
+    store = save(tmp_path / "s.zarr", {"probs": probs(), "labels": planes}, {"names": NAMES})
+    report = pavpu(store)
+    assert report["warnings"] == ["1 of 3 items have void labels only: bonn."]
+    item = report["items"][1]["pavpu"]
+    assert item["pavpu"] is None and item["pavpu_reason"]
+
+
+def test_missing_chunks_of_fill_values(tmp_path: Path) -> None:
+    void = labels()
+    void[1] = 0  # zarr leaves this chunk out
+    left_out = save(tmp_path / "s.zarr", {"probs": probs(), "labels": void}, {"names": NAMES},
+                    config={"write_empty_chunks": False})  # fmt: skip
+    kept = save(tmp_path / "t.zarr", {"probs": probs(), "labels": void}, {"names": NAMES})
+    assert not (left_out / "labels/c/1/0/0").exists()
+    filled = pavpu(left_out, "--missing-chunks", "fill")
+    assert filled["results"] == pavpu(kept)["results"]
+
+
 def test_a_maps_store_of_anybodys_making(tmp_path: Path) -> None:
     energy = np.abs(logits()[:, 0, 0]).astype("f4")
     predictions = probs().mean(axis=1).argmax(axis=1).astype("u1")
@@ -230,3 +293,13 @@ def test_states_beside_the_report(complete: Path, tmp_path: Path) -> None:
     run_well("pavpu", complete, "-o", "alone.json", "--no-states", "-q", cwd=tmp_path)
     assert not (tmp_path / "alone.states.zip").exists()
     assert Report.load(tmp_path / "alone.json").results == report.results
+
+
+def test_same_report_for_any_number_of_workers_and_any_memory(
+    complete: Path, expected: dict[str, Any]
+) -> None:
+    for options in (("--workers", "4"), ("--workers", "1", "--memory", "400kB")):
+        found = pavpu(complete, *options)
+        assert found["results"] == expected["results"]
+        assert found["items"] == expected["items"]
+        assert math.isfinite(found["timing"]["seconds"])

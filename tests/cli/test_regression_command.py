@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import naive_regression as naive
 import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
-from number_stores import NAMES, numbers
+from number_stores import NAMES, close, numbers
 from PIL import Image
 from small_stores import save
 
@@ -47,6 +48,16 @@ def expected(folder: Path) -> dict[str, Any]:
 def report(*arguments: Any) -> dict[str, Any]:
     done = run_well("regression", *arguments, "--format", "json")
     return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_oracle(folder: Path, expected: dict[str, Any]) -> None:
+    arrays = numbers(2)
+    found = naive.pixels(
+        arrays["mean"], arrays["std"], np.load(folder / "target.npy"), arrays["valid"]
+    )
+    for name, value in naive.regression(found).items():
+        if not isinstance(value, dict):
+            assert close(expected["regression"][name], value), name
 
 
 @pytest.mark.parametrize("target", ["target.npy", "target.zarr", "kitti", "npy", "pfm"])

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import naive_ranked as naive
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import options_by_key, refused, run_uqeval, run_well
+from scenes import read_maps
 from small_stores import NAMES
 
 import uqeval
@@ -34,6 +36,25 @@ def evaluated(store: Path, **options: Any) -> dict[str, Any]:
     return report.record()
 
 
+def test_numbers_are_the_oracles(expected: dict[str, Any], complete: Path) -> None:
+    wanted = ("entropy", "brier", "prediction", "label")
+    found = read_maps(str(complete), None, wanted)
+    u, brier, prediction, label = (np.stack([maps[name] for maps in found]) for name in wanted)
+    known = label != 255
+    u = u[known]
+    errors = {
+        "sparsification": brier[known].astype("f8"),
+        "sparsification[zero-one]": (prediction != label)[known],
+    }
+    for key, error in errors.items():
+        found = expected["results"][key]
+        own = naive.sparsification(u, error)
+        for field, value in own.items():
+            assert found[field] == pytest.approx(value, rel=1e-9, abs=1e-12), (key, field)
+        assert found["normalisation"] == pytest.approx(error.mean(), rel=1e-9)
+        assert len(found["fractions"]) == len(found["error_curve"]) == 100
+
+
 def test_what_a_report_says(expected: dict[str, Any]) -> None:
     settings = expected["settings"]["sparsification"]
     assert (settings["uncertainty"], settings["error"]) == ("entropy", "brier")
@@ -41,6 +62,12 @@ def test_what_a_report_says(expected: dict[str, Any]) -> None:
     assert expected["metrics"]["sparsification.ause"]["direction"] == "lower"
     assert [item["name"] for item in expected["items"]] == NAMES
     assert all(item["sparsification"]["ause"] > 0 for item in expected["items"])
+
+
+def test_the_same_bits_for_any_number_of_workers(expected: dict[str, Any], complete: Path) -> None:
+    for workers in (1, 3):
+        report = evaluated(complete, error=["brier", "zero-one"], workers=workers)
+        assert report["results"] == expected["results"]
 
 
 def test_definitions_and_scope(complete: Path, expected: dict[str, Any]) -> None:
@@ -57,6 +84,19 @@ def test_definitions_and_scope(complete: Path, expected: dict[str, Any]) -> None
     by_item = evaluated(complete, scope="item")
     each = [item["sparsification"]["ause"] for item in by_item["items"]]
     assert by_item["results"]["sparsification"]["ause"] == pytest.approx(np.mean(each), rel=1e-12)
+
+
+def test_several_values_of_a_choice_make_variants(complete: Path) -> None:
+    found = sparsification(
+        complete, "--definition", "paper", "--definition", "gustafsson-code", "--scope", "set",
+        "--scope", "item",
+    )  # fmt: skip
+    assert options_by_key(found, "keep", "scope") == {
+        "sparsification": ("floor", "set"),
+        "sparsification[scope=item]": ("floor", "item"),
+        "sparsification[definition=gustafsson-code]": ("truncate", "set"),
+        "sparsification[scope=item,definition=gustafsson-code]": ("truncate", "item"),
+    }
 
 
 def test_the_table_and_files(complete: Path, tmp_path: Path) -> None:

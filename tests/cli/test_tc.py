@@ -55,6 +55,20 @@ def judged(path: Path, save: Callable[[Path], Path], *options: str | Path) -> di
 # ---- geometry: T1 … T11 of the notes
 
 
+def test_t1_a_border_that_moves(tmp_path: Path) -> None:
+    column = np.arange(100)
+    ids = [np.tile(column >= edge, (10, 1)) for edge in (50, 55)]
+    right = judged(tmp_path, scene(ids, flow=[constant((10, 100), -5)]))
+    assert (right["mtc"], right["coverage"], right["out_of_frame"]) == (1.0, 0.95, 0.05)
+    assert right["mtc_no_warp"] == pytest.approx((50 / 55 + 45 / 50) / 2)
+    (tmp_path / "w").mkdir()
+    wrong = judged(tmp_path / "w", scene(ids, flow=[constant((10, 100), 5)]))
+    assert wrong["mtc"] == pytest.approx((45 / 55 + 40 / 50) / 2)
+    (tmp_path / "x").mkdir()
+    swapped = judged(tmp_path / "x", scene(ids, flow=[constant((10, 100), 0, -5)]))
+    assert swapped["mtc"] == pytest.approx(0.9045455, abs=1e-7)
+
+
 def square() -> tuple[Any, Any, Any]:
     """Ids of T2, the flow to the frame before and the flow to the frame after."""
     ids, back, forward = np.zeros((2, 100, 100)), constant((100, 100), 0), constant((100, 100), 0)
@@ -76,6 +90,53 @@ def test_t2_a_square_that_uncovers_what_was_behind_it(tmp_path: Path) -> None:
     (tmp_path / "n").mkdir()
     negated = judged(tmp_path / "n", scene(ids, flow=[-forward]))
     assert negated["mtc"] == pytest.approx(0.8698454, abs=1e-7)
+
+
+def zoomed(shape: str) -> tuple[Any, Any, Any]:
+    """T3 and T4: a square or a ring that grows by 5/4 around the middle pixel."""
+    y, x = np.mgrid[:201, :201] - 100.0
+    r = np.maximum(abs(x), abs(y))
+    if shape == "square":
+        ids = np.stack([r <= 40, r <= 50])
+    else:
+        ids = np.stack([(r >= 60) & (r <= 64), (r >= 75) & (r <= 80)])
+    p = np.stack([x, y], -1)
+    return ids, -p * (1 - 1 / 1.25), p * 0.25
+
+
+@pytest.mark.parametrize(
+    ("shape", "wrong", "negated"),
+    [("square", 0.5693663, 0.9130638), ("ring", 0.3976891, 0.4585487)],
+)
+def test_t3_t4_zoom(tmp_path: Path, shape: str, wrong: float, negated: float) -> None:
+    ids, back, forward = zoomed(shape)
+    expected = {"right": (back, 1.0), "wrong": (forward, wrong), "negated": (-forward, negated)}
+    for name, (flow, mtc) in expected.items():
+        (tmp_path / name).mkdir()
+        found = judged(tmp_path / name, scene(ids, flow=[flow]))
+        assert found["mtc"] == pytest.approx(mtc, abs=1e-7), name
+
+
+@pytest.mark.parametrize(("dx", "after", "coverage"), [
+    (0.5, [1, 2, 3, 4, 5, 6, 7, 0], 7 / 8), (-0.5, range(8), 1.0),
+])  # fmt: skip
+def test_t5_half_a_pixel_goes_up(tmp_path: Path, dx: float, after: Any, coverage: float) -> None:
+    ids = [np.arange(8)[None], np.array(after)[None]]
+    found = judged(tmp_path, scene(np.repeat(ids, 3, 1), flow=[constant((3, 8), dx)]))
+    assert (found["mtc"], found["coverage"]) == (1.0, coverage)
+
+
+@pytest.mark.parametrize("size", [(16, 20), (15, 21), (7, 30)])
+def test_t6_no_motion(tmp_path: Path, size: tuple[int, int]) -> None:
+    ids = np.random.default_rng(0).integers(0, 5, size)
+    found = judged(tmp_path, scene([ids, ids], flow=[constant(size, 0)]))
+    assert (found["mtc"], found["mtc_pooled"], found["coverage"]) == (1.0, 1.0, 1.0)
+
+
+def test_t7_no_third_label_appears(tmp_path: Path) -> None:
+    ids = np.tile(np.where(np.arange(20) < 10, 0, 18), (6, 1))
+    found = judged(tmp_path, scene([ids, ids], flow=[constant((6, 20), 0.49)]))
+    assert [row["class"] for row in found["per_class"]] == [0, 18]
 
 
 @pytest.mark.parametrize("kind", ["flo", "kitti"])
@@ -118,6 +179,15 @@ def test_t9_an_estimator_finds_a_shift(tmp_path: Path, flow: str) -> None:
     assert found["flow_median"] == pytest.approx(np.hypot(7, 3), abs=0.2)
 
 
+def test_t10_a_class_that_vanishes_counts_as_0(tmp_path: Path) -> None:
+    ids = np.zeros((2, 4, 6))
+    ids[0, 0, 0] = 3
+    found = judged(tmp_path, scene(ids, flow=[constant((4, 6), 0)]))
+    assert found["mtc"] == pytest.approx((23 / 24 + 0) / 2)
+    assert [(row["class"], row["iou"]) for row in found["per_class"]] == [(0, 23 / 24), (3, 0.0)]
+    assert found["per_class"][1]["pixels"] == 0
+
+
 def test_t11_constant_maps_have_no_correlation(tmp_path: Path) -> None:
     own = video(seed=2)
     still = {name: np.zeros_like(ids) for name, ids in own.predictions.items()}
@@ -150,6 +220,12 @@ def test_a_block_that_changes_its_label(tmp_path: Path) -> None:
     ids[2, 16:32, 16:32] = 1
     found = tracked(tmp_path, ids)
     assert found["tracks"] == 49 and found["consistency"] == pytest.approx(45 / 49)
+
+
+def test_tracks_stop_where_flow_and_flow_back_disagree(tmp_path: Path) -> None:
+    ids, back, forward = square()
+    found = tracked(tmp_path, ids, flow=[back], flow_forward=[forward])
+    assert found["consistency"] == 1.0 and found["tracks"] > 80
 
 
 def test_tracks_that_leave_the_frame_are_not_counted(tmp_path: Path) -> None:
@@ -202,6 +278,21 @@ def test_tables_show_models_flows_and_variants(tmp_path: Path) -> None:
     assert table.count("farneback") >= 4 and table.count("other") >= 4
     assert "average=pooled" in table
     assert "s per pair" in text
+
+
+def test_several_values_of_a_choice_make_variants(tmp_path: Path) -> None:
+    save_folder(tmp_path / "v", video(seed=4))
+    several = ("--grid", "current", "--grid", "previous", "--definition", "paper")
+    run = run_well("tc", tmp_path / "v", *several, "--definition", "vspw", "--format", "json")
+    report = json.loads(run.stdout)
+    found = {
+        (own["grid"], own["definition"]): report["results"][key]["mtc"]
+        for key, own in report["settings"].items()
+    }
+    assert len(found) == 4
+    one = ("--grid", "previous", "--definition", "vspw", "--format", "json")
+    alone = json.loads(run_well("tc", tmp_path / "v", *one).stdout)
+    assert found["previous", "vspw"] == alone["results"]["temporal"]["mtc"]
 
 
 @pytest.mark.parametrize("named", [False, True])

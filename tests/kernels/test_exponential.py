@@ -8,10 +8,11 @@ from compiled import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uqeval.kernels import logarithm
-from uqeval.kernels.logarithm import LOWEST, log_64
+from uqeval.kernels import exponential
+from uqeval.kernels.exponential import LOWEST
+from uqeval.kernels.logarithm import log_64
 
-exp_64 = compiled(logarithm.exp_64)
+exp_64 = compiled(exponential.exp_64)
 
 
 def test_ends() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel_part
-from uqeval.kernels.logarithm import exp_64
+from uqeval.kernels.exponential import exp_64
 
 #: Low bits of ε/σ that the search for a level ignores; 10 bits of the mantissa remain.
 RATIO_BITS = 13

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from uqeval.kernels._jit import kernel, kernel_part
-from uqeval.kernels.logarithm import exp_64, log_64
+from uqeval.kernels.exponential import exp_64
+from uqeval.kernels.logarithm import log_64
 
 
 @kernel
