@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -287,14 +286,7 @@ class StatesWriter:
         """Append an entry; return the position of its data in the file, and its size."""
         # A fixed date, so that equal states give equal files.
         info = zipfile.ZipInfo(name)
-        info.external_attr = 0o600 << 16
-        info.header_offset, info.CRC = self._file.tell(), zlib.crc32(data)
-        info.file_size = info.compress_size = len(data)
-        # `writestr` writes each header twice, and takes longer than to compress a small state.
-        self._file.write(info.FileHeader(zip64=False) + data)
-        self._zip.filelist.append(info)
-        self._zip.NameToInfo[name] = info
-        self._zip.start_dir = self._file.tell()
+        self._zip.writestr(info, data)
         return info.header_offset + LOCAL.size + len(name.encode()), len(data)
 
     def _take(self, entries: Iterator[tuple[str, bytes]]) -> None:
