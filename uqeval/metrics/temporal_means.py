@@ -1,4 +1,4 @@
-"""Scores of pairs of frames: of one pair; and means, scores of pooled counts and correlations."""
+"""Scores of one pair of frames; means, pooled scores and correlations over pairs."""
 
 from __future__ import annotations
 
