@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.metrics.conformal_scores import _Search
+from uqeval.metrics.conformal_fit import _Search
 
 Array = np.ndarray[Any, Any]
 SIZES = (60, 240, 960)
