@@ -19,12 +19,13 @@ import numcodecs
 import numpy as np
 import pytest
 
+from uqeval.disk.zstd import content_size
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray
 from uqeval.stores.files.numpy_array import open_npz
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store
-from uqeval.stores.zarr.decompress import DamagedChunk, decompress, zstd_size
+from uqeval.stores.zarr.decompress import DamagedChunk, decompress
 from uqeval.stores.zarr.store import open_zarr
 
 #: What each bomb unpacks to, and what a chunk should.
@@ -128,6 +129,17 @@ def test_a_bomb_behind_a_filter_and_in_two_layers(tmp_path: Path) -> None:
             read(tmp_path / folder)
 
 
+def test_a_bomb_of_several_frames(tmp_path: Path) -> None:
+    """Each zstd frame claims little; the codec would unpack all of them."""
+    frames = bytes(numcodecs.Zstd().encode(bytes(SIZE))) * (BOMB // SIZE)
+    with bounded(), pytest.raises(DamagedChunk, match="cannot be unpacked"):
+        decompress("zstd", numcodecs.Zstd(), frames, None, SIZE)
+    chunk = store(tmp_path / "a", [{"id": "zstd"}, {"id": "zstd"}], 2)
+    chunk.write_bytes(bytes(numcodecs.Zstd().encode(frames)))
+    with bounded(), pytest.raises(StoreError, match=r"chunk .* is damaged"):
+        read(tmp_path / "a")
+
+
 def test_sizes_that_are_claimed_are_never_allocated() -> None:
     with bounded():
         for name, data in (
@@ -144,8 +156,8 @@ def test_sizes_that_are_claimed_are_never_allocated() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 65791, 65792, 10**6])
 def test_the_size_in_a_zstd_header(size: int) -> None:
-    assert zstd_size(memoryview(bytes(numcodecs.Zstd().encode(bytes(size))))) == size
-    assert zstd_size(memoryview(zstd_without_size(bytes(max(size, 1))))) is None
+    assert content_size(memoryview(bytes(numcodecs.Zstd().encode(bytes(size))))) == size
+    assert content_size(memoryview(zstd_without_size(bytes(max(size, 1))))) is None
 
 
 def test_codecs_without_a_bound_are_not_read(tmp_path: Path) -> None:

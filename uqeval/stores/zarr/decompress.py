@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.disk.zstd import content_size
 from uqeval.errors import cut
 from uqeval.stores.buffer_pool import CHUNKS
 from uqeval.stores.zarr.source import Buffer
 
 #: The largest memory for the dictionary of lzma, in bytes.
 _LZMA_MEMORY = 1 << 28
-_ZSTD_MAGIC = 0xFD2FB528
 #: Codecs that unpack into a given buffer, completely or not at all.
 _INTO_MEMORY = frozenset({"blosc", "lz4", "zstd"})
 
@@ -44,7 +44,7 @@ def decompress(name: str, codec: Any, data: Buffer, size: int | None, most: int)
         if name in _STREAMS:
             return _unpacked(name, codec, data, most)
         if name == "zstd":
-            _check_zstd(data, size, most)
+            size = _zstd_size(data, size, most)
         if name == "lz4":
             check_claim(int.from_bytes(memoryview(data).cast("B")[:4], "little"), size, most)
         if name in _INTO_MEMORY and size is not None:
@@ -82,30 +82,18 @@ def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
         raise DamagedChunk("its blosc header is damaged")
 
 
-def _check_zstd(data: Buffer, size: int | None, most: int) -> None:
-    """Check the size in the header of a zstd frame. If the header has none, `size` must be
-    known.
+def _zstd_size(data: Buffer, size: int | None, most: int) -> int:
+    """Return the size in the header of the first zstd frame, or the known `size` if it has none.
+
+    Later frames may claim more: the size of the first must be that of all.
     """
-    claimed = zstd_size(memoryview(data).cast("B"))
+    claimed = content_size(memoryview(data).cast("B"))
     if claimed is not None:
         check_claim(claimed, size, most)
-    elif size is None:
+        return claimed
+    if size is None:
         raise DamagedChunk("its zstd data do not tell how many bytes they unpack to")
-
-
-def zstd_size(view: memoryview) -> int | None:
-    """Return the size of the content that the header of a zstd frame declares, RFC 8878
-    §3.1.1.1.
-    """
-    if len(view) < 6 or int.from_bytes(view[:4], "little") != _ZSTD_MAGIC:
-        raise DamagedChunk("its zstd data cannot be unpacked (no zstd frame)")
-    flags = view[4]
-    is_single, width = flags >> 5 & 1, (0, 2, 4, 8)[flags >> 6]
-    if not width and not is_single:
-        return None
-    at = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
-    field = int.from_bytes(view[at : at + (width or 1)], "little")
-    return field + 256 if width == 2 else field
+    return size
 
 
 def _unpacked(name: str, codec: Any, data: Buffer, most: int) -> bytes:
