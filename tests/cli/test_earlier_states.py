@@ -66,3 +66,13 @@ def test_states_of_schema_4_are_read() -> None:
     found = merged.results["segmentation"]
     assert (found["pixel_accuracy"], found["miou"]) == (0.25, 0.14074074074074075)
     assert [item["name"] for item in merged.items] == [f"i{k:02d}" for k in range(12)]
+
+
+def test_states_of_schema_5_are_read() -> None:
+    """Ranks of two images of 40 × 48 pixels, wide and compressed by zlib."""
+    merged = uqeval.merge(GOLDEN.with_name("schema5.states.zip"))
+    found = merged.results["failure"]
+    scores = {name: found[name] for name in ("auroc", "aurc", "fpr95")}
+    assert scores == {
+        "auroc": 0.5001602529338203, "aurc": 0.668063608958242, "fpr95": 0.9506656225528582,
+    }  # fmt: skip

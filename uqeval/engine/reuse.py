@@ -51,12 +51,12 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     changes of the item's files cannot be detected.
     """
     from uqeval.maps import VERSION
-    from uqeval.stores.states.saved import ITEMS_SCHEMA
+    from uqeval.stores.states.saved import SCHEMA
     from uqeval.stores.watch import combined_stamp
 
     info = inputs.info()
     context: dict[str, Any] = {
-        "states": [ITEMS_SCHEMA, VERSION, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
+        "states": [SCHEMA, VERSION, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
         "options": {name: inputs.options.get(name) for name in _OPTIONS},
         "data": [info.kind, info.classes, info.samples, info.reference, inputs.ignore_index],
         "flows": inputs.flows(),

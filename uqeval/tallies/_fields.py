@@ -71,7 +71,7 @@ def is_large(field: Field) -> bool:
 
 
 def most_bytes(field: Field) -> int:
-    return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
+    return 10 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
 
 
 def zeros(field: Field) -> Array:

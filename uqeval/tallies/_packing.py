@@ -2,7 +2,8 @@
 
 Four bytes identify the fields. Then each field follows. A small field has all its values. A large
 field has the entries that differ from the empty state: their number, places (as differences) and
-values. Bytes may be forged, so reading checks them.
+values, in a state with many entries in few bytes (`_numbers`). Bytes may be forged, so reading
+checks them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from uqeval.tallies._fields import (
     is_large,
     most_bytes,
 )
+from uqeval.tallies._numbers import pack_narrow, pack_wide, unpack_narrow, unpack_wide
 
 #: Counts above this are invalid: sums of many would overflow int64.
 MOST_COUNT = 1 << 53
@@ -170,8 +172,10 @@ class LoadedItems:
 
 
 _MARK_BYTES = 4
-#: Entries of an item from which on it is packed alone: packing items together moves single bytes,
-#: which costs more for many entries than a call for each item.
+#: The difference between two places.
+_STEP = np.dtype("<i4")
+#: An item with more entries is packed alone, in few bytes: packing items together moves single
+#: bytes, which costs more for many entries than a call for each item.
 _MANY_ENTRIES = 384
 
 
@@ -183,7 +187,7 @@ class Packing:
 
     def __init__(self, id_: str, fields: dict[str, Field], added: Collection[str]) -> None:
         self._id, self.fields = id_, fields
-        self._mark = _mark(id_, fields)
+        self._mark, self._narrow_mark = _mark(id_, fields), _mark(f"{id_}, narrow", fields)
         self._earlier = {name: field for name, field in fields.items() if name not in added}
         self._dtypes = [np.dtype(field.dtype).newbyteorder("<") for field in fields.values()]
         #: Maximum size of a packed state in bytes.
@@ -191,18 +195,21 @@ class Packing:
 
     def pack(self, thin: Thin) -> bytes:
         """Return the sparse form of a state as bytes; equal states give equal bytes."""
-        parts = [self._mark]
+        entries = sum(values.size for indices, values in thin if indices is not None)
+        is_narrow = entries > _MANY_ENTRIES
+        pack = pack_narrow if is_narrow else pack_wide
+        parts = [self._narrow_mark if is_narrow else self._mark]
         for (indices, values), dtype in zip(thin, self._dtypes, strict=True):
             if indices is not None:
                 parts.append(np.int64(indices.size).tobytes())
-                parts.append(np.diff(indices, prepend=0).astype("<i4").tobytes())
-            parts.append(values.astype(dtype, copy=False).tobytes())
+                parts.append(pack(np.diff(indices, prepend=0), _STEP))
+            parts.append(pack(values, dtype))
         return b"".join(parts)
 
     def pack_items(self, counted: CountedItems) -> list[bytes]:
         """Return the state of each item as `pack` does."""
-        large = [entries.values.size for entries in counted.fields if entries.places is not None]
-        if sum(large) > _MANY_ENTRIES * counted.items:
+        large = [np.diff(own.first) for own in counted.fields if own.first is not None]
+        if large and np.sum(large, axis=0).max() > _MANY_ENTRIES:
             return [self.pack(counted.thin(item)) for item in range(counted.items)]
         if large:
             return self._pack_entries(counted)
@@ -256,7 +263,9 @@ class Packing:
 
         Fields that an earlier version lacked are as in the empty state.
         """
-        packed_fields, at = self._fields_in(data), _MARK_BYTES
+        is_narrow = data.startswith(self._narrow_mark)
+        unpack = unpack_narrow if is_narrow else unpack_wide
+        packed_fields, at = self.fields if is_narrow else self._fields_in(data), _MARK_BYTES
         thin: Thin = []
         for (name, field), dtype in zip(self.fields.items(), self._dtypes, strict=True):
             size = math.prod(field.shape)
@@ -268,12 +277,12 @@ class Packing:
                 count = int(np.frombuffer(data, "<i8", 1, at)[0])
                 if not 0 <= count <= size:
                     raise ValueError(f"{self._id}.{name}: {count} entries in {size}")
-                indices = np.cumsum(np.frombuffer(data, "<i4", count, at + 8), dtype=np.int64)
+                steps, at = unpack(data, at + 8, count, _STEP)
+                indices = np.cumsum(steps, dtype=np.int64)
                 if count and not 0 <= indices.min() <= indices.max() < size:
                     raise ValueError(f"{self._id}.{name}: places outside its {size} entries")
-                at += 8 + 4 * count
-            thin.append((indices, np.frombuffer(data, dtype, count, at)))
-            at += count * dtype.itemsize
+            values, at = unpack(data, at, count, dtype)
+            thin.append((indices, values))
         if at != len(data):
             raise ValueError(f"{len(data) - at} bytes too many for a state of {self._id}")
         return thin

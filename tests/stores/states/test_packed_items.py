@@ -7,7 +7,9 @@ import zlib
 
 import numpy as np
 import pytest
+from numcodecs.zstd import compress
 
+from uqeval.disk.zstd import MAGIC
 from uqeval.stores.states.blocks import MOST_TOGETHER, ItemStates, PackedItems
 
 MOST = 100
@@ -23,6 +25,31 @@ def test_states_come_back(states: list[bytes]) -> None:
 
 def test_one_state_is_packed_as_in_earlier_versions() -> None:
     assert PackedItems.of([b"one"]).data == zlib.compress(b"one", 1)
+
+
+def test_large_states_come_back() -> None:
+    rng = np.random.default_rng(0)
+    states = [rng.bytes(70_000), bytes(10**6), b"small"]
+    for own in (states, states[:1], states[1:2]):
+        packed = PackedItems.of(own)
+        assert packed.data.startswith(MAGIC)
+        assert packed.states(10**6) == own
+        with pytest.raises(ValueError, match=r"it can have|is the most"):
+            packed.states(69_999)
+
+
+@pytest.mark.parametrize("items", [1, 2])
+@pytest.mark.parametrize("damage", ["cut", "more", "frames", "no size", "flipped"])
+def test_damaged_large_states_are_refused(damage: str, items: int) -> None:
+    text = (lengths(40_000, 40_000) if items == 2 else b"") + bytes(80_000)
+    data = bytes(compress(text, 1))
+    assert len(PackedItems(data, items).states(80_000)) == items
+    changed = {
+        "cut": data[:-1], "more": data + b"x", "frames": data * 2,
+        "no size": data[:4] + bytes([data[4] & 0x1F]) + data[5:], "flipped": data[:5],
+    }  # fmt: skip
+    with pytest.raises(ValueError):
+        PackedItems(changed[damage], items).states(80_000)
 
 
 def test_small_states_pack_better_together() -> None:
@@ -59,8 +86,8 @@ def test_strange_bytes_are_refused(data: bytes, items: int) -> None:
 
 def test_states_that_claim_too_much_together_are_refused() -> None:
     each = MOST_TOGETHER // 2
-    data = zlib.compress(lengths(each, each, each), 1)
-    with pytest.raises(ValueError, match="3 states of"):
+    data = zlib.compress(lengths(each, each, each) + bytes(3 * each), 1)
+    with pytest.raises(ValueError, match="more than the"):
         PackedItems(data, 3).states(each)
 
 

@@ -8,13 +8,13 @@ file.
 from __future__ import annotations
 
 import struct
-import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
-from uqeval.stores.states.entries import DAMAGED, decompressed
+from uqeval.stores.states.compression import compressed, decompressed
+from uqeval.stores.states.entries import DAMAGED
 
 #: Largest unpacked size in bytes of an entry with several items; a writer starts a new entry before
 #: that.
@@ -35,9 +35,9 @@ class PackedItems:
         Before several states, their lengths are stored, uint32 [item].
         """
         if len(states) == 1:
-            return cls(zlib.compress(states[0], 1), 1)
+            return cls(compressed(states[0]), 1)
         lengths = struct.pack(f"<{len(states)}I", *map(len, states))
-        return cls(zlib.compress(b"".join((lengths, *states)), 1), len(states))
+        return cls(compressed(b"".join((lengths, *states))), len(states))
 
     @classmethod
     def joined(cls, parts: Sequence[PackedItems]) -> PackedItems:
@@ -53,21 +53,15 @@ class PackedItems:
         """
         if self.items == 1:
             return [decompressed(self.data, most, exactly=False)]
-        head = 4 * self.items
-        decompressor = zlib.decompressobj()
-        try:
-            text = decompressor.decompress(self.data, head)
-        except zlib.error:
-            raise ValueError("no packed states: they cannot be unpacked") from None
+        head, limit = 4 * self.items, max(MOST_TOGETHER, most)
+        text = decompressed(self.data, head + limit, exactly=False)
         if len(text) < head:
             raise ValueError(f"{self.items} packed states that are cut short")
-        lengths = struct.unpack(f"<{self.items}I", text)
+        lengths = struct.unpack_from(f"<{self.items}I", text)
         if max(lengths) > most:
             raise ValueError(f"a state of {max(lengths)} bytes, where {most} is the most")
-        total = head + sum(lengths)
-        if total > max(MOST_TOGETHER, most) + head:
-            raise ValueError(f"{self.items} states of {total} bytes together")
-        text = decompressed(self.data, total, exactly=True)
+        if head + sum(lengths) != len(text):
+            raise ValueError(f"{self.items} states of {sum(lengths)} bytes in {len(text) - head}")
         states, at = [], head
         for length in lengths:
             states.append(text[at : at + length])

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, open_file
 from uqeval.errors import StoreError, cut
+from uqeval.stores.states.compression import decompressed
 
 #: Entries of compressed JSON: what was counted, and what is needed to compute scores.
 RUN, INDEX = "run.json.z", "index.json.z"
@@ -147,20 +148,6 @@ def unpack_text(packed: bytes) -> bytes:
 
 def _most_text(data: bytes) -> int:
     return _SMALL + _MOST_EXPANSION * len(data)
-
-
-def decompressed(data: bytes, most: int, exactly: bool) -> bytes:
-    """Return decompressed bytes. Raises `ValueError` for extra bytes, and for more than `most`."""
-    decompressor = zlib.decompressobj()
-    try:
-        text = decompressor.decompress(data, most + 1)
-    except zlib.error:
-        raise ValueError("no packed state: it cannot be unpacked") from None
-    if len(text) > most:
-        raise ValueError(f"more than the {most} bytes that it can have")
-    if not decompressor.eof or (exactly and len(text) != most):
-        raise ValueError("it is cut short")
-    return text
 
 
 def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:

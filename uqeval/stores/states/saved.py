@@ -34,12 +34,10 @@ from uqeval.stores.states.entries import (
     unpack_text,
 )
 
-SCHEMA = "uqeval.states/5"
-#: The schema that packs the states of items in the same way, so they can be reused.
-ITEMS_SCHEMA = "uqeval.states/4"
-#: Schemas that can be read. In 4 the index is not compressed; in 3, in addition, each item has an
-#: entry.
-_READ = ("uqeval.states/3", "uqeval.states/4", SCHEMA)
+SCHEMA = "uqeval.states/6"
+#: Schemas that can be read. Up to 5, all states are wide and compressed by zlib; up to 4, the index
+#: is not compressed; in 3, in addition, each item has an entry.
+_READ = ("uqeval.states/3", "uqeval.states/4", "uqeval.states/5", SCHEMA)
 _TOTALS = "totals"
 
 

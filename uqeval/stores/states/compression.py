@@ -1,0 +1,67 @@
+"""Compression of states: zlib for few bytes, as earlier versions have for all; zstd for many.
+
+zstd takes a tenth of the time of zlib for the ranks of an image. For few bytes, its library would
+take longer to load.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from uqeval.disk.zstd import MAGIC, content_size
+
+#: Bytes from which on states are compressed by zstd.
+_MANY = 1 << 15
+
+
+def compressed(data: bytes) -> bytes:
+    """Compress bytes; equal bytes give equal results."""
+    if len(data) < _MANY:
+        return zlib.compress(data, 1)
+    from numcodecs.zstd import compress
+
+    return bytes(compress(data, 1))
+
+
+def decompressed(data: bytes, most: int, exactly: bool) -> bytes:
+    """Return decompressed bytes, of which there are at most `most`, or `exactly` so many.
+
+    Raises `ValueError` for any other data, before it allocates more memory than that.
+    """
+    text = _from_zstd(data, most) if data.startswith(MAGIC) else _from_zlib(data, most)
+    if exactly and len(text) != most:
+        raise ValueError("it is cut short")
+    return text
+
+
+def _from_zlib(data: bytes, most: int) -> bytes:
+    decompressor = zlib.decompressobj()
+    try:
+        text = decompressor.decompress(data, most + 1)
+    except zlib.error:
+        raise ValueError("no packed state: it cannot be unpacked") from None
+    if len(text) > most:
+        raise _too_much(most)
+    if not decompressor.eof:
+        raise ValueError("it is cut short")
+    return text
+
+
+def _from_zstd(data: bytes, most: int) -> bytes:
+    from numcodecs.zstd import decompress
+
+    size = content_size(memoryview(data))
+    if size is None:
+        raise ValueError("no packed state: it does not tell its size")
+    if size > most:
+        raise _too_much(most)
+    text = bytearray(size)
+    try:
+        decompress(data, text)
+    except (RuntimeError, ValueError):  # damaged, or more frames than the first
+        raise ValueError("no packed state: it cannot be unpacked") from None
+    return bytes(text)
+
+
+def _too_much(most: int) -> ValueError:
+    return ValueError(f"more than the {most} bytes that it can have")
