@@ -174,6 +174,8 @@ class _Families(MutableMapping[str, Family]):
     def __init__(self, modules: dict[str, str]) -> None:
         self._modules = modules
         self._families: dict[str, Family] = {}
+        #: The name of each family by its key in reports, which is the name of its module.
+        self.names_in_reports = {module: name for name, module in modules.items()}
 
     def __getitem__(self, name: str) -> Family:
         if name not in self._families:
@@ -184,9 +186,10 @@ class _Families(MutableMapping[str, Family]):
     def __setitem__(self, name: str, family: Family) -> None:
         self._families[name] = family
         self._modules.setdefault(name, name)
+        self.names_in_reports[family.in_reports] = name
 
     def __delitem__(self, name: str) -> None:
-        del self._modules[name], self._families[name]
+        del self._modules[name], self.names_in_reports[self._families.pop(name).in_reports]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
@@ -194,20 +197,15 @@ class _Families(MutableMapping[str, Family]):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def names_in_reports(self) -> dict[str, str]:
-        """Return the name of each family by its key in reports, which is the name of its module."""
-        loaded = {name: family.in_reports for name, family in self._families.items()}
-        return {loaded.get(name, module): name for name, module in self._modules.items()}
-
 
 class _InReports(Mapping[str, Family]):
     """The families by their names in reports."""
 
     def __getitem__(self, name: str) -> Family:
-        return FAMILIES[FAMILIES.names_in_reports()[name]]
+        return FAMILIES[FAMILIES.names_in_reports[name]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(FAMILIES.names_in_reports())
+        return iter(FAMILIES.names_in_reports)
 
     def __len__(self) -> int:
         return len(FAMILIES)

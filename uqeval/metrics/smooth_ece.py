@@ -120,7 +120,7 @@ def _newton_step(spectrum: Array, sigma: Array, nodes: int, finer: int) -> Array
 def _cosines(terms: int, nodes: int) -> Array:
     """Return cos(πkj / nodes) [k, j]."""
     turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
-    return np.cos(np.pi / nodes * turns)
+    return np.cos(np.pi / nodes * np.arange(2 * nodes))[turns]
 
 
 def _spectrum(gaps: Array, terms: int) -> Array:
