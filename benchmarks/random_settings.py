@@ -22,7 +22,7 @@ import numpy as np
 
 import uqeval
 from uqeval.errors import UqevalError
-from uqeval.usecases.verify import verify
+from uqeval.usecases.verify.verifying import verify
 
 _SAMPLED = ("entropy", "mutual_information", "expected_entropy", "confidence", "variation_ratio",
             "std")  # fmt: skip

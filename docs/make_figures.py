@@ -16,8 +16,8 @@ from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
 from uqeval.report.figures import figures_of
 from uqeval.report.figures.style import render
-from uqeval.usecases.demo import demo
-from uqeval.usecases.gallery import open_gallery
+from uqeval.usecases.demo.making import demo
+from uqeval.usecases.gallery.opening import open_gallery
 
 FOLDER = Path(__file__).with_name("figures")
 #: Each file, with the report and the name of the figure that it shows.

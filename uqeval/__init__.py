@@ -26,8 +26,8 @@ _HOMES = {
     "evaluate": "uqeval.usecases.evaluate",
     "fit_shards": "uqeval.usecases.rounds.fitting",
     "merge": "uqeval.usecases.merge",
-    "run_config": "uqeval.usecases.run",
-    "sweep": "uqeval.usecases.sweep",
+    "run_config": "uqeval.usecases.run.running",
+    "sweep": "uqeval.usecases.sweep.sweeping",
 }
 __all__ = [
     "DataError",
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from uqeval.usecases.merge import merge
     from uqeval.usecases.observe import TemporalObserver
     from uqeval.usecases.rounds.fitting import fit_shards
-    from uqeval.usecases.run import run_config
-    from uqeval.usecases.sweep import sweep
+    from uqeval.usecases.run.running import run_config
+    from uqeval.usecases.sweep.sweeping import sweep
     from uqeval.writer import PredictionWriter
 
 

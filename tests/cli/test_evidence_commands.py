@@ -51,15 +51,15 @@ def test_a_difference_found_by_selftest_is_3_without_a_traceback(
 ) -> None:
     import sys
 
-    import uqeval.usecases.selftest
     from uqeval import cli
+    from uqeval.usecases.selftest import record
     from uqeval.usecases.selftest.record import Check, Selftest
 
     bad = Selftest(
         [Check("Kernels", "logarithm", False, 1, "found 1.0, expected 2.0")], {"uqeval": "0"}, {},
         "now", 0.1, {"Kernels": 0.1},
     )  # fmt: skip
-    monkeypatch.setattr(uqeval.usecases.selftest, "selftest", lambda **_: bad)
+    monkeypatch.setattr(record, "selftest", lambda **_: bad)
     monkeypatch.setattr(sys, "argv", ["uqeval", "selftest", "-o", str(tmp_path / "s.json")])
     with pytest.raises(SystemExit) as left:
         cli.main()

@@ -22,7 +22,7 @@ from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch, WatchedText, file_state, one_look, read_whole
 from uqeval.stores.writing.convert import convert
-from uqeval.usecases.gallery import open_gallery
+from uqeval.usecases.gallery.opening import open_gallery
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce as write_maps
 

@@ -12,7 +12,8 @@ from uqeval.errors import UqevalError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics import FAMILIES
 from uqeval.usecases.plans import check_family, companions, everything, families_of
-from uqeval.usecases.run import Outcome, RunSettings, config_of_store, run_stores
+from uqeval.usecases.run.outcome import Outcome, RunSettings
+from uqeval.usecases.run.running import config_of_store, run_stores
 from uqeval.usecases.sweep.sweeping import default_families
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -25,9 +25,9 @@ import uqeval
 from uqeval.errors import OutputError, UsageError
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
-from uqeval.usecases.gallery import open_gallery
-from uqeval.usecases.gallery.opening import Pictures
-from uqeval.usecases.trackers import Entry, Picture, Tracker, open_trackers
+from uqeval.usecases.gallery.opening import Pictures, open_gallery
+from uqeval.usecases.trackers import open_trackers
+from uqeval.usecases.trackers.entry import Entry, Picture, Tracker
 from uqeval.usecases.trackers.fiftyone import FiftyOneDataset, images_by_item
 from uqeval.usecases.trackers.mlflow import _named
 from uqeval.usecases.trackers.tensorboard import run_name

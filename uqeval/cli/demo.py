@@ -23,7 +23,7 @@ def demo(
     """
     from uqeval.cli.run import OutcomePrinter, finish
     from uqeval.cli.streams import progress_for
-    from uqeval.usecases.demo import demo as make
+    from uqeval.usecases.demo.making import demo as make
 
     outcome = make(
         folder, workers=shared.workers, progress=progress_for(shared.quiet),

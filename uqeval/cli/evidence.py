@@ -40,10 +40,10 @@ def evidence(
     Example: uqeval evidence report.json --verdicts verdicts.json --rules gate.yaml -o evidence/
     """
     from uqeval.disk.files import content_of
-    from uqeval.usecases.evidence import collect, write_evidence
+    from uqeval.usecases.evidence.collecting import collect
     from uqeval.usecases.evidence.results import add_selftest, add_verifications
     from uqeval.usecases.evidence.statement import result_of, sorted_tests
-    from uqeval.usecases.evidence.writing import check_folder, check_library
+    from uqeval.usecases.evidence.writing import check_folder, check_library, write_evidence
 
     check_library()
     with content_of(" + ".join(reports)):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uqeval.records.report import ItemClasses, ItemsByCell, Report
     from uqeval.report.figures import Figure
     from uqeval.report.page.exhibits import PictureFiles
-    from uqeval.usecases.trackers import Tracker
+    from uqeval.usecases.trackers.entry import Tracker
 
 
 @with_options(of=ReportOptions)
@@ -121,7 +121,7 @@ def _log(
     """Write the reports to trackers; return messages about them."""
     if not trackers:
         return []
-    from uqeval.usecases.trackers import entries_of
+    from uqeval.usecases.trackers.entry import entries_of
 
     entries = entries_of(reports, html, settings.step or 0)
     return [tracker.add(entry) for tracker in trackers for entry in entries]

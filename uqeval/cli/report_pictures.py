@@ -153,7 +153,7 @@ def _open(
         raise UsageError("--model chooses a model of a `uqeval tc` report; give --video VIDEO too.")
     if video is not None and maps:
         raise UsageError("--maps is for reports of single images; a video shows its frames.")
-    from uqeval.usecases.gallery import open_gallery
+    from uqeval.usecases.gallery.opening import open_gallery
     from uqeval.usecases.plans import input_options
 
     of_run = report.inputs.get("options") or {}

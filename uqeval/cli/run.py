@@ -21,8 +21,7 @@ from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
 from uqeval.stores.contents import Contents
-from uqeval.usecases.run import Listener, Outcome
-from uqeval.usecases.run.outcome import OF_ITEMS, RunSettings
+from uqeval.usecases.run.outcome import OF_ITEMS, Listener, Outcome, RunSettings
 
 
 @with_options(
@@ -46,7 +45,7 @@ def run(
 
     Example: uqeval run preds.zarr labels/ -o report/
     """
-    from uqeval.usecases.run import run_stores
+    from uqeval.usecases.run.running import run_stores
 
     of_input = shared.values_of(
         *(name for name in (*o.INPUTS, "video") if name not in OF_ITEMS)
@@ -82,7 +81,7 @@ def _config(
     """Return the path and content of the file; or None, a configuration for the given paths, and
     the inputs that were opened to distinguish predictions from labels."""
     from uqeval.config import FILE, load_config
-    from uqeval.usecases.run import config_of_store
+    from uqeval.usecases.run.running import config_of_store
 
     yaml_paths = [path for path in paths if path.endswith((".yaml", ".yml"))]
     if not yaml_paths and (paths or "video" in of_input):

@@ -10,7 +10,7 @@ import typer
 from uqeval.cli.streams import console, printing, tell
 
 if TYPE_CHECKING:
-    from uqeval.usecases.selftest import Selftest
+    from uqeval.usecases.selftest.record import Selftest
 
 #: Number of failed checks in the table; the JSON has all.
 _SHOWN = 20
@@ -32,7 +32,7 @@ def selftest(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.disk.outputs import write
-    from uqeval.usecases.selftest import selftest as run
+    from uqeval.usecases.selftest.record import selftest as run
 
     check_outputs(output)
     result = run(begin=lambda title: None if quiet else _progress(title))

@@ -39,8 +39,8 @@ def sweep(
     """
     from uqeval.cli.finish import deliver, states_path
     from uqeval.cli.streams import progress_for
-    from uqeval.usecases.sweep import arguments
-    from uqeval.usecases.sweep import sweep as run_sweep
+    from uqeval.usecases.sweep.sweeping import arguments
+    from uqeval.usecases.sweep.sweeping import sweep as run_sweep
 
     if shared.resume and shared.part is None:
         raise UsageError("--resume works only for a shard of a sweep (--part K/N). Leave it out.")

@@ -11,7 +11,7 @@ from uqeval.cli.streams import console, printing, tell
 from uqeval.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from uqeval.usecases.verify import Verification
+    from uqeval.usecases.verify.record import Verification
 
 
 def verify(
@@ -41,7 +41,7 @@ def verify(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.disk.outputs import write
-    from uqeval.usecases.verify import verify as run
+    from uqeval.usecases.verify.verifying import verify as run
 
     if all_ and (items, seed) != (5, 0):
         raise UsageError(

@@ -13,7 +13,7 @@ from uqeval.cli.streams import console, printing
 from uqeval.errors import UsageError, did_you_mean, quoted
 
 if TYPE_CHECKING:
-    from uqeval.usecases.warmup import Warmup
+    from uqeval.usecases.warmup.warming import Warmup
 
 #: Commands that use the loops of the metric families. They run last, so that the time of a loop
 #: counts for its family.
@@ -34,7 +34,7 @@ def warmup(
 
     Example: NUMBA_CACHE_DIR=/opt/uqeval uqeval warmup run
     """
-    from uqeval.usecases.warmup import check_cache_folder, warm_up
+    from uqeval.usecases.warmup.warming import check_cache_folder, warm_up
 
     names = _checked(commands or [])
     check_cache_folder()

@@ -15,10 +15,10 @@ import uqeval
 from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.gate.saved_verdicts import checksum_of
 from uqeval.records.folder import digests_of, load_reports
-from uqeval.usecases.evidence import collect, write_evidence
+from uqeval.usecases.evidence.collecting import collect
 from uqeval.usecases.evidence.results import add_selftest, add_verifications
 from uqeval.usecases.evidence.statement import sorted_tests
-from uqeval.usecases.evidence.writing import check_library, environment, packages
+from uqeval.usecases.evidence.writing import check_library, environment, packages, write_evidence
 from uqeval.usecases.selftest import synthetic_data
 
 RULES = "regression.rmse: {max: 100, id: R-1}\nnmerci.nmerci: {max: -1}\n"
@@ -255,7 +255,7 @@ def test_partial_reports_are_refused(folder: Path) -> None:
 
 
 def test_a_verification_of_another_report_is_refused(folder: Path) -> None:
-    from uqeval.usecases.verify import verify
+    from uqeval.usecases.verify.verifying import verify
 
     Path("verification.json").write_text(verify("report.json").to_json())
     found = collect(["report.json"])

@@ -13,8 +13,8 @@ from uqeval.inputs import InputOptions
 from uqeval.report.figures.maps import Strip, _rows
 from uqeval.report.figures.style import render
 from uqeval.report.page.gallery import Picture
-from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.gallery.exhibits import file_name, film, item_figure
+from uqeval.usecases.gallery.opening import open_gallery
 from uqeval.usecases.gallery.paint import painted
 
 

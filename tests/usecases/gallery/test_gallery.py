@@ -16,8 +16,8 @@ from small_videos import save_folder, video
 
 import uqeval
 from uqeval.inputs import InputOptions
-from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.gallery.classes import _PATCHES
+from uqeval.usecases.gallery.opening import open_gallery
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, images_of, photo
 from uqeval.usecases.gallery.video import warped
 

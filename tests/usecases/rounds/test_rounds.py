@@ -19,7 +19,7 @@ from uqeval import Report, StoreError, UsageError
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.fitted import _digest
 from uqeval.stores.states.saved import SavedStates, tally_key
-from uqeval.usecases.sweep import draw
+from uqeval.usecases.sweep.plan import draw
 
 N, T, C, H, W = 4, 2, 3, 12, 16
 

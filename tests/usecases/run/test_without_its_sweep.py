@@ -53,7 +53,7 @@ def test_the_report_of_what_was_done_is_kept(file: Path, monkeypatch: pytest.Mon
     def fails(*given: object, **options: object) -> None:
         raise DataError("p.npz: is damaged.")
 
-    monkeypatch.setattr("uqeval.usecases.sweep.run_sweep", fails)
+    monkeypatch.setattr("uqeval.usecases.sweep.sweeping.run_sweep", fails)
     outcome = uqeval.run_config(file)
     assert outcome.status == 2 and outcome.failed == {"city": "p.npz: is damaged."}
     assert left(file) == outcome.reports["city"]
@@ -68,7 +68,7 @@ def test_of_an_interrupted_sweep_too(file: Path, monkeypatch: pytest.MonkeyPatch
     def interrupted(*given: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("uqeval.usecases.sweep.run_sweep", interrupted)
+    monkeypatch.setattr("uqeval.usecases.sweep.sweeping.run_sweep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         uqeval.run_config(file)
     assert left(file).warnings[-1] == "no sweep: it was interrupted."
@@ -79,7 +79,7 @@ def test_a_sweep_alone_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatc
         raise DataError("p.npz: is damaged.")
 
     file.write_text(file.read_text().replace("pavpu: , ", ""))
-    monkeypatch.setattr("uqeval.usecases.sweep.run_sweep", fails)
+    monkeypatch.setattr("uqeval.usecases.sweep.sweeping.run_sweep", fails)
     outcome = uqeval.run_config(file, gate=False)
     assert outcome.status == 2 and not outcome.reports
     out = file.parent / "out"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.usecases.selftest import golden, selftest, synthetic_data
-from uqeval.usecases.selftest.record import Checks
+from uqeval.usecases.selftest import golden, synthetic_data
+from uqeval.usecases.selftest.record import Checks, selftest
 
 
 def test_data_are_the_same_everywhere() -> None:

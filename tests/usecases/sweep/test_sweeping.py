@@ -15,7 +15,8 @@ import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import DataError, UsageError
 from uqeval.metrics import FAMILIES
-from uqeval.usecases.sweep import default_samples, draw, sweep
+from uqeval.usecases.sweep.plan import default_samples, draw
+from uqeval.usecases.sweep.sweeping import sweep
 
 T = 5
 

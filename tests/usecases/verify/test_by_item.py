@@ -15,7 +15,8 @@ import pytest
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.usecases.selftest import synthetic_data
-from uqeval.usecases.verify import recompute, verify
+from uqeval.usecases.verify import recompute
+from uqeval.usecases.verify.verifying import verify
 
 FIT_ON = [str(i) for i in range(0, 12, 2)]
 CONFORMAL = {"conformal": {"fit_on": "fit.json", "alpha": 0.3}}

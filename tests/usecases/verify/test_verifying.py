@@ -14,8 +14,8 @@ from saved_runs import stack
 import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.usecases.selftest import synthetic_data
-from uqeval.usecases.verify import verify
 from uqeval.usecases.verify.opening import is_inside
+from uqeval.usecases.verify.verifying import verify
 
 #: Stores by kind of data, and the metrics of each.
 METRICS: dict[str, Any] = {

@@ -15,7 +15,8 @@ import uqeval
 from uqeval.cli import COMMANDS, app
 from uqeval.kernels import _jit, _saved
 from uqeval.metrics import FAMILIES
-from uqeval.usecases.warmup import recipes, warm_up, warming
+from uqeval.usecases.warmup import recipes, warming
+from uqeval.usecases.warmup.warming import warm_up
 
 compiles = pytest.mark.skipif(_jit.IS_INTERPRETED, reason="nothing is compiled")
 

@@ -11,7 +11,8 @@ from uqeval.disk.publishing import sync_tree, write_file, writing
 from uqeval.engine.options import MachineOptions, Progress, Silent
 from uqeval.errors import OutputError
 from uqeval.usecases.compiling import compiling_ahead
-from uqeval.usecases.run import Listener, Outcome, run_config
+from uqeval.usecases.run.outcome import Listener, Outcome
+from uqeval.usecases.run.running import run_config
 
 #: The configuration of the demo.
 _CONFIG = """\

@@ -25,7 +25,7 @@ def add_selftest(evidence: Evidence, path: str | Path | None) -> None:
             Path(path), "uqeval.selftest/1", "uqeval selftest -o FILE", Selftest
         )
     else:
-        from uqeval.usecases.selftest import selftest
+        from uqeval.usecases.selftest.record import selftest
 
         evidence.selftest = json.loads(selftest().to_json())
     tested = evidence.selftest.get("uqeval_version")
@@ -64,7 +64,7 @@ def add_verifications(evidence: Evidence, paths: Sequence[str | Path], items: in
 
 
 def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
-    from uqeval.usecases.verify import verify
+    from uqeval.usecases.verify.verifying import verify
 
     report = evidence.reports[name]
     try:

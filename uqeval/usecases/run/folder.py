@@ -133,7 +133,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     exhibits = _exhibits(task, report, run_settings)
     gallery = None
     if exhibits:
-        from uqeval.usecases.gallery import gallery_of
+        from uqeval.usecases.gallery.opening import gallery_of
 
         gallery = gallery_of(report, replace(task.inputs, source=task.source), task.store.images)
     written_paths = [Path(report.states)] if report.states is not None else []

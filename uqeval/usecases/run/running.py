@@ -266,7 +266,7 @@ def with_sweep(task: Task, report: Report | None, options: RunOptions) -> Report
     if task.sweep is None:
         assert report is not None
         return report
-    from uqeval.usecases.sweep import run_sweep
+    from uqeval.usecases.sweep.sweeping import run_sweep
 
     options = dataclasses.replace(
         options, progress=_Prefixed(task.name, options.progress), resume=False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
     from uqeval.statistics.options import CutOptions
     from uqeval.stores.contents import Contents
-    from uqeval.usecases.sweep import PlannedSweep
+    from uqeval.usecases.sweep.sweeping import PlannedSweep
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _open(
 def _plan_sweep(
     stores: _Stores, inputs: Inputs, sweep: Mapping[str, Any], input_settings: InputOptions
 ) -> PlannedSweep:
-    from uqeval.usecases.sweep import arguments, plan_sweep
+    from uqeval.usecases.sweep.sweeping import arguments, plan_sweep
 
     if "part" in inputs.record:
         raise UsageError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from uqeval.usecases.trackers.entry import Entry, Picture, Tracker, entries_of
+from typing import TYPE_CHECKING
 
-__all__ = ["Entry", "Picture", "Tracker", "entries_of", "open_trackers"]
+if TYPE_CHECKING:
+    from uqeval.usecases.trackers.entry import Tracker
 
 
 def open_trackers(

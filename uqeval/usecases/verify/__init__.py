@@ -2,8 +2,3 @@
 
 It does not use the kernels, maps, tallies and metrics of uqeval; it shares the readers of stores.
 """
-
-from uqeval.usecases.verify.record import Verification
-from uqeval.usecases.verify.verifying import verify
-
-__all__ = ["Verification", "verify"]
