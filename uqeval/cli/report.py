@@ -198,10 +198,10 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
 def _from_states(named_report: Named, quiet: bool) -> tuple[ItemsByCell | None, ItemClasses | None]:
     """Return the items behind the cells of a report, and the classes of its items, if its states
     are available."""
-    if (
-        named_report.report.states is None
-        or not (named_report.path.parent / Path(named_report.report.states).name).is_file()
-    ):
+    from uqeval.records.folder import states_beside
+
+    states = states_beside(named_report.path, named_report.report)
+    if states is None or not states.is_file():
         return None, None
     from uqeval.statistics.from_states import states_of
     from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class

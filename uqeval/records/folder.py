@@ -40,8 +40,16 @@ class Named:
     @property
     def files(self) -> list[Path]:
         """Return the report's file, and that of its states."""
-        states = self.report.states
-        return [self.path, *([self.path.parent / Path(states).name] if states else [])]
+        states = states_beside(self.path, self.report)
+        return [self.path] if states is None else [self.path, states]
+
+
+def states_beside(path: Path, report: Report) -> Path | None:
+    """Return the file of the states of the report at `path`; None for a report without states.
+
+    Only its name is used: a path in a report may lead out of the report's folder.
+    """
+    return path.parent / Path(report.states).name if report.states else None
 
 
 def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError:

@@ -14,7 +14,7 @@ from uqeval.disk.forms import Flag, formed
 from uqeval.errors import FormError, StoreError, UsageError, cut, listed, quoted
 from uqeval.gate.saved_verdicts import KEY, SCHEMA, judgement_of
 from uqeval.gate.verdict import Judgement
-from uqeval.records.folder import load_reports
+from uqeval.records.folder import load_reports, states_beside
 from uqeval.records.lookup import Score, find
 from uqeval.records.report import Report
 from uqeval.version import VERSION
@@ -130,11 +130,10 @@ def _add_states(evidence: Evidence, name: str, report: Report) -> None:
     """Add the states next to a report. Raises `UsageError` for states of another report."""
     from uqeval.stores.states.saved import SavedStates
 
-    if report.states is None or report.states_digest is None:
+    path = states_beside(evidence.report_files[name].path, report)
+    if path is None or report.states_digest is None:
         evidence.statements.append(f"{name}: no states of its items were saved.")
         return
-    # Only next to the report: the path in a report is not opened.
-    path = evidence.report_files[name].path.parent / Path(report.states).name
     if not path.exists():
         evidence.statements.append(
             f"{name}: its states {path.name} are not next to the report, so only their digest is "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uqeval.disk.files import MOST_REPORT, content_of, read_bytes
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
 from uqeval.records.addresses import Address
+from uqeval.records.folder import states_beside
 from uqeval.records.report import Report, now
 from uqeval.usecases.verify.opening import (
     Role,
@@ -146,11 +147,10 @@ def _check_states(verification: Verification, report: Report, path: Path) -> Non
     """Check the states next to the report against its digest."""
     from uqeval.stores.states.saved import SavedStates
 
-    if report.states is None or report.states_digest is None:
+    states_path = states_beside(path, report)
+    if states_path is None or report.states_digest is None:
         verification.not_verified.append("The report has no saved states.")
         return
-    # Only next to the report: the path in a report is not opened.
-    states_path = path.parent / Path(report.states).name
     if not states_path.exists():
         verification.not_verified.append(
             f"The states {states_path.name} are not next to the report: their digest is not "
