@@ -107,13 +107,12 @@ def _size_text(size: int) -> str:
     return " ".join(map(str, next(in_units, (size, "bytes"))))
 
 
-def read_text(path: str | Path, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
+def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     """Return the text of a regular file, line ends as `\\n`.
 
     Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
     """
-    text = io.TextIOWrapper(io.BytesIO(read_bytes(path, most)), encoding)
-    return text.read()
+    return io.TextIOWrapper(io.BytesIO(read_bytes(path)), encoding).read()
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:

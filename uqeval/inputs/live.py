@@ -196,6 +196,8 @@ class Predictions:
             )
 
     def _look(self) -> None:
+        from uqeval.stores.names import stems
+
         at: Any = self._given
         if at is None:
             at = inside(self._video, PREDICTIONS)
@@ -226,14 +228,14 @@ class Predictions:
         self.void = void_in([ids], self._options)
         frames = frame_ids(ids, frame_names, self.classes, self.void, "predictions", False)
         place = None if names is None else {name: i for i, name in enumerate(names)}
-        self._store = ids, frames, place, _stems(names or ()), count
+        self._store = ids, frames, place, stems(names or ()), count
 
     def _list(self, folder: str) -> None:
         from uqeval.stores.files.label_folder import png_files
-        from uqeval.stores.names import natural
+        from uqeval.stores.names import natural, stems
 
         files = sorted(png_files(folder), key=natural)
-        self._files = folder, files, _stems(files)
+        self._files = folder, files, stems(files)
 
     def _from_file(self, shot: Shot, size: tuple[int, int]) -> Array:
         from uqeval.maps.frame_ids import StoredIds
@@ -293,9 +295,3 @@ class Predictions:
             for item_array in frames.of_frame(number):
                 stack.enter_context(read_whole(item_array, f"the prediction of {shot.name}"))
             return ids.read(number, size)
-
-
-def _stems(names: Any) -> dict[str, list[str]]:
-    from uqeval.stores.names import stems
-
-    return stems(names)

@@ -99,26 +99,26 @@ def sum_powers_about(mean, value, label, void, sums, squares):
 
 
 @kernel_part
-def add_flagged(number, flag, flag_value, sums):
-    """Add the numbers [i] of a block whose flag equals `flag_value`, each to its lane."""
+def add_flagged(number, flag, sums):
+    """Add the numbers [i] of a block whose flag is 1, each to its lane."""
     for i in range(number.shape[0]):
-        sums[i] += np.float64(number[i]) if flag[i] == flag_value else 0.0
+        sums[i] += np.float64(number[i]) if flag[i] == 1 else 0.0
 
 
 @kernel_part
-def raise_flagged(number, flag, flag_value, most):
+def raise_flagged(number, flag, most):
     """Raise each lane to the largest flagged number."""
     for i in range(number.shape[0]):
-        v = np.float64(number[i]) if flag[i] == flag_value else -np.inf
+        v = np.float64(number[i]) if flag[i] == 1 else -np.inf
         most[i] = v if v > most[i] else most[i]
 
 
 @kernel_part
-def count_flagged(flag, flag_value):
-    """Return how many flags of a block equal `flag_value`."""
+def count_flagged(flag):
+    """Return how many flags of a block are 1."""
     count: Any = np.int32(0)
     for i in range(flag.shape[0]):
-        count += np.int32(flag[i] == flag_value)
+        count += np.int32(flag[i] == 1)
     return np.int64(count)
 
 

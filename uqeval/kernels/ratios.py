@@ -180,16 +180,16 @@ def look_at_item(
         below = by_ratios if by_ratio else by_errors
         add_numbers(errors, labels, void, lanes[0])
         add_numbers(sigmas, labels, void, lanes[1])
-        add_flagged(errors, below, 1, lanes[2])
+        add_flagged(errors, below, lanes[2])
         if by_ratio:
-            add_flagged(sigmas, below, 1, lanes[3])
-            raise_flagged(errors, below, 1, most)
+            add_flagged(sigmas, below, lanes[3])
+            raise_flagged(errors, below, most)
         counts[0] += count_known(labels, void)
         zeros = count_zeros(sigmas, labels, void)
         if zeros > 0:
             counts[1] += zeros
             counts[2] += count_infinite(errors, sigmas, labels, void)
-        counts[3] += count_flagged(by_ratios, 1)
-        counts[4] += count_flagged(by_errors, 1)
+        counts[3] += count_flagged(by_ratios)
+        counts[4] += count_flagged(by_errors)
         counts[5] = _collect(flags[0], is_flagged[0], ratio, start, counts[5], own_ratios, pixels)
         counts[6] = _collect(flags[1], is_flagged[1], errors, start, counts[6], own_errors, none)

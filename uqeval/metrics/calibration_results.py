@@ -50,8 +50,8 @@ def columns(
         ("ece",): cs.ece(binned, pixels),
         ("mce",): cs.mce(binned),
         ("ace",): cs.ace(binned),
-        ("brier",): cs.mean_score(brier, pixels),
-        ("nll",): cs.mean_score(nll, pixels),
+        ("brier",): over(brier, pixels),
+        ("nll",): over(nll, pixels),
     }
     if ADAPTIVE in massed:
         results["adaptive_ece",] = cs.ece(cs.Binned.of(massed[ADAPTIVE]), pixels)

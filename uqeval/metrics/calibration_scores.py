@@ -101,11 +101,6 @@ def class_eces(classes: Binned, pixels: Array) -> Array:
     return ece(classes, pixels[:, None])
 
 
-def mean_score(total: Array, pixels: Array) -> Array:
-    """Return the mean of a score that was summed over `pixels`; NaN without any."""
-    return over(total, pixels)
-
-
 _EMPTY = "no bin holds a pixel"
 _UNFITTED = "there is no fitted temperature"
 _GUO = "Guo et al. 2017"
@@ -134,12 +129,12 @@ METRICS = (
            label="class-wise ECE",
            meaning="Mean gap between probability and frequency, over all classes.",
            advice=TEMPERATURE, interval="gaps"),
-    Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", ALL_VOID, mean_score,
+    Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", ALL_VOID, over,
            label="Brier score", headline=3, column="Brier",
            meaning="Mean squared error of the class probabilities.",
            advice=TEMPERATURE, interval="positive"),
     Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", ALL_VOID,
-           mean_score, label="NLL", headline=4,
+           over, label="NLL", headline=4,
            meaning="Mean negative logarithm of the probability of the right class.",
            advice=TEMPERATURE, interval="positive"),
     Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",
@@ -158,7 +153,7 @@ METRICS = (
            meaning="MCE after scaling by the fitted temperature.",
            advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "temperature.nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6",
-           _UNFITTED, mean_score,
+           _UNFITTED, over,
            label="NLL at T",
            meaning="NLL after scaling by the fitted temperature.",
            advice=TEMPERATURE, interval="positive"),

@@ -10,7 +10,7 @@ from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._evaluation import Part, Run
-from uqeval.metrics.regression_scores import mean, root_mean
+from uqeval.metrics.regression_scores import root_mean
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _error(field: str, unit: str, reference: str, formula: Any, **texts: Any) ->
 def _share(k: int) -> Metric:
     return Metric(
         "regression", f"a{k}", "fraction", "higher", (0.0, 1.0), "Eigen et al. 2014, §3", _NONE,
-        mean, label=f"a{k}", advice=_LOOK, interval="share", counted=("pixels",),
+        over, label=f"a{k}", advice=_LOOK, interval="share", counted=("pixels",),
         meaning=f"Share of depths within a factor of 1.25{'⁰¹²³'[k] if k > 1 else ''} of the "
         "target.",
     )  # fmt: skip
@@ -47,9 +47,9 @@ def _share(k: int) -> Metric:
 
 _EIGEN = "Eigen et al. 2014, §3"
 METRICS = (
-    _error("abs_rel", "fraction", _EIGEN, mean, label="abs rel",
+    _error("abs_rel", "fraction", _EIGEN, over, label="abs rel",
            meaning="Mean error relative to the target."),
-    _error("sq_rel", "target", _EIGEN, mean, label="sq rel",
+    _error("sq_rel", "target", _EIGEN, over, label="sq rel",
            meaning="Mean squared error relative to the target; large errors weigh more."),
     _error("rmse_log", "ln", _EIGEN, root_mean, label="RMSE log",
            meaning="Root of the mean squared difference of the natural logarithms."),

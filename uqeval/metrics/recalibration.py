@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import Array, State, np
-from uqeval.metrics._columns import SetColumns, SetStates
+from uqeval.metrics._columns import SetColumns, SetStates, over
 from uqeval.metrics._contract import IntervalKind, Metric, set_value
 from uqeval.metrics._evaluation import Passes, Run
 from uqeval.metrics._fitted_part import Recalibration
@@ -143,8 +143,8 @@ _FEW = 1000
 _SCORES: tuple[tuple[str, str, str, IntervalKind, Any, tuple[float, float | None]], ...] = (
     ("ece", "ECE", "fraction", "gaps", cs.ece, (0.0, 1.0)),
     ("mce", "MCE", "fraction", "gaps", cs.mce, (0.0, 1.0)),
-    ("brier", "Brier score", "score", "positive", cs.mean_score, (0.0, 2.0)),
-    ("nll", "NLL", "nats", "positive", cs.mean_score, (0.0, None)),
+    ("brier", "Brier score", "score", "positive", over, (0.0, 2.0)),
+    ("nll", "NLL", "nats", "positive", over, (0.0, None)),
 )
 
 
@@ -205,7 +205,7 @@ class _Recalibrated(Recalibration):
 
     def columns_of(self, *states: SetStates) -> SetColumns:
         pixels, (nll, brier) = states[0]["count"].sum(axis=-1), states[-1]["sums"].T
-        means = {("brier",): cs.mean_score(brier, pixels), ("nll",): cs.mean_score(nll, pixels)}
+        means = {("brier",): over(brier, pixels), ("nll",): over(nll, pixels)}
         return of_bins(states[0], self.settings.at_one) | means
 
 

@@ -43,11 +43,6 @@ def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
     return tuple(NormalDist().inv_cdf(p) for p in levels)
 
 
-def mean(total: Array, pixels: Array) -> Array:
-    """Return Σ / N [set]; NaN without pixels."""
-    return over(total, pixels)
-
-
 def root_mean(total: Array, pixels: Array) -> Array:
     """Return √(Σ / N) [set]; NaN without pixels."""
     return np.sqrt(over(total, pixels))
@@ -134,7 +129,7 @@ METRICS = (
            advice="Look at the worst items first.", risk=True,
            interval="positive"),
     Metric("regression", "mae", "target", "lower", (0.0, None), "Moukari et al. 2019, §III-B",
-           NO_PIXEL, mean,
+           NO_PIXEL, over,
            label="MAE",
            meaning="Mean absolute error.",
            advice="Look at the worst items first.",
@@ -164,7 +159,7 @@ METRICS = (
            meaning="Mean negative logarithm of the predicted density at the target.",
            advice=SCALE_SIGMA, interval="draws"),
     Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", NO_PIXEL,
-           mean, label="CRPS", headline=4,
+           over, label="CRPS", headline=4,
            meaning="Mean distance between the predicted distribution and the target.",
            advice=SCALE_SIGMA, interval="positive"),
     Metric("regression", "sharpness", "target", "lower", (0.0, None),
@@ -174,11 +169,11 @@ METRICS = (
            advice="Improve the model: narrower intervals at equal coverage need smaller errors.",
            interval="positive"),
     Metric("regression", "interval_score", "target", "lower", (0.0, None), f"{_RULES}, eq. 43",
-           NO_PIXEL, mean,
+           NO_PIXEL, over,
            label="interval score",
            meaning="Width of the intervals plus a penalty for targets outside them.",
            advice=SCALE_SIGMA, interval="positive"),
-    Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _G20, NO_PIXEL, mean,
+    Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _G20, NO_PIXEL, over,
            label="coverage",
            meaning="Share of targets inside the predicted intervals of a level.",
            interval="share", counted=("pixels",)),

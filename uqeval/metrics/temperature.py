@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State, np
-from uqeval.metrics._columns import SetColumns, SetStates
+from uqeval.metrics._columns import SetColumns, SetStates, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._fitted_part import Recalibration
@@ -83,7 +83,7 @@ class Temperature(Recalibration):
 
     def columns_of(self, *states: SetStates) -> SetColumns:
         (own,) = states
-        nll = cs.mean_score(own["nll"][:, 0], own["count"].sum(axis=-1))
+        nll = over(own["nll"][:, 0], own["count"].sum(axis=-1))
         return of_bins(own, self.settings.at_one) | {("nll",): nll}
 
     def after(self) -> Tally:

@@ -74,7 +74,7 @@ def gallery_of(
     files = images_of(images, item_names)
     note = other_data(report.inputs, inputs.record)
     if inputs.source.kind == "video":
-        return Pictures(Pairs(report, inputs, files, model), inputs, note)
+        return Pictures(Pairs(report, inputs, model), inputs, note)
     if model is not None:
         raise UsageError("--model is for a report of `uqeval tc`; this one is of one model.")
     return Pictures(kinds[inputs.source.kind](report, inputs, files, maps), inputs, note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,9 +35,7 @@ class Pairs:
     `UsageError` if the predictions are of other models than the report.
     """
 
-    def __init__(
-        self, report: Report, inputs: Inputs, images: dict[str, Path], model: str | None = None
-    ) -> None:
+    def __init__(self, report: Report, inputs: Inputs, model: str | None) -> None:
         assert inputs.video is not None
         self.source: VideoSource = inputs.source  # type: ignore[assignment]
         self._before = inputs.video.before

@@ -57,7 +57,7 @@ class Annotators:
             self._ncc.append(ncc)
             self._slack.append(slack)
         record = dict.fromkeys(_DISTANCES) | distances | {"ncc": ncc}
-        return _scores(record | {"items": int(bool(distances))}, [votes], self._settings, slack)
+        return _scores(record | {"items": int(bool(distances))}, [votes], slack)
 
     def of_set(self) -> Recomputed | str:
         """Return the scores of all items."""
@@ -67,7 +67,7 @@ class Annotators:
             for name in _DISTANCES
         }
         record |= {"ncc": float(np.mean(self._ncc)) if self._ncc else None, "items": len(own)}
-        return _scores(record, self._votes, self._settings, max(self._slack, default=0.0))
+        return _scores(record, self._votes, max(self._slack, default=0.0))
 
     def _of_pairs(
         self, samples: list[Array], people: list[Array], known: Array, classes: int
@@ -181,9 +181,8 @@ def _votes(
 
 
 def _scores(
-    record: dict[str, Any], parts: Sequence[Mapping[str, Any]], settings: Mapping[str, Any],
-    slack_of_ncc: float,
-) -> Recomputed:  # fmt: skip
+    record: dict[str, Any], parts: Sequence[Mapping[str, Any]], slack_of_ncc: float
+) -> Recomputed:
     """Return a record with the scores of the votes of some items."""
     total = {name: sum(own[name] for own in parts) for name in parts[0]}
     n = total["pixels"]
