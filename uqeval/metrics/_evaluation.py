@@ -159,6 +159,8 @@ class Evaluation(ABC, Generic[Settings]):
     fits_threshold: ClassVar[bool] = False
     #: Whether `refit` can find another threshold from saved states.
     refits: ClassVar[bool] = False
+    #: The numbers in `fitted` that all scores from states need.
+    needs_fitted: ClassVar[tuple[str, ...]] = ()
 
     @property
     def approximate(self) -> frozenset[str]:
@@ -201,7 +203,7 @@ class Evaluation(ABC, Generic[Settings]):
     @property
     def can_score(self) -> bool:
         """Return whether `fitted` is enough to compute all scores from states."""
-        return True
+        return self.fitted.keys() >= set(self.needs_fitted)
 
     def maps(self) -> set[str]:
         """Return the names of the maps that the passes read: by default those of the tallies."""
@@ -319,6 +321,8 @@ class Part(Evaluation[Settings]):
     name: ClassVar[str]
     #: The metrics of the part, which the family lists, too.
     metrics: ClassVar[tuple[Metric, ...]] = ()
+    #: The setting that requests the part; "" if it is always there.
+    requested_by: ClassVar[str] = ""
 
     @property
     def flat_fields(self) -> tuple[str, ...]:
@@ -327,7 +331,7 @@ class Part(Evaluation[Settings]):
     @classmethod
     def is_requested(cls, settings: Settings) -> bool:
         """Return whether the settings request this part."""
-        return True
+        return not cls.requested_by or bool(getattr(settings, cls.requested_by))
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
         return {}

@@ -92,10 +92,7 @@ class Bravo(Part[OodSettings]):
     metrics = METRICS
     approximate = frozenset({"*"})
     bound = BIN_WIDTH
-
-    @classmethod
-    def is_requested(cls, settings: OodSettings) -> bool:
-        return settings.is_bravo
+    requested_by = "is_bravo"
 
     @property
     def _tallies(self) -> tuple[Any, ...]:

@@ -84,9 +84,7 @@ class Conformal(Evaluation[ConformalSettings]):
     infinite), the number of calibration items and their mean loss.
     """
 
-    @property
-    def can_score(self) -> bool:
-        return "cut" in self.fitted
+    needs_fitted = ("cut",)
 
     def maps(self) -> set[str]:
         settings = self.settings

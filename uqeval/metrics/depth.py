@@ -69,10 +69,7 @@ class DepthScores(Part[RegressionSettings]):
     name = "depth"
     metrics = METRICS
     flat = True
-
-    @classmethod
-    def is_requested(cls, settings: RegressionSettings) -> bool:
-        return settings.depth
+    requested_by = "depth"
 
     @property
     def _sums(self) -> DepthSums:

@@ -45,6 +45,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
     """
 
     shares_fit = False
+    needs_fitted = ("risk_limit",)
 
     def __init__(
         self,
@@ -56,10 +57,6 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         self._numbers: list[ItemNumber] | None = None
         #: The evaluations of the run; None until it is planned.
         self._evaluations: Mapping[str, Evaluation[Any]] | None = None
-
-    @property
-    def can_score(self) -> bool:
-        return "risk_limit" in self.fitted
 
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
         """Read fields of items from the settings with which the same run computes them."""

@@ -263,14 +263,8 @@ class AccuracyTable(Part[PavpuSettings]):
     """The table over the fitted deciles of the pixels' uncertainty."""
 
     name = "accuracy_by_uncertainty"
-
-    @classmethod
-    def is_requested(cls, settings: PavpuSettings) -> bool:
-        return settings.deciles
-
-    @property
-    def can_score(self) -> bool:
-        return "edges" in self.fitted  # else parts of a run fitted several
+    requested_by = "deciles"
+    needs_fitted = ("edges",)  # else parts of a run fitted several
 
     @property
     def _uncertainty(self) -> Uncertainty:

@@ -19,7 +19,6 @@ from uqeval.metrics._contract import IntervalKind, Metric, set_value
 from uqeval.metrics._evaluation import Passes, Run
 from uqeval.metrics._fitted_part import Recalibration
 from uqeval.metrics.calibration_results import of_bins
-from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -169,10 +168,7 @@ class _Recalibrated(Recalibration):
 
     optimistic = "the scores after it are"
     recomputed = tuple(cs.BY_FIELD[name] for name, *_ in _SCORES)
-
-    @property
-    def can_score(self) -> bool:
-        return "record" in self.fitted
+    needs_fitted = ("record",)
 
     @property
     def is_found(self) -> bool:
@@ -218,10 +214,7 @@ class IsotonicRegression(_Recalibrated):
     name = "isotonic"
     noun = "isotonic regression"
     metrics = _metrics("isotonic", noun, "Zadrozny & Elkan 2002")
-
-    @classmethod
-    def is_requested(cls, settings: CalibrationSettings) -> bool:
-        return settings.isotonic
+    requested_by = "isotonic"
 
     def fit(self) -> Passes:
         from uqeval.tallies.recalibrated import CONFIDENCE_BINS, ConfidenceCounts
@@ -267,10 +260,7 @@ class VectorScaling(_Recalibrated):
     name = "vector"
     noun = "vector scaling"
     metrics = _metrics("vector", noun, "Guo et al. 2017, §4.2")
-
-    @classmethod
-    def is_requested(cls, settings: CalibrationSettings) -> bool:
-        return settings.vector
+    requested_by = "vector"
 
     def fit(self) -> Passes:
         record = self._begin()

@@ -109,14 +109,8 @@ class BinsOfSigma(Part[RegressionSettings]):
     metrics = OF_BINS
     shares_fit = False
     flat = True
-
-    @classmethod
-    def is_requested(cls, settings: RegressionSettings) -> bool:
-        return settings.ence
-
-    @property
-    def can_score(self) -> bool:
-        return "edges" in self.fitted
+    requested_by = "ence"
+    needs_fitted = ("edges",)
 
     @property
     def _bins(self) -> SigmaBins:
@@ -212,14 +206,8 @@ class ScaleOfSigma(FittedPart[RegressionSettings]):
     name = "sigma_scale"
     noun, optimistic = "factor of σ", "the scaled NLL is"
     metrics = OF_SCALE
-
-    @classmethod
-    def is_requested(cls, settings: RegressionSettings) -> bool:
-        return settings.sigma_scale
-
-    @property
-    def can_score(self) -> bool:
-        return "scale" in self.fitted
+    requested_by = "sigma_scale"
+    needs_fitted = ("scale",)
 
     @property
     def _errors(self) -> ScaledErrors:

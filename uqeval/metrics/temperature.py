@@ -12,7 +12,6 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._fitted_part import Recalibration
 from uqeval.metrics.calibration_results import of_bins
-from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples
 
 if TYPE_CHECKING:
@@ -28,14 +27,8 @@ class Temperature(Recalibration):
     name = noun = "temperature"
     optimistic = "the scaled scores are"
     recomputed = tuple(cs.BY_FIELD[name] for name in ("ece", "mce", "nll"))
-
-    @classmethod
-    def is_requested(cls, settings: CalibrationSettings) -> bool:
-        return settings.temperature
-
-    @property
-    def can_score(self) -> bool:
-        return {"beta", "record"} <= self.fitted.keys()
+    requested_by = "temperature"
+    needs_fitted = ("beta", "record")
 
     def maps(self) -> set[str]:
         return {"label", "prediction", "confidence", "label_probability", "mean_probs"}
