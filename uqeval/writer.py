@@ -306,7 +306,9 @@ class PredictionWriter:
     def _add_to_maps(self, index: int, stack: Array, first: int) -> bool:
         part_name, where = f"{index}.all", f"item {quoted(self.names[index])}"
         if len(stack) == self.samples and index not in self._gathered:
-            return self._draft.once(part_name, where, partial(self._write_whole, index, stack))
+            return self._draft.once(
+                part_name, where, lambda: self._write_maps(index, self._checked(index, stack, 0))
+            )
         if index not in self._gathered:
             if self._gathered.full():
                 raise DataError(
@@ -330,9 +332,6 @@ class PredictionWriter:
 
         kinds = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
         return kinds - OF_SEVERAL_SAMPLES if self.samples == 1 else kinds
-
-    def _write_whole(self, index: int, stack: Array) -> None:
-        self._write_maps(index, self._checked(index, stack, 0))
 
     def _write_maps(self, index: int, stack: Array) -> None:
         from uqeval.maps.reduction import reduce_array

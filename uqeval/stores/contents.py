@@ -21,7 +21,7 @@ from uqeval.stores.kinds import (
     REGRESSION,
     Declared,
     kind_of_bare,
-    known_as,
+    known_once,
     not_one_of,
     resolve,
     with_scale,
@@ -189,15 +189,10 @@ def store_of_named(
 ) -> Store:
     """Return a store of named arrays in one file, or in memory."""
     arrays: dict[str, StoredArray] = {}
-    for kind, array in members.items():
-        kinds = known_as(kind, array)
-        if kinds in arrays:
-            raise StoreError(
-                f"{cut(path)}: holds {quoted(kinds)} twice, once as {quoted(kind)}. Keep one of "
-                "them."
-            )
-        if array.dtype.kind != "U" and kind != "names":
-            arrays[kinds] = array
+    for name, array in members.items():
+        kind = known_once(name, array, arrays, path)
+        if array.dtype.kind != "U" and name != "names":
+            arrays[kind] = array
     arrays = opening.declared.of_named(with_scale(arrays), path)
     arrays, is_single = _one_item(arrays)
     names = None if is_single else own_names(members, attributes, path)

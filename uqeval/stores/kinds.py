@@ -75,6 +75,16 @@ def known_as(name: str, array: StoredArray) -> str:
     return name if name == "pred" and len(array.shape) < 4 else ALIASES.get(name, name)
 
 
+def known_once(name: str, array: StoredArray, others: Mapping[str, StoredArray], path: str) -> str:
+    """Return the kind of a member; raises `StoreError` if it is among the kinds of the `others`."""
+    kind = known_as(name, array)
+    if kind in others:
+        raise StoreError(
+            f"{cut(path)}: holds {quoted(kind)} twice, once as {quoted(name)}. Keep one of them."
+        )
+    return kind
+
+
 def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
     """Return the canonical axes of `array`: its named axes, else those for its rank.
 

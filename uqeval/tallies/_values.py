@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, np
 from uqeval.maps.names import IN_NATS, void_of
+from uqeval.tallies._contract import Tally
 
-__all__ = ["RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
+__all__ = ["OfUncertainty", "RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,17 @@ class Uncertainty:
         if self.name in IN_NATS and self.log_base != math.e:
             return (values.astype(np.float64) / math.log(self.log_base)).astype(np.float32)
         return np.asarray(values, np.float32)  # σ may be float64
+
+
+class OfUncertainty(Tally):
+    """Base of tallies of an `uncertainty`; `beside`: the other maps that they read."""
+
+    beside: ClassVar[tuple[str, ...]] = ("label",)
+    uncertainty: Uncertainty
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (*self.beside, self.uncertainty.name)
 
 
 @dataclass(frozen=True)

@@ -6,26 +6,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies._values import OfUncertainty, Uncertainty, void_of
 
 
 @dataclass(frozen=True)
-class AccuracyByUncertainty(Tally):
+class AccuracyByUncertainty(OfUncertainty):
     """Non-void pixels, all and right ones, [predicted class, interval between `edges`].
 
     A pixel's interval is the number of edges (as float32) below its uncertainty.
     """
 
     id: ClassVar[str] = "accuracy_by_uncertainty"
+    beside = ("label", "prediction")
     uncertainty: Uncertainty
     classes: int
     edges: tuple[float, ...]
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", self.uncertainty.name)
 
     @property
     def fields(self) -> dict[str, Field]:

@@ -9,13 +9,13 @@ from typing import ClassVar
 from uqeval.arrays import Maps, State, np
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies._values import OfUncertainty, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.percentiles import between, ranks_of
 
 
 @dataclass(frozen=True)
-class ItemPercentile(Tally):
+class ItemPercentile(OfUncertainty):
     """A percentile of the uncertainty of an item's non-void pixels, interpolated linearly.
 
     State: `pixels`, and `value`, -∞ without pixels; of several items the largest.
@@ -30,10 +30,6 @@ class ItemPercentile(Tally):
     uncertainty: Uncertainty
     classes: int
     percentile: float
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", self.uncertainty.name)
 
     def update(self, state: State, maps: Maps) -> None:
         values = self.uncertainty.values(maps)[maps["label"] != void_of(self.classes)]
@@ -75,7 +71,7 @@ class ItemPatchMaximum(Tally):
 
 
 @dataclass(frozen=True)
-class AboveThreshold(Tally):
+class AboveThreshold(OfUncertainty):
     """Non-void pixels with an uncertainty above the threshold, or on it; compared as float32.
 
     State: `counts` [pixels, above, above or on it]; `total`, the sum of the uncertainties of the
@@ -90,10 +86,6 @@ class AboveThreshold(Tally):
     uncertainty: Uncertainty
     classes: int
     threshold: float
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", self.uncertainty.name)
 
     def flaw(self, state: State) -> str | None:
         pixels, above, reaching = (state["counts"][..., i] for i in range(3))

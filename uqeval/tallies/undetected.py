@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies._values import OfUncertainty, Uncertainty, void_of
 
 
 @dataclass(frozen=True)
-class Undetected(Tally):
+class Undetected(OfUncertainty):
     """Non-void pixels, wrong ones, and wrong ones whose uncertainty is not above the threshold.
 
     The threshold is compared as float32; if it is None, the last count has no meaning. State:
@@ -21,13 +20,10 @@ class Undetected(Tally):
     """
 
     id: ClassVar[str] = "undetected"
+    beside = ("label", "prediction")
     uncertainty: Uncertainty
     classes: int
     threshold: float | None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", self.uncertainty.name)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -57,7 +53,7 @@ class Undetected(Tally):
 
 
 @dataclass(frozen=True)
-class ItemFailure(Tally):
+class ItemFailure(OfUncertainty):
     """Sums for the failure scores of single items. The pixels of a tie count as one bin.
 
     - `counts`: pixels; wrong pixels; right pixels at least as uncertain as the 95 % most uncertain
@@ -75,12 +71,9 @@ class ItemFailure(Tally):
         "pairs": Field((2,), "int64"),
         "sums": Field((3,), "float64"),
     }
+    beside = ("label", "prediction")
     uncertainty: Uncertainty
     classes: int
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", self.uncertainty.name)
 
     def flaw(self, state: State) -> str | None:
         pixels, wrong, bin_count = np.moveaxis(state["counts"], -1, 0)

@@ -18,7 +18,7 @@ from uqeval.stores.kinds import (
     KNOWN,
     Declared,
     kind_of_file,
-    known_as,
+    known_once,
     resolve,
     with_scale,
 )
@@ -215,12 +215,7 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
         return {"": members["arr_0"]}
     arrays: dict[str, StoredArray] = {}
     for name, array in members.items():
-        kind = known_as(name, array)
-        if kind in arrays:
-            raise StoreError(
-                f"{cut(path)}: holds {quoted(kind)} twice, once as {quoted(name)}. Keep one of "
-                "them."
-            )
+        kind = known_once(name, array, arrays, path)
         arrays[kind] = array
         if name in _VOLUMES and len(array.shape) == 4 and declared.axes is None:
             array.dimension_names = ("class", "item", "y", "x")
