@@ -250,10 +250,7 @@ class _Waiting:
 
 
 def _joined(
-    batches: Sequence[range],
-    source: MapSource,
-    most_bytes: int,
-    is_alone: Callable[[range], bool],
+    batches: Sequence[range], source: MapSource, most_bytes: int, is_alone: Callable[[range], bool]
 ) -> list[range]:
     """Return the batches; join those that are faster to read together, up to a number of bytes.
 

@@ -188,10 +188,7 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
     "kind": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "axes": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "nan_samples": ("`samples` of a regression", _has_samples),
-    "sum_tolerance": (
-        "class probabilities, an array `probs`",
-        lambda i: "probs" in _arrays(i),
-    ),
+    "sum_tolerance": ("class probabilities, an array `probs`", lambda i: "probs" in _arrays(i)),
     "ignore_index": ("labels", _has_truth),
     "label_map": ("a folder of label PNGs", _has_label_files),
     "annotator_folders": ("a folder of label PNGs of images", lambda i: i.annotators > 0),

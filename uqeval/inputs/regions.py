@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.common import (
-    in_order_of,
-    open_truth,
-    record_of,
-    refuse_missing,
-)
+from uqeval.inputs.common import in_order_of, open_truth, record_of, refuse_missing
 from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items

@@ -127,10 +127,7 @@ def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:
 
 
 def variants(
-    family: str,
-    settings: Any,
-    options: Mapping[str, Any],
-    bare: Sequence[str] = (),
+    family: str, settings: Any, options: Mapping[str, Any], bare: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the settings of every combination of the options' values, by report key.
 

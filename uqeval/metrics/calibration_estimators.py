@@ -148,11 +148,7 @@ METRICS = (
 )  # fmt: skip
 
 #: The scores of each estimator.
-_SCORES = {
-    "kumar-l2": METRICS[:1],
-    "kumar-l1": METRICS[1:2],
-    "roelofs-sweep": METRICS[2:],
-}
+_SCORES = {"kumar-l2": METRICS[:1], "kumar-l1": METRICS[1:2], "roelofs-sweep": METRICS[2:]}
 
 
 def metrics_of(estimator: str) -> tuple[Metric, ...]:

@@ -63,10 +63,7 @@ def columns(
     if {"per_class", "classwise_ece"} & set(fields):
         classes = cs.Binned.of(per_class, settings.at_one)
         results["classwise_ece",] = cs.classwise_ece(classes, pixels)
-        rows = {
-            "ece": cs.class_eces(classes, pixels),
-            "pixels": per_class["correct"].sum(axis=-1),
-        }
+        rows = {"ece": cs.class_eces(classes, pixels), "pixels": per_class["correct"].sum(axis=-1)}
         results |= of_rows(rows, range(classes.count.shape[1]))
     return results
 

@@ -205,12 +205,7 @@ OF_CURVES = (
     ),
 )
 PER_CLASS = tuple(
-    replace(
-        metric,
-        field=f"per_class.{metric.field}",
-        label=f"{metric.label} by class",
-        headline=0,
-    )
+    replace(metric, field=f"per_class.{metric.field}", label=f"{metric.label} by class", headline=0)
     for metric in METRICS
 )
 

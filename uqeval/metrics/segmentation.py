@@ -184,11 +184,7 @@ def _scores(columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
 def _columns(states: SetStates) -> SetColumns:
     """Return the scores of several sets."""
     counts = labelled, _, correct = class_counts(states.fields)
-    rows = {
-        "iou": class_ious(*counts),
-        "accuracy": over(correct, labelled),
-        "pixels": labelled,
-    }
+    rows = {"iou": class_ious(*counts), "accuracy": over(correct, labelled), "pixels": labelled}
     return {
         **{(metric.field,): metric.formula(*counts) for metric in METRICS},
         ("pixels",): labelled.sum(axis=1),

@@ -48,9 +48,7 @@ def to_junit(judgement: Judgement) -> str:
         verdicts = groups.get(store, ())
         errors = [unjudged for unjudged in lost if str(unjudged.address.store) == store]
         suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            _counts(verdicts, len(errors)) | {"name": _legal(f"uqeval.{store}")},
+            root, "testsuite", _counts(verdicts, len(errors)) | {"name": _legal(f"uqeval.{store}")}
         )
         for verdict in verdicts:
             _case(suite, store, verdict)

@@ -48,8 +48,7 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
             "with empty cells for unknown values."
         )
     return ItemTable(
-        str(path),
-        {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"},
+        str(path), {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"}
     )
 
 

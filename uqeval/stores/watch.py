@@ -174,11 +174,7 @@ class Watch:
     `parts`: the sources of each item.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        parts: Sequence[Sequence[Watched]],
-    ) -> None:
+    def __init__(self, names: Sequence[str], parts: Sequence[Sequence[Watched]]) -> None:
         self._names = names
         self.parts = parts
         with one_look():

@@ -98,8 +98,4 @@ class OfErrors(Tally):
 
     def flat(self, maps: Maps) -> tuple[Array, Array, Array]:
         """Return ε, σ and `label`, pixels [i]."""
-        return (
-            maps["error"].reshape(-1),
-            maps[self.sigma].reshape(-1),
-            maps["label"].reshape(-1),
-        )
+        return (maps["error"].reshape(-1), maps[self.sigma].reshape(-1), maps["label"].reshape(-1))

@@ -91,9 +91,7 @@ def of_entries(
         entries = np.flatnonzero(values[:used])
         fields.append(
             FieldOfItems(
-                values[entries].astype(field.dtype),
-                places[entries],
-                np.searchsorted(entries, ends),
+                values[entries].astype(field.dtype), places[entries], np.searchsorted(entries, ends)
             )
         )
     return CountedItems(ends.size - 1, tuple(fields))

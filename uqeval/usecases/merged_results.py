@@ -102,9 +102,7 @@ def _merged_sweep(merged_states: MergedStates) -> dict[str, Any]:
     return record | {"fitted": {}, "metrics": index["metrics"]}
 
 
-def unfitted_evaluations(
-    merged_states: MergedStates,
-) -> dict[str, tuple[Family, Evaluation[Any]]]:
+def unfitted_evaluations(merged_states: MergedStates) -> dict[str, tuple[Family, Evaluation[Any]]]:
     """Return the family and the evaluation of all results by key, before fitting.
 
     Raises `UsageError` for results without states.
@@ -321,10 +319,7 @@ def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
 
 
 def _mark(
-    metrics: dict[str, Any],
-    family: Family,
-    evaluation: Evaluation[Any],
-    results: Mapping[str, Any],
+    metrics: dict[str, Any], family: Family, evaluation: Evaluation[Any], results: Mapping[str, Any]
 ) -> None:
     """Mark scores from bins, and the curves that contain them, as approximate."""
     names, bound = evaluation.approximate, evaluation.bound

@@ -172,9 +172,7 @@ def companions(kind: str) -> dict[str, Mapping[str, Any]]:
 
 
 def evaluations_of(
-    info: DatasetInfo,
-    families: Mapping[str, Mapping[str, Any]],
-    regions: Sequence[str] | None = (),
+    info: DatasetInfo, families: Mapping[str, Mapping[str, Any]], regions: Sequence[str] | None = ()
 ) -> tuple[dict[str, Evaluation[Any]], set[str]]:
     """Return the evaluations of all variants, parts and regions by key, and the maps they read.
 

@@ -168,11 +168,7 @@ def _bare(
 
 
 def _item_folder(
-    source: str,
-    kind: str | None,
-    names: Sequence[str] | None,
-    axes: str | None,
-    key: str | None,
+    source: str, kind: str | None, names: Sequence[str] | None, axes: str | None, key: str | None
 ) -> Pieces:
     role: Role = "labels" if kind == "labels" else "predictions"
     store = open_item_folder(source, Opening(role, names, declared=Declared(kind, axes, key)))

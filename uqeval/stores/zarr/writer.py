@@ -87,8 +87,7 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
     import zarr
 
     _whole(
-        folder,
-        lambda: zarr.create_group(str(folder), zarr_format=3, attributes=dict(attributes)),
+        folder, lambda: zarr.create_group(str(folder), zarr_format=3, attributes=dict(attributes))
     )
 
 

@@ -49,11 +49,7 @@ class Classes:
     """
 
     def __init__(
-        self,
-        report: Report,
-        inputs: Inputs,
-        images: dict[str, Path],
-        maps: Sequence[str] = (),
+        self, report: Report, inputs: Inputs, images: dict[str, Path], maps: Sequence[str] = ()
     ) -> None:
         self._inputs, self._images, self._report = inputs, images, report
         self._colours = colours(inputs.source.classes)

@@ -25,11 +25,7 @@ class Numbers:
     """
 
     def __init__(
-        self,
-        report: Report,
-        inputs: Inputs,
-        images: dict[str, Path],
-        maps: Sequence[str] = (),
+        self, report: Report, inputs: Inputs, images: dict[str, Path], maps: Sequence[str] = ()
     ) -> None:
         self._inputs, self._images = inputs, images
         self._sigmas = uncertainties_of(report) or ["sigma"]

@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
-from uqeval.disk.outputs import (
-    check_writable,
-    refuse_file_name,
-    refuse_overlap,
-    refuse_url,
-    write,
-)
+from uqeval.disk.outputs import check_writable, refuse_file_name, refuse_overlap, refuse_url, write
 from uqeval.disk.publishing import link_aside, mend_states, new_file, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.records.report import Report

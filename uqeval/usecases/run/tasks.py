@@ -204,10 +204,7 @@ def _plan_sweep(
     assert stores.predictions is not None
     sweep_options = {"reference": stores.reference} | arguments(sweep)
     return plan_sweep(
-        stores.predictions,
-        stores.truth,
-        **sweep_options,
-        input_options=input_settings,
+        stores.predictions, stores.truth, **sweep_options, input_options=input_settings
     )
 
 

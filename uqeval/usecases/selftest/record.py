@@ -135,10 +135,7 @@ def selftest(
     """Run the checks of all groups; `begin` is called with the title of each."""
     began = time.perf_counter()
     result = Selftest(versions=_versions(), platform=_platform())
-    with (
-        temporary() as folder,
-        warnings.catch_warnings(),
-    ):
+    with temporary() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in groups:
             title, since = GROUPS[name], time.perf_counter()
