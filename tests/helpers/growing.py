@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -51,11 +50,6 @@ def change(path: Path) -> None:
     stat = path.stat()
     path.write_bytes(path.read_bytes()[::-1])
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-
-
-def told(report: Any) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(report.to_json())
-    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
 
 
 def reused(report: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ def numbers(seed: int = 0, members: int = 0) -> dict[str, np.ndarray]:
         mean, sigma = mean[:, None] + shift, sigma[:, None] * rng.uniform(0.5, 1.5, shift.shape)
     return {"mean": mean.astype("f4"), "std": sigma.astype("f4"), "target": target.astype("f4"),
             "valid": valid}  # fmt: skip
+
+
+def save(path: Path, arrays: dict[str, Any]) -> Path:
+    """Save arrays as an .npz; return its path."""
+    np.savez(path, **arrays)
+    return path
 
 
 def close(found: float | None, expected: float | None) -> bool:

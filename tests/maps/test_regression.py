@@ -9,18 +9,13 @@ import naive_regression as naive
 import numpy as np
 import pytest
 from command import refused
-from number_stores import NAMES, SHAPE, evaluated, numbers
+from number_stores import NAMES, SHAPE, evaluated, numbers, save
 from scenes import all_same, opened, zarr_group
 
 from uqeval.errors import DataError, StoreError, UqevalError, UsageError
 from uqeval.maps.names import ERROR_KEY
 
 MAPS = ("label", "mean", "target", "error", "sigma", "lambda")
-
-
-def save(path: Path, arrays: dict[str, Any]) -> Path:
-    np.savez(path, **arrays)
-    return path
 
 
 def read(predictions: Any, target: Any = None, wanted: Any = MAPS, **options: Any) -> list[Any]:

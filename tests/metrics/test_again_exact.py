@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scenes
-from number_stores import numbers
+from number_stores import numbers, save
 from read_again import Reread, without
 
 N, T, C, H, W = 4, 3, 4, 14, 18
@@ -120,11 +120,6 @@ REGRESSION: list[dict[str, Any]] = [
     {"definition": "uncertainty-toolbox", "distribution": "laplace"},
     {"definition": "torch-uncertainty-0.13", "proportion": "quantile"},
 ]
-
-
-def save(path: Path, arrays: dict[str, Any]) -> Path:
-    np.savez(path, **arrays)
-    return path
 
 
 @pytest.mark.parametrize("options", REGRESSION)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from number_stores import SHAPE, close, evaluated, numbers
+from number_stores import SHAPE, close, evaluated, numbers, save
 
 import uqeval
 from uqeval.errors import UsageError
@@ -29,11 +29,6 @@ DEFINITIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"alpha": 80, "rule": "truncated", "over": "kept"},
     ),
 ]
-
-
-def save(path: Path, arrays: dict[str, Any]) -> Path:
-    np.savez(path, **arrays)
-    return path
 
 
 def evaluate(path: Path, **options: Any) -> Any:

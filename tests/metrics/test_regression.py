@@ -8,15 +8,10 @@ from typing import Any
 import naive_regression as naive
 import numpy as np
 import pytest
-from number_stores import SHAPE, close, evaluated, numbers
+from number_stores import SHAPE, close, evaluated, numbers, save
 
 import uqeval
 from uqeval.errors import DataError, UsageError
-
-
-def save(path: Path, arrays: dict[str, Any]) -> Path:
-    np.savez(path, **arrays)
-    return path
 
 
 def scores(path: Path, **options: Any) -> dict[str, Any]:

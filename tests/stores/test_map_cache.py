@@ -16,8 +16,9 @@ import object_server
 import pytest
 import yaml
 from command import refused, run_uqeval, run_well
-from growing import ITEMS, MORE, arrays, change, grow, names, reused, store, told
+from growing import ITEMS, MORE, arrays, change, grow, names, reused, store
 from object_server import Fault
+from saved_runs import told
 from small_stores import labels, probs, save, save_label_folder
 
 import uqeval

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -14,10 +13,11 @@ from forged import reseal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from saved_runs import told
 from small_stores import labels, probs, save
 
 import uqeval
-from uqeval import Report, StoreError, UsageError
+from uqeval import StoreError, UsageError
 from uqeval.inputs.options import Part
 from uqeval.metrics._evaluation import Section
 from uqeval.report.markdown import to_markdown
@@ -59,12 +59,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evaluated(store: Path, states: Path, metrics: Any, **options: Any) -> dict[str, Any]:
     report = uqeval.evaluate(store, None, metrics, states=states, workers=1, **options)
     return told(report)
-
-
-def told(report: Report) -> dict[str, Any]:
-    """A report as it is written, but for where and how fast it was made."""
-    record: dict[str, Any] = json.loads(report.to_json())
-    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
 
 
 def parts(store: Path, folder: Path, metrics: Any, of: int, **options: Any) -> list[Path]:

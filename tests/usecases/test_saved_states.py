@@ -21,8 +21,9 @@ import pytest
 import zarr
 from command import run_well
 from forged import reseal
-from growing import ITEMS, MORE, arrays, change, grow, names, reused, store, told
+from growing import ITEMS, MORE, arrays, change, grow, names, reused, store
 from PIL import Image
+from saved_runs import told
 from small_stores import labels, probs, save, save_label_folder
 from small_videos import numbered, save_flows, save_folder, save_store, video
 

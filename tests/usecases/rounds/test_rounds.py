@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small_videos
+from saved_runs import told
 from scenes import softmax
 
 import uqeval
@@ -113,12 +114,6 @@ CASES: dict[str, tuple[Data, dict[str, Any], dict[str, Any], int]] = {
     "void": (half_void, {"pavpu": {}, "failure": {}, "calibration": {}}, {}, 3),
     "several": (classes, {"pavpu": {}, "failure": {}, "calibration": {}}, {}, 3),
 }  # fmt: skip
-
-
-def told(report: Report) -> dict[str, Any]:
-    """A report as it is written, but for where and how fast it was made."""
-    record: dict[str, Any] = json.loads(report.to_json())
-    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
 
 
 def shard(folder: Path, k: int, of: int, metrics: Any, given: dict[str, Any]) -> Report:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from saved_runs import told
 
 import uqeval
-from uqeval import Report, UsageError
+from uqeval import UsageError
 
 N, C, H, W = 4, 3, 12, 16
 
@@ -31,11 +31,6 @@ def file(tmp_path: Path) -> Path:
         "gate: {failure.auroc: {min: 2}}\n"
     )
     return path
-
-
-def told(report: Report) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(report.to_json())
-    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
 
 
 def test_each_store_has_the_bits_of_a_single_run(file: Path) -> None:
