@@ -103,7 +103,8 @@ def completed(
             f"--store chooses a store of uqeval.yaml; leave it out, or leave out {positional}."
         )
     refuse_other_format(shared)
-    o.refuse_draws_without_level(shared.typed, request.get("ci"))
+    # The seed of a sweep is another option, of its subsets.
+    o.refuse_draws_without_level(shared.typed & shared.option_names, request.get("ci"))
     output_paths = (shared.output, shared.csv, *outputs)
     check_outputs(*output_paths, inputs=[*paths_in(read_by(request | settings)), *files])
     for option in ("map_cache", "flow_cache"):
