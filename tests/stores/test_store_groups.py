@@ -12,7 +12,8 @@ import zarr
 from group_files import C, H, N, T, W, axes, group, ids, probs, store_refused
 
 from uqeval.errors import StoreError
-from uqeval.stores.store import open_store, read_names_file
+from uqeval.stores.names import read_names_file
+from uqeval.stores.store import open_store
 
 
 @pytest.mark.parametrize("form", [2, 3])

@@ -14,13 +14,13 @@ import scenes
 
 import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
+from uqeval.records.report import now
 from uqeval.stores.states.saved import SavedStates
 from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 from uqeval.tallies.ranks import Moments, Ranks
 from uqeval.tallies.segmentation import ClassCounts
-from uqeval.usecases.report_of_run import now
 
 N, T, C, H, W = 7, 3, 4, 20, 24
 NAMES = [f"drive_{i}" for i in range(N)]

@@ -64,7 +64,7 @@ def convert(
     """
     from uqeval.disk.locks import lock
     from uqeval.disk.outputs import refuse_overlap
-    from uqeval.stores.store import read_names_file
+    from uqeval.stores.names import read_names_file
     from uqeval.stores.writing.convert import Recoding
     from uqeval.stores.writing.convert import convert as write_store
 

@@ -15,7 +15,6 @@ from uqeval.gate.verdict import (
     FailedStore,
     Judgement,
     NotEvaluated,
-    Status,
     Verdict,
     not_evaluated,
     refuse_partial,
@@ -24,8 +23,6 @@ from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find, suggestion
 from uqeval.records.resampling import Resampler
-
-__all__ = ["Judgement", "Status", "Verdict", "judge"]
 
 
 def judge(

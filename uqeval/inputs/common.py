@@ -46,7 +46,8 @@ def open_predictions(
     predictions: Given | Sequence[Given], options: InputOptions
 ) -> PredictionStores:
     """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
-    from uqeval.stores.store import open_store, read_names_file
+    from uqeval.stores.names import read_names_file
+    from uqeval.stores.store import open_store
 
     inputs: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
     stores_or_paths = [as_store(prediction, "predictions") for prediction in inputs]

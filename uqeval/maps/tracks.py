@@ -19,8 +19,6 @@ from uqeval.maps.names import TRACK_LENGTHS, TrackRules, track_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TrackRules", "Tracker"]
-
 #: The smallest distance of seeds from the border of the frame, in pixels.
 _MARGIN = 4
 #: Deviations of the Gaussians, in pixels: of the image, and of its structure tensor.

@@ -26,7 +26,6 @@ from uqeval.stores.contents import (
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import Declared
-from uqeval.stores.names import read_names_file
 from uqeval.stores.zarr.source import is_url, is_zarr
 
 #: The formats, in the order in which they are tried. Each has a function that recognises a path by
@@ -87,9 +86,6 @@ def contents_of(path: str | os.PathLike[str]) -> Contents:
     module, _, name = place.rpartition(".")
     format_class: type[Contents] = getattr(import_module(f"uqeval.stores.{module}"), name)
     return format_class(text)
-
-
-__all__ = ["Role", "contents_of", "open_store", "read_names_file"]
 
 
 def open_store(

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, np
-from uqeval.maps.names import IN_NATS, void_of
+from uqeval.maps.names import IN_NATS
 from uqeval.tallies._contract import Tally
-
-__all__ = ["OfUncertainty", "RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._fields import Field
-from uqeval.tallies._values import OfUncertainty, Uncertainty, void_of
+from uqeval.tallies._values import OfUncertainty, Uncertainty
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.names import annotations_of, choices_of
+from uqeval.maps.names import annotations_of, choices_of, void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._values import void_of
 from uqeval.tallies.annotators import present
 
 #: Arrays [map, map, class] of 8 bytes that are there at once: measured.

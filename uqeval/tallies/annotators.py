@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.names import annotations_of
+from uqeval.maps.names import annotations_of, void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.reliability import Bins
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.names import UNMASKED_LABEL, Betas
+from uqeval.maps.names import UNMASKED_LABEL, Betas, void_of
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._fields import Field
-from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
 from uqeval.tallies.tempered import flat, tempered
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies._values import void_of
 
 #: Intervals between the nodes k / 4096 of the grid.
 FINE = 4096

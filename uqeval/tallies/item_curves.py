@@ -7,10 +7,11 @@ from itertools import pairwise
 from typing import ClassVar
 
 from uqeval.arrays import Array, Ints, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.ranked_errors import RankedErrors
 
 

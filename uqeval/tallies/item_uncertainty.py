@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._values import OfUncertainty, Uncertainty, void_of
+from uqeval.tallies._values import OfUncertainty, Uncertainty
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.percentiles import between, ranks_of
 

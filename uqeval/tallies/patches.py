@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.names import INSIDE, REGION_SHARE, UNMASKED_LABEL
+from uqeval.maps.names import INSIDE, REGION_SHARE, UNMASKED_LABEL, void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies._values import Uncertainty, float16_end, void_of
+from uqeval.tallies._values import Uncertainty, float16_end
 
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101

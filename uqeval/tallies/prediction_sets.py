@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.names import is_lambda
+from uqeval.maps.names import is_lambda, void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Field, FieldOfItems
-from uqeval.tallies._values import void_of
 from uqeval.tallies.tempered import flat
 
 #: Scores of classes; a score of numbers is the name of its map λ = ε/σ.

@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import CountedItems, Counts, Field, Thin, is_large
 from uqeval.tallies._sorted import of_entries, rank_counts, rows_of_bins, ties
-from uqeval.tallies._values import FINE_BITS, Uncertainty, void_of
+from uqeval.tallies._values import FINE_BITS, Uncertainty
 
 #: Bits of a rank key.
 KEY_BITS = 32

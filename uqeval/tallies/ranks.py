@@ -15,9 +15,10 @@ from functools import cached_property
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._values import COARSE, FINE_BITS, RawMap, Uncertainty, value_of, void_of
+from uqeval.tallies._values import COARSE, FINE_BITS, RawMap, Uncertainty, value_of
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.percentiles import between, ranks_of
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
 from uqeval.tallies.tempered import flat
 

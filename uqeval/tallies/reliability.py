@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._values import void_of
 
 
 @dataclass(frozen=True)

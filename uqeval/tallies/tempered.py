@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.names import Betas
+from uqeval.maps.names import Betas, void_of
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Field
-from uqeval.tallies._values import void_of
 
 
 def tempered(probs: Array, label: Array, void: int, beta: float) -> tuple[Array, Array]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.names import void_of
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import Counts, Field
-from uqeval.tallies._values import OfUncertainty, Uncertainty, void_of
+from uqeval.tallies._values import OfUncertainty, Uncertainty
 
 
 @dataclass(frozen=True)

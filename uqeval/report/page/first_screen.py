@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.gate.judge import Judgement
+from uqeval.gate.verdict import Judgement
 from uqeval.records.report import Report
 from uqeval.report import verdicts
 from uqeval.report.findings import findings_of
