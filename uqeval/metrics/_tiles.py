@@ -14,6 +14,17 @@ from uqeval.arrays import Array, np
 from uqeval.metrics._columns import SetStates
 
 
+class TileSums(Protocol):
+    """Sums of a row of a field from the first bin of a tile to each of its bins, for many sets."""
+
+    def first_reaching(self, sets: Array, ranks: Array) -> tuple[Array, Array, Array]:
+        """Return the first bin in which each of `sets` [k] reaches its rank [k], and the sums
+        before it and up to its end. The field has counts."""
+
+    def around(self, sets: Array, bins: Array) -> tuple[Array, Array]:
+        """Return the sums before each of `bins` [k] and up to its end."""
+
+
 class Tiles(Protocol):
     """Fields [set, row, bin] in tiles of neighbouring bins."""
 
@@ -31,6 +42,9 @@ class Tiles(Protocol):
         """Return the sums of a row of a field from the first bin of a tile to each of its bins,
         [set, bin]."""
 
+    def sums(self, name: str, tile: int, row: int) -> TileSums:
+        """Return the same sums, of which only those that are read need be computed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RankedSets(SetStates):
@@ -40,17 +54,34 @@ class RankedSets(SetStates):
 
 
 @dataclass(frozen=True)
+class AllSums:
+    """Sums up to each bin of a tile [set, bin], which are all known."""
+
+    upto: Array
+
+    def first_reaching(self, sets: Array, ranks: Array) -> tuple[Array, Array, Array]:
+        """Return what `TileSums` does."""
+        bins = _first_reaching(self.upto, sets, ranks)
+        return bins, *self.around(sets, bins)
+
+    def around(self, sets: Array, bins: Array) -> tuple[Array, Array]:
+        """Return what `TileSums` does."""
+        before = np.where(bins > 0, self.upto[sets, np.maximum(bins - 1, 0)], 0.0)
+        return before, self.upto[sets, bins]
+
+
+@dataclass(frozen=True)
 class Cumulated:
-    """One row of a field: its sums over each tile [set, tile], and those up to the end of each bin
-    of a tile [set, bin], from the beginning of the tile."""
+    """One row of a field: its sums over each tile [set, tile], and those up to the end of the bins
+    of a tile, from the beginning of the tile."""
 
     totals: Array
-    upto: Callable[[int], Array]
+    of_tile: Callable[[int], TileSums]
 
     @classmethod
     def from_tiles(cls, tiles: Tiles, name: str) -> Cumulated:
         """Return the first row of a field of `tiles`."""
-        return cls(tiles.totals(name)[:, 0], lambda tile: tiles.upto(name, tile, 0))
+        return cls(tiles.totals(name)[:, 0], lambda tile: tiles.sums(name, tile, 0))
 
 
 @dataclass(frozen=True)
@@ -72,22 +103,25 @@ def at_ranks(tiles: Tiles, ranks: Array, *fields: Cumulated) -> AtRanks:
     before, through = ([np.zeros(ranks.size) for _ in fields] for _ in range(2))
     if tiles.spans:
         ends = [field.totals.cumsum(axis=1) for field in fields]
-        sets, wanted = np.repeat(np.arange(len(ranks)), ranks.shape[1]), ranks.reshape(-1)
+        # The same rank of all sets lies in few bins: it is read of one set after the other.
+        sets, wanted = np.tile(np.arange(len(ranks)), ranks.shape[1]), ranks.T.reshape(-1)
         tile_of = _first_reaching(ends[0], sets, wanted)
         for tile, places in _by_tile(tile_of):
             own, at = sets[places], None
             for field, end, low, high in zip(fields, ends, before, through, strict=True):
-                sums = field.upto(tile)
+                sums = field.of_tile(tile)
                 base = end[own, tile - 1] if tile else np.zeros(len(own))
                 if at is None:
-                    last = _first_reaching(sums, own, wanted[places] - base)
-                    bins[places] = tiles.spans[tile].start + last
-                    at = own * sums.shape[1] + last
-                flat = sums.reshape(-1)
-                low[places] = base + np.where(last > 0, flat[np.maximum(at - 1, 0)], 0.0)
-                high[places] = base + flat[at]
-    of_fields = ([values.reshape(ranks.shape) for values in sums] for sums in (before, through))
-    return AtRanks(bins.reshape(ranks.shape), *of_fields)
+                    at, below, upto = sums.first_reaching(own, wanted[places] - base)
+                    bins[places] = tiles.spans[tile].start + at
+                else:
+                    below, upto = sums.around(own, at)
+                low[places], high[places] = base + below, base + upto
+
+    def by_set(values: Array) -> Array:
+        return np.ascontiguousarray(values.reshape(ranks.shape[::-1]).T)
+
+    return AtRanks(by_set(bins), *([by_set(sums) for sums in own] for own in (before, through)))
 
 
 def _by_tile(tile_of: Array) -> Iterator[tuple[int, Array]]:

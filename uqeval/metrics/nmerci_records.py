@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics.nmerci_scores as ns
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates
-from uqeval.metrics._tiles import AtRanks, Cumulated, RankedSets, Tiles, at_ranks
+from uqeval.metrics._tiles import AllSums, AtRanks, Cumulated, RankedSets, Tiles, at_ranks
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
@@ -86,8 +86,10 @@ def _located(
             for rank_pair in ranks
         ]
     )
-    of_counts = Cumulated(tiles.totals("coarse")[:, row], cumulative_counts)
-    of_values = Cumulated(tiles.totals("coarse", finite)[:, row], sums)
+    of_counts = Cumulated(
+        tiles.totals("coarse")[:, row], lambda tile: AllSums(cumulative_counts(tile))
+    )
+    of_values = Cumulated(tiles.totals("coarse", finite)[:, row], lambda tile: AllSums(sums(tile)))
     return at_ranks(tiles, required, of_counts, of_values)
 
 

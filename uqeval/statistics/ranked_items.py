@@ -12,18 +12,21 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Ints
 from uqeval.metrics._columns import LazyFields
-from uqeval.metrics._tiles import RankedSets
+from uqeval.metrics._tiles import AllSums, RankedSets, TileSums
+from uqeval.statistics.column_sums import ColumnHalves, ColumnSums, ColumnValues, TileColumns
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, summable
 
 if TYPE_CHECKING:
-    from uqeval.statistics.swapping import Halves
+    from uqeval.statistics.swapping import Halves, Swaps
     from uqeval.tallies._packing import ItemColumns
 
 #: The number of bins of a tile.
 TILE = 512
 #: Bytes of dense tiles in the cache; others are made again for each block of sets.
 _KEPT = 192 << 20
+#: In fewer numbers, all bins are summed: it takes less time than loading a kernel.
+_FEW = 1 << 20
 #: Larger tiles (bytes) are summed by sparse entries if these are less than a quarter.
 _SPARSE_BYTES = 16 << 20
 _SPARSE = 0.25
@@ -45,6 +48,8 @@ class RankedItems:
     _dense: dict[tuple[Any, ...], Array] = field(default_factory=dict)
     _entries: dict[tuple[str, int], SparseValues] = field(default_factory=dict)
     halves: dict[tuple[Any, ...], Halves | None] = field(default_factory=dict)
+    _columns: dict[tuple[str, int, int], ColumnValues | None] = field(default_factory=dict)
+    _column_halves: dict[tuple[str, int, int], ColumnHalves | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, loaded: Sequence[ItemColumns]) -> RankedItems:
@@ -161,6 +166,52 @@ class RankedItems:
             self._dense[key] = flat
         return self._dense[key]
 
+    def _made_columns(self, name: str, tile: int, row: int) -> ColumnValues | None:
+        """Return the cumulative sums of a row of a field in one tile; None where sums of all bins
+        are as fast, or a number is infinite."""
+        if self.is_sparse or self.items * self.bins.size < _FEW:
+            return None
+        values, span = self.fields[name][row], self.spans[tile]
+        first, last = self.starts[tile : tile + 2]
+        dense = np.zeros((span.stop - span.start, self.items), _wide(values.dtype))
+        dense[self.column[first:last] - span.start, self.item[first:last]] = values[first:last]
+        np.cumsum(dense, axis=0, out=dense)
+        return ColumnValues(_narrow(dense)) if np.isfinite(dense[-1]).all() else None
+
+    def columns_over(self, sets: ItemSets) -> TileColumns:
+        """Return the sums of single bins over sets of items."""
+
+        def values_of(place: tuple[str, int, int]) -> ColumnValues | None:
+            if place in self._columns:
+                return self._columns[place]
+            made = self._made_columns(*place)
+            held = sum(v.values.nbytes for v in list(self._columns.values()) if v is not None)
+            if made is None or held + made.values.nbytes <= _KEPT:
+                self._columns[place] = made
+            return made
+
+        return lambda *place: sets.columns(lambda: values_of(place))
+
+    def swapped_columns(self, swaps: Swaps, run: int) -> TileColumns:
+        """Return the sums of single bins of one of two runs that change places."""
+
+        def halves_of(place: tuple[str, int, int]) -> ColumnHalves | None:
+            if place in self._column_halves:
+                return self._column_halves[place]
+            made = self._made_columns(*place)
+            halves = None if made is None else made.halves()
+            held = list(self._column_halves.values())
+            sizes = [h.differences.values.nbytes for h in [*held, halves] if h is not None]
+            if sum(sizes) <= _KEPT:
+                self._column_halves[place] = halves
+            return halves
+
+        def sums(*place: Any) -> ColumnSums | None:
+            halves = halves_of(place)
+            return None if halves is None else swaps.columns(halves, run)
+
+        return sums
+
     @property
     def numbers(self) -> int:
         """Return an estimate of the values of a set that are in memory: a few tiles of its bins."""
@@ -198,11 +249,18 @@ class RankedItems:
         upto: Array = sums.reshape(len(sums), rows, -1).cumsum(axis=-1)
         return upto.reshape(len(sums), -1)
 
-    def sets(self, fold: Fold, sets: int, small: Mapping[str, MakeSets]) -> RankedSets:
-        """Return the states of sets of items; `small` makes their other fields."""
+    def sets(
+        self,
+        fold: Fold,
+        sets: int,
+        small: Mapping[str, MakeSets],
+        columns: TileColumns | None = None,
+    ) -> RankedSets:
+        """Return the states of sets of items; `small` makes their other fields, `columns` sums of
+        single bins."""
         large = {name: partial(self.whole, name, fold, sets) for name in self.fields}
         return RankedSets(
-            LazyFields({**small, **large}), self.bins, tiles=_Folded(self, fold, sets)
+            LazyFields({**small, **large}), self.bins, tiles=_Folded(self, fold, sets, columns)
         )
 
 
@@ -213,6 +271,7 @@ class _Folded:
     items: RankedItems
     fold: Fold
     sets: int
+    columns: TileColumns | None
 
     @property
     def spans(self) -> Sequence[slice]:
@@ -227,6 +286,10 @@ class _Folded:
         sums = self.items.folded(name, tile, self.fold, True)
         rows = len(self.items.fields[name])
         return sums.astype(np.float64, copy=False).reshape(self.sets, rows, -1)[:, row]
+
+    def sums(self, name: str, tile: int, row: int) -> TileSums:
+        sums = None if self.columns is None else self.columns(name, tile, row)
+        return AllSums(self.upto(name, tile, row)) if sums is None else sums
 
 
 def weighted_by(sets: ItemSets) -> Fold:

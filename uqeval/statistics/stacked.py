@@ -13,6 +13,7 @@ import numpy as np
 from uqeval.arrays import Array, Ints, State
 from uqeval.metrics._columns import LazyFields, SetStates
 from uqeval.statistics.checked_states import StatesSource, checked_items
+from uqeval.statistics.column_sums import TileColumns
 from uqeval.statistics.item_columns import Columns, Gathered
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.ranked_items import RankedItems, weighted_by
@@ -210,7 +211,8 @@ class Stacked:
         is summed when a score first reads it.
         """
         fields = [partial(self._field, i, sets) for i in range(len(self.names))]
-        return self._sets(fields, weighted_by(sets), sets.sets)
+        columns = None if self.ranked is None else self.ranked.columns_over(sets)
+        return self._sets(fields, weighted_by(sets), sets.sets, columns)
 
     def swapped(self, swaps: Swaps) -> tuple[SetStates, SetStates]:
         """Return the states of two runs that change places, where the items are those of one run
@@ -219,15 +221,22 @@ class Stacked:
         pairs = [_SwappedField(self, i, swaps) for i in range(len(self.names))]
         folds = swaps.folds({} if self.ranked is None else self.ranked.halves)
         first, second = (
-            self._sets([partial(pair.of, run) for pair in pairs], folds[run], swaps.sets)
+            self._sets(
+                [partial(pair.of, run) for pair in pairs],
+                folds[run],
+                swaps.sets,
+                None if self.ranked is None else self.ranked.swapped_columns(swaps, run),
+            )
             for run in (0, 1)
         )
         return first, second
 
-    def _sets(self, fields: Sequence[MakeSets], fold: Fold, sets: int) -> SetStates:
+    def _sets(
+        self, fields: Sequence[MakeSets], fold: Fold, sets: int, columns: TileColumns | None
+    ) -> SetStates:
         make = {name: partial(self._shaped, i, fields[i]) for i, name in enumerate(self.names)}
         if self.ranked is not None:
-            return self.ranked.sets(fold, sets, make)
+            return self.ranked.sets(fold, sets, make, columns)
         return SetStates(LazyFields(make))
 
     def _shaped(self, i: int, make: MakeSets) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Floats
+from uqeval.statistics.column_sums import ColumnHalves, ColumnSums
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.weighting import Fold, Make, Values, Weighting
 
@@ -54,7 +55,7 @@ class Swaps:
 
     def __init__(self, keeps_models: NDArray[np.int8]) -> None:
         self.sets = len(keeps_models)
-        self._keeps = keeps_models
+        self._keeps = np.ascontiguousarray(keeps_models)
 
     @cached_property
     def weightings(self) -> tuple[Weighting, Weighting]:
@@ -95,6 +96,11 @@ class Swaps:
             return halves.first - moved if run else halves.second + moved
 
         return partial(sums, 0), partial(sums, 1)
+
+    def columns(self, halves: ColumnHalves, run: int) -> ColumnSums:
+        """Return sums of single columns of one of the two runs."""
+        base, sign = (halves.first, -1.0) if run else (halves.second, 1.0)
+        return ColumnSums(halves.differences, self._keeps, base, sign)
 
     @cached_property
     def _light(self) -> NDArray[np.float32]:

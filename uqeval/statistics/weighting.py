@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Floats, Ints
+from uqeval.statistics.column_sums import ColumnSums, MakeColumns
 from uqeval.statistics.item_values import SparseValues
 
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
@@ -44,6 +45,10 @@ class ItemSets(ABC):
 
         An item of weight 0 adds nothing, not even infinity.
         """
+
+    def columns(self, make: MakeColumns) -> ColumnSums | None:
+        """Return sums of single columns over each set; None where all have to be added up."""
+        return None
 
     @abstractmethod
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
@@ -118,6 +123,11 @@ class Weighting(ItemSets):
             products = np.stack([row[row != 0] @ values[row != 0] for row in self.weights])
         return products
 
+    def columns(self, make: MakeColumns) -> ColumnSums | None:
+        weights = self._narrow
+        values = None if weights is None else make()
+        return None if weights is None or values is None else ColumnSums.of(values, weights)
+
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
         return np.stack(
             [best.reduce(values[row > 0], axis=0, initial=identity) for row in self.weights]
@@ -160,6 +170,11 @@ class Weighting(ItemSets):
         return np.ascontiguousarray(self.weights.T, np.float64)
 
     @cached_property
+    def _narrow(self) -> NDArray[np.int8] | None:
+        is_narrow = np.abs(self.weights).max(initial=0) <= np.iinfo(np.int8).max
+        return np.ascontiguousarray(self.weights, np.int8) if is_narrow else None
+
+    @cached_property
     def _light(self) -> NDArray[np.float32] | None:
         is_light = np.abs(self.weights).max(initial=0) <= LIGHT_WEIGHT
         return self.weights.astype(np.float32) if is_light else None
@@ -177,6 +192,9 @@ class Subset(Weighting):
         if isinstance(values, SparseValues):
             return values.total(self.is_chosen)[None]
         return values[self.is_chosen].sum(axis=0)[None]
+
+    def columns(self, make: MakeColumns) -> None:
+        return None
 
     def only(self, is_kept: NDArray[np.bool_]) -> Subset:
         return Subset(np.flatnonzero(self.is_chosen & is_kept), len(is_kept))

@@ -107,6 +107,8 @@ def _of_family(name: str) -> Iterator[str]:
         yield from (f"{name} {store}" for store in (*_CLASSES, *rows))
         yield from (f"{name} {store} {_INTERVALS}" for store in ("probs-f4.npz", "many-f4.npz"))
         yield from (f"{name} {s} {options}" for s in _WITH_OPTIONS for options in _OPTIONS[name])
+    if name == "sparsification":
+        yield f"sparsification table.npz {_INTERVALS}"
     if name in ("pavpu", "failure"):
         yield from (f"{name} {store} {_ALL_UNCERTAINTIES}" for store in _SAMPLES)
         yield from (f"{name} {store} --uncertainty entropy --classes 5" for store in _MAPS)
@@ -158,7 +160,11 @@ _OTHERS = {
     "observe": ("observe video.npz", "observe video.npz --occlusion fb"),
     "select": (_REPORTS[0], "select {out}/a.json"),
     "merge": (_REPORTS[0], f"merge {{out}}/a.json {_INTERVALS} -o {{out}}/merged.json"),
-    "compare": (*_REPORTS, "compare {out}/a.json {out}/b.json"),
+    "compare": (
+        *_REPORTS, "compare {out}/a.json {out}/b.json",
+        *(f"sparsification table.npz -o {{out}}/{name}.json" for name in ("c", "d")),
+        "compare {out}/c.json {out}/d.json",
+    ),
     "report": (_REPORTS[0], "report {out}/a.json -o {out}/page.html"),
     "reduce": tuple(f"reduce {store} -o {{out}}/{store}.zarr" for store in _CLASSES),
     "selftest": ("selftest",),

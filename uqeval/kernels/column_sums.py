@@ -1,0 +1,89 @@
+"""Sums of single columns of numbers of items over sets of items, where few columns are needed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel, kernel_part
+
+#: Partial sums of one sum of float64 numbers, so that the compiler vectorizes it: their order, and
+#: with it the bits, do not depend on the CPU.
+LANES = 64
+#: The number of columns that are guessed before the rest are halved.
+_GUESSES = 8
+
+
+@kernel_part
+def _weighted_count(counts, weights):
+    total = np.int64(0)
+    for i in range(counts.shape[0]):
+        total += np.int64(counts[i]) * np.int64(weights[i])
+    return total
+
+
+@kernel_part
+def _first_at_least(curve, value):
+    """Return the first place of an ascending `curve` with at least this value; their number if
+    there is none."""
+    low, high = 0, curve.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if curve[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def find_columns(counts, weights, sign, base, curve, sets, ranks, columns, before, upto):
+    """Find the first column in which the sum of a set reaches a rank, for pairs [k] of a set and a
+    rank, into `columns`; its sum into `upto`, that of the column before it, or 0, into `before`.
+
+    The sum of a column is `base` [column] plus `sign` times the `counts` [column, item] by
+    `weights` [set, item]. Sums ascend by column; where none reaches the rank, the last column is
+    taken. `curve` [column]: about the sums of a set, from which columns are guessed.
+    """
+    last = counts.shape[0] - 1
+    for k in range(sets.shape[0]):
+        weight, rank = weights[sets[k]], ranks[k]
+        low, high, is_high_known = -1, last, False
+        low_sum, high_sum, shift = 0.0, 0.0, 0.0
+        guesses = 0
+        while high - low > 1 or not is_high_known:
+            if guesses < _GUESSES:
+                at = _first_at_least(curve, rank - shift)
+                guesses += 1
+            else:
+                at = (low + high) // 2
+            at = max(min(at, high - 1 if is_high_known else high), low + 1)
+            total = base[at] + sign * np.float64(_weighted_count(counts[at], weight))
+            shift = total - curve[at]
+            if total >= rank or at == last:
+                high, high_sum, is_high_known = at, total, True
+            else:
+                low, low_sum = at, total
+        columns[k], before[k], upto[k] = high, low_sum, high_sum
+
+
+@kernel
+def sum_columns(values, weights, sign, base, sets, columns, lanes, sums):
+    """Write the sum of a column, as in `find_columns`, of pairs [k] of a set and a column to `sums`
+    [k]; 0 for column -1. `lanes`: float64 [LANES]."""
+    items = values.shape[1]
+    whole = items - items % LANES
+    for k in range(sets.shape[0]):
+        if columns[k] < 0:
+            sums[k] = 0.0
+            continue
+        value, weight = values[columns[k]], weights[sets[k]]
+        lanes[:] = 0.0
+        for i in range(0, whole, LANES):
+            for j in range(LANES):
+                lanes[j] += value[i + j] * weight[i + j]
+        total = 0.0
+        for i in range(whole, items):
+            total += value[i] * weight[i]
+        for j in range(LANES):
+            total += lanes[j]
+        sums[k] = base[columns[k]] + sign * total
