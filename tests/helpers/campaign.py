@@ -196,6 +196,9 @@ def campaign(folder: Path, count: int, seed: int, kinds: Collection[str] = ()) -
     chosen: dict[str, set[int]] = {}
     for kind, _, number in (text.partition(":") for text in kinds):
         chosen.setdefault(kind, set()).update([int(number)] if number else [])
+    known = [target.kind for target in mutants.TARGETS]
+    if unknown := set(chosen) - set(known):
+        sys.exit(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     targets = [target for target in mutants.TARGETS if not kinds or target.kind in chosen]
     weights = [len(target.commands) ** 0.5 * len(target.files) ** 0.5 for target in targets]
     for target, weight in zip(targets, weights, strict=True):
@@ -256,10 +259,11 @@ def _command(target: mutants.Target, file: str, rng: random.Random) -> str:
 
 def _restore(base: Path, work: Path, file: str) -> None:
     """Make the inputs what they were, and remove outputs."""
-    shutil.copyfile(base / file, work / file)
-    if file.endswith(".states.zip"):
-        report = file.replace(".states.zip", ".json")
-        shutil.copyfile(base / report, work / report)
+    shutil.copy2(base / file, work / file)
+    for path in filter(Path.is_file, base.iterdir()):  # a shard writes over its states
+        own = work / path.name
+        if not own.exists() or own.stat().st_mtime_ns != path.stat().st_mtime_ns:
+            shutil.copy2(path, own)
     for entry in (work / "out").iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)

@@ -6,11 +6,13 @@ read it.
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import hashlib
 import json
 import random
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 
 import forged
 
+from uqeval.stores.states.compression import compressed, decompressed
 from uqeval.stores.states.entries import pack_text
 
 Mutate = Callable[[bytes, random.Random], bytes]
@@ -128,17 +131,17 @@ def of_states(path: Path, rng: random.Random) -> None:
     entries = forged.entries_of(path)
     index = rng.random() < 0.6
     name = "index.json" if index else rng.choice([n for n in entries if n != "index.json"])
-    if index or name.startswith("tallies/"):
+    if name.endswith(".json"):
         entries[name] = of_json(entries[name], rng)
     else:
-        raw = zlib.decompress(entries[name]) if name[0].isdigit() else entries[name]
+        raw = decompressed(entries[name], 1 << 30, exactly=False)
         if rng.random() < 0.7 and len(raw) > 12:  # a count
             at = 4 + 8 * rng.randrange(max((len(raw) - 4) // 8, 1))
             value = rng.choice((-(10**9), -1, 0, 1, 10**6, 10**9, 2**53, 2**62, 0x7FF8 << 48))
             raw = raw[:at] + struct.pack("<q", value) + raw[at + 8 :]
         else:
             raw = of_bytes(raw, rng)
-        entries[name] = zlib.compress(raw)
+        entries[name] = compressed(raw)
     if rng.random() < 0.05:
         del entries[name]
     if index and name in entries and rng.random() < 0.1:  # the compressed text itself
@@ -149,6 +152,18 @@ def of_states(path: Path, rng: random.Random) -> None:
     document = json.loads(report.read_bytes())
     document["states_digest"] = digest
     report.write_text(json.dumps(document))
+
+
+def of_fits(data: bytes, rng: random.Random) -> bytes:
+    """Change a value, and let the digest fit again nine times in ten."""
+    changed = of_json(data, rng)
+    with contextlib.suppress(ValueError, RecursionError):
+        record = json.loads(changed)
+        if rng.random() < 0.9 and isinstance(record, dict) and record.pop("digest", None):
+            text = json.dumps(record, sort_keys=True)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            changed = json.dumps(record | {"digest": digest}).encode()
+    return changed
 
 
 def of_npz(data: bytes, rng: random.Random) -> bytes:
@@ -233,6 +248,23 @@ TARGETS = (
     Target("verdicts", ("v.json",), of_json, ("report t.json --verdicts v.json -o out/p.html",)),
     Target("states", ("r.states.zip", "n.states.zip", "t.states.zip", "b.states.zip"), None,
            _SAVED),
+    Target("states of shards", ("part1.states.zip", "part2.states.zip"), None, (
+        "merge --fit part1.states.zip part2.states.zip -o out/f.json",
+        f"pavpu c3.zarr --part 1/2 --fitted fitted.json -o part1.json {_M}")),
+    Target("fits", ("fitted.json",), of_fits, (
+        f"pavpu c3.zarr --part 1/2 --fitted fitted.json -o part1.json {_M}",)),
+    Target("HDF5", ("p.h5",), of_bytes, _over("p.h5")),
+    Target("zipped zarr", ("c3.zip",), of_bytes, _over("c3.zip")),
+    Target("NIfTI", ("nii/a.nii", "nii/b.nii.gz"), of_bytes, (
+        f"pavpu p.npy nii --names names.json -o - {_M}",
+        f"inspect p.npy nii --names names.json {_M}")),
+    Target("maps of regions", ("l/a.png",), of_bytes, (
+        f"failure c3.zarr --region map:l -o - {_M}", f"ood c3.zarr --ood-mask l -o - {_M}")),
+    Target("depth maps", ("depth.npy",), of_head(128), (
+        f"calibration c3.zarr --region depth:9-10 --depth-map depth.npy -o - {_M}",)),
+    Target("lists of items", ("some.json",), of_json, (
+        f"conformal c3.zarr --fit-on some.json --alpha 0.5 -o - {_M}",
+        f"calibration c3.zarr --fit-on some.json --isotonic -o - {_M}")),
 )  # fmt: skip
 
 
@@ -248,6 +280,7 @@ def build(folder: Path) -> None:
     from uqeval.gate import judge
     from uqeval.records.folder import load_reports
     from uqeval.report.verdict_files import to_json
+    from uqeval.usecases.rounds.fitting import fit_shards
 
     rng = np.random.default_rng(0)
     names, shape = ["a", "b", "c"], (16, 24)
@@ -286,6 +319,7 @@ def build(folder: Path) -> None:
         Image.fromarray(labels[i] % 4).save(folder / "video/predictions" / f"f_{i:04}.png")
         flow = struct.pack("<fii", 202021.25, shape[1], shape[0])
         (folder / "flo" / f"f_{i:04}.flo").write_bytes(flow + np.zeros((*shape, 2), "f4").tobytes())
+    _build_other_formats(folder, probs, labels, names)
     (folder / "names.json").write_text(json.dumps(names))
     (folder / "items.csv").write_text("name,weather,city\na,sun,x\nb,rain,y\nc,sun,y\n")
     (folder / "uqeval.yaml").write_text(
@@ -317,8 +351,36 @@ def build(folder: Path) -> None:
             store, None, metrics, states=folder / f"{name}.states.zip", workers=1, **options
         )
         report.save(folder / f"{name}.json")
+    for k in (1, 2):
+        uqeval.evaluate(
+            folder / "c3.zarr", None, {"pavpu": {}}, states=folder / f"part{k}.states.zip",
+            part=f"{k}/2", workers=1,
+        ).save(folder / f"part{k}.json")  # fmt: skip
+    shards = [folder / f"part{k}.states.zip" for k in (1, 2)]
+    fit_shards(shards, folder / "fitted.json")
     rules = load_rules(folder / "gate_t.yaml")
     judgement = judge(load_reports(folder / "t.json"), rules, [], _Tallies(rules))
     (folder / "v.json").write_text(to_json(judgement, {"report": "t.json"}))
     with zipfile.ZipFile(folder / "r.states.zip") as archive:
         assert archive.comment
+
+
+def _build_other_formats(folder: Path, probs: Any, labels: Any, names: list[str]) -> None:
+    """The same predictions and labels in other formats, and files that options name."""
+    import h5py
+    import numpy as np
+    from naive_nifti import nifti
+
+    with h5py.File(folder / "p.h5", "w") as file:
+        file["probs"], file["labels"] = probs, labels
+        file["probs"].attrs["names"] = names
+    with zipfile.ZipFile(folder / "c3.zip", "w") as archive:
+        for path in sorted((folder / "c3.zarr").rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder / "c3.zarr"))
+    (folder / "nii").mkdir()
+    for ids, name in zip(labels, ("a.nii", "b.nii.gz", "c.nii"), strict=True):
+        data = nifti(ids[None])
+        (folder / "nii" / name).write_bytes(gzip.compress(data) if name[-1] == "z" else data)
+    np.save(folder / "depth.npy", np.full(labels.shape, 9.5, "f4"))
+    (folder / "some.json").write_text(json.dumps(names[:2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,29 @@ def test_what_is_refused(tmp_path: Path) -> None:
     ]:
         with pytest.raises(UqevalError, match=says):
             uqeval.evaluate(inside, LABELS, metrics=("segmentation",), classes=4)
+
+
+@pytest.mark.parametrize("mark", [b"SNOD", b"HEAP", b"TREE", b"probs"])
+def test_damaged_metadata_are_refused(tmp_path: Path, mark: bytes) -> None:
+    """h5py raises errors without a common base, when it opens, lists or reads."""
+    path, bad = saved(tmp_path / "s.h5", chunks=(1, 2, 4, 8, 12)), tmp_path / "bad.h5"
+    data = path.read_bytes()
+
+    def ending(file: Path) -> Any:
+        try:
+            return uqeval.evaluate(f"{file}::/run/a", LABELS, ["segmentation"]).results
+        except UqevalError as error:
+            assert "bad.h5" in str(error)
+            return "refused"
+
+    endings = []
+    for found in re.finditer(mark, data):
+        for at in (found.start(), found.end() + 1):
+            bad.write_bytes(data[:at] + bytes([data[at] ^ 0x7F]) + data[at + 1 :])
+            endings.append(ending(bad))
+    assert "refused" in endings
+    whole = ending(path)  # damage may be where nothing is read
+    assert all(own in ("refused", whole) for own in endings)
 
 
 def test_outputs_never_go_into_the_file(tmp_path: Path) -> None:

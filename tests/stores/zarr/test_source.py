@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,16 @@ def test_what_is_no_store(tmp_path: Path) -> None:
     for name, words in [("file.zip", "readable zip"), ("nothing", "nothing here")]:
         with pytest.raises(StoreError, match=words):
             open_zarr(str(tmp_path / name))
+
+
+def test_a_member_without_a_name(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for file in filter(Path.is_file, (tmp_path / "a").rglob("*")):
+            archive.write(file, file.relative_to(tmp_path / "a"))
+        archive.writestr(zipfile.ZipInfo(""), b"")
+    whole, zipped = (open_zarr(str(tmp_path / name)) for name in ("a", "a.zip"))
+    assert (zipped.shape, zipped.dtype) == (whole.shape, whole.dtype)
 
 
 def test_a_chunk_that_may_not_be_read(tmp_path: Path) -> None:

@@ -304,6 +304,9 @@ def test_states_that_the_fits_were_not_made_from(first: Path, tmp_path: Path) ->
         again(own)
 
 
+NAN = float("nan")
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -316,6 +319,8 @@ def test_states_that_the_fits_were_not_made_from(first: Path, tmp_path: Path) ->
         ({"run": {}}, r"`run\.uqeval_version` is missing"),
         ({"unfinished": []}, "all passes are counted"),
         (None, "was changed after it was written"),
+        ({"passes": NAN}, "`passes` is nan"),
+        ({"run": NAN}, "was changed after it was written"),
         ("text", "is not a file of `uqeval merge --fit`"),
     ],
 )
@@ -327,6 +332,8 @@ def test_damaged_fits(change: Any, says: str, first: Path, tmp_path: Path) -> No
         path.write_text(json.dumps(record | {"passes": 2}))
     elif isinstance(change, str):
         path.write_text(change)
+    elif change == {"run": NAN}:
+        path.write_text(json.dumps(record | {"run": record["run"] | {"more": NAN}}))
     else:
         write_fitted(path, record | change)
     before = files(own)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Region, Store, StoredArray, file_digest
 from uqeval.stores.contents import (
     Contents,
@@ -86,26 +88,24 @@ class Hdf5Array(StoredArray):
 
     def read(self, region: Region) -> Array:
         """Return the values of `region`. Raises `StoreError` for chunks that cannot be decoded."""
-        try:
+        with _readable(self.where):
             return np.require(self._dataset[region], self.dtype, ["C"])
-        except (OSError, RuntimeError, ValueError) as error:
-            raise StoreError(
-                f"{self.where}: cannot be read ({cut(error)}). Copy or save it again."
-            ) from error
 
     def missing(self) -> list[tuple[int, ...]]:
-        if self.fill_missing or not self._absent():
-            return []
-        grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
-        absent = np.ones([len(blocks) for blocks in grid], bool)
-        if self._dataset.chunks is not None:
-            for number in range(self._dataset.id.get_num_chunks()):
-                start = self._dataset.id.get_chunk_info(number).chunk_offset
-                absent[tuple(s // c for s, c in zip(start, self.chunks, strict=True))] = False
+        with _readable(self.where):
+            if self.fill_missing or not self._absent():
+                return []
+            grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
+            absent = np.ones([len(blocks) for blocks in grid], bool)
+            if self._dataset.chunks is not None:
+                for number in range(self._dataset.id.get_num_chunks()):
+                    start = self._dataset.id.get_chunk_info(number).chunk_offset
+                    absent[tuple(s // c for s, c in zip(start, self.chunks, strict=True))] = False
         return [tuple(map(int, place)) for place in np.argwhere(absent)]
 
     def stored_bytes(self) -> int:
-        return int(self._dataset.id.get_storage_size())
+        with _readable(self.where):
+            return int(self._dataset.id.get_storage_size())
 
     def fingerprint(self) -> str:
         """Return SHA-256 of the file's name, size and time of change, and of the dataset's
@@ -149,8 +149,8 @@ class Hdf5Group:
 def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
     """Return the array or the group at an address in an HDF5 file.
 
-    Raises `UsageError` without h5py, `StoreError` if there is nothing at the address, or for
-    another file.
+    Raises `UsageError` without h5py, `StoreError` if there is nothing at the address, and for a
+    damaged or another file.
     """
     try:
         import h5py
@@ -166,6 +166,13 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
             f"{cut(path)}: cannot be opened as an HDF5 file ({cut(error)}). Check the path, or "
             "copy it again."
         ) from error
+    with _readable(cut(path)):
+        return _opened(path, address, file)
+
+
+def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
+    import h5py
+
     place = address.strip("/")
     node: Any = file
     for name in place.split("/") if place else ():
@@ -182,6 +189,19 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
             raise StoreError(f"{cut(path)}::{address}: holds {node.dtype}; expected numbers.")
         return Hdf5Array(path, node)
     return Hdf5Group(path, node)
+
+
+@contextmanager
+def _readable(where: str) -> Iterator[None]:
+    """Raise `StoreError` for damage that h5py finds inside the context."""
+    try:
+        yield
+    except (UqevalError, MemoryError):
+        raise
+    except Exception as error:  # those of h5py have no common base
+        raise StoreError(
+            f"{where}: cannot be read ({cut(error)}). Copy or save it again."
+        ) from error
 
 
 def _attributes(holder: Any) -> dict[str, Any]:

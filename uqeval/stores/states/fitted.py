@@ -125,7 +125,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _digest(record: Mapping[str, Any]) -> str:
-    text = json.dumps(record, sort_keys=True, allow_nan=False)
+    text = json.dumps(record, sort_keys=True)  # NaN in a file that was changed is another text
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -227,7 +227,9 @@ class ZipSource(Source):
     def __init__(self, path: str) -> None:
         self.path = path
         self._zip = open_zip(path, f"{path}: cannot be opened as a zip file")
-        infos = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
+        # Not `is_dir`, which fails for an empty name in Python 3.11.
+        members = self._zip.infolist()
+        infos = {info.filename: info for info in members if not info.filename.endswith("/")}
         # `zip -r preds.zip preds.zarr` puts the store into a folder of the zip.
         tops = {name.split("/", 1)[0] for name in infos}
         self._top = f"{tops.pop()}/" if len(tops) == 1 and "/" in next(iter(infos)) else ""
