@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.arrays import Array, Floats, Ints
+from uqeval.arrays import Array, Ints
 
 #: The number of entries that are weighted at a time.
 _BLOCK = 1 << 20
@@ -29,6 +30,11 @@ class SparseValues:
 
     def __len__(self) -> int:
         return self.items
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all entries."""
+        return self.item.nbytes + self.column.nbytes + self.value.nbytes
 
     @classmethod
     def of(cls, rows: Array) -> SparseValues:
@@ -94,12 +100,15 @@ class SparseValues:
         column, value = self.column[entries], self.value[entries]
         return np.bincount(column, value, self.width).astype(self.value.dtype)
 
-    def weighted(self, weights: Floats) -> Array:
-        """Return the sums over sets of items by `weights` [item, set]: [set, number]."""
+    def weighted(self, weights: Array) -> Array:
+        """Return the sums over sets of items by `weights` [item, set]: [set, number].
+
+        In the type of the weights, float64 or, where all sums are exact in it, float32.
+        """
         from uqeval.kernels.counting import add_weighted
 
-        sums = np.zeros((self.width, weights.shape[1]))
-        for item, column, value in self._blocks():
+        sums = np.zeros((self.width, weights.shape[1]), weights.dtype)
+        for item, column, value in self._blocks(weights.dtype):
             if np.isfinite(value).all():
                 add_weighted(item, column, value, weights, sums)
                 continue
@@ -108,10 +117,11 @@ class SparseValues:
                 np.add.at(sums, column, np.where(own, value[:, None] * own, 0))
         return sums.T
 
-    def _blocks(self) -> Iterator[tuple[Array, Array, Floats]]:
+    def _blocks(self, dtype: np.dtype[Any]) -> Iterator[tuple[Array, Array, Array]]:
         for first in range(0, self.item.size, _BLOCK):
             rows = slice(first, first + _BLOCK)
-            yield self.item[rows], self.column[rows], self.value[rows].astype(np.float64)
+            value = self.value[rows].astype(dtype, copy=False)
+            yield self.item[rows], self.column[rows], value
 
     def widened(self, columns: Ints, width: int) -> SparseValues:
         """Return the numbers as these columns of `width`."""

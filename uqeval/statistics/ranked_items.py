@@ -15,7 +15,7 @@ from uqeval.metrics._columns import LazyFields
 from uqeval.metrics._tiles import AllSums, RankedSets, TileSums
 from uqeval.statistics.column_sums import ColumnHalves, ColumnSums, ColumnValues, TileColumns
 from uqeval.statistics.item_values import SparseValues
-from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, summable
+from uqeval.statistics.weighting import LIGHT_WEIGHT, Fold, ItemSets, MakeSets, summable
 
 if TYPE_CHECKING:
     from uqeval.statistics.swapping import Halves, Swaps
@@ -27,9 +27,12 @@ TILE = 512
 _KEPT = 192 << 20
 #: In fewer numbers, all bins are summed: it takes less time than loading a kernel.
 _FEW = 1 << 20
-#: Larger tiles (bytes) are summed by sparse entries if these are less than a quarter.
-_SPARSE_BYTES = 16 << 20
-_SPARSE = 0.25
+#: Tiles are summed by sparse entries if these are less than this share: products of arrays take
+#: less time per number.
+_SPARSE = 0.15
+#: Larger tiles (bytes) are never arrays if the entries are less than this share.
+_LARGE_TILE = 16 << 20
+_SPARSE_IF_LARGE = 0.25
 
 
 @dataclass(frozen=True)
@@ -129,9 +132,15 @@ class RankedItems:
     @property
     def is_sparse(self) -> bool:
         """Return whether most numbers of an array of a tile would be zero."""
+        cells = self.items * self.bins.size
+        return cells >= _FEW and self.item.size < _SPARSE * cells
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether an array of a tile would be large, and many of its numbers zero."""
         tile_bytes = self.items * min(self.bins.size, TILE) * 8
         cells = self.items * self.bins.size
-        return tile_bytes > _SPARSE_BYTES and self.item.size < _SPARSE * cells
+        return tile_bytes > _LARGE_TILE and self.item.size < _SPARSE_IF_LARGE * cells
 
     def entries(self, name: str, tile: int) -> SparseValues:
         """Return a field of all items in one tile, [item, row·bin]."""
@@ -141,10 +150,13 @@ class RankedItems:
             bins, rows = span.stop - span.start, len(values)
             item, column = self.item[first:last], self.column[first:last] - span.start
             place = (np.arange(rows)[:, None] * bins + column).T.reshape(-1)
-            value = values[:, first:last].T.reshape(-1).astype(np.float64)
+            value = values[:, first:last].T.reshape(-1)
+            most = float(np.bincount(place, value).max(initial=0))
+            is_light = value.dtype.kind == "i" and most * LIGHT_WEIGHT < 2**24
             self._entries[name, tile] = SparseValues(
-                self.items, rows * bins, np.repeat(item, rows), place.astype(np.int32), value
-            )
+                self.items, rows * bins, np.repeat(item, rows), place.astype(np.int32),
+                value.astype(np.float32 if is_light else np.float64),
+            )  # fmt: skip
         return self._entries[name, tile]
 
     def tile(self, name: str, tile: int, cumulated: bool) -> Array:
@@ -169,7 +181,7 @@ class RankedItems:
     def _made_columns(self, name: str, tile: int, row: int) -> ColumnValues | None:
         """Return the cumulative sums of a row of a field in one tile; None where sums of all bins
         are as fast, or a number is infinite."""
-        if self.is_sparse or self.items * self.bins.size < _FEW:
+        if self.is_large or self.items * self.bins.size < _FEW:
             return None
         values, span = self.fields[name][row], self.spans[tile]
         first, last = self.starts[tile : tile + 2]
@@ -240,7 +252,8 @@ class RankedItems:
 
     def folded(self, name: str, tile: int, fold: Fold, cumulated: bool) -> Array:
         """Return a field of sets of items in one tile, [set, row·bin], or its cumulative sums."""
-        if not self.is_sparse:
+        # Few cumulative sums are zero.
+        if not (self.is_large or (self.is_sparse and not cumulated)):
             return fold(partial(self.tile, name, tile, cumulated), (name, tile, cumulated))
         sums = fold(partial(self.entries, name, tile), (name, tile, False))
         if not cumulated:

@@ -23,7 +23,7 @@ class Halves:
     """Numbers of the items of one run minus those of the same items of another [item, number], and
     the sums of each run [number]."""
 
-    differences: Array
+    differences: Values
     first: Floats
     second: Floats
 
@@ -36,7 +36,7 @@ class Halves:
         exact.
         """
         if isinstance(values, SparseValues):
-            return None
+            return cls._of_entries(values)
         if values.dtype.kind == "i" or not np.isfinite(values).all():
             return None
         first, second = np.split(values, 2)
@@ -47,6 +47,24 @@ class Halves:
                 differences = differences.astype(np.float32)
         sums = (half.sum(axis=0, dtype=np.float64) for half in (first, second))
         return cls(differences, *sums)
+
+    @classmethod
+    def _of_entries(cls, values: SparseValues) -> Halves | None:
+        """Return the same of sparse numbers, whose differences are sparse, too."""
+        if not np.isfinite(values.value).all():
+            return None
+        items, width = values.items // 2, values.width
+        is_first = values.item < items
+        weighted = (np.where(own, values.value, 0) for own in (is_first, ~is_first))
+        first, second = (
+            np.bincount(values.column, own, width).astype(np.float64) for own in weighted
+        )
+        item, number = values.item % np.int32(items), values.value
+        most = np.bincount(values.column, np.abs(number), width).max(initial=0)
+        is_light = most < 2**24 and (number == np.rint(number)).all()
+        signed = np.where(is_first, number, -number)
+        signed = signed.astype(np.float32 if is_light else np.float64, copy=False)
+        return cls(SparseValues(items, width, item, values.column, signed), first, second)
 
 
 class Swaps:
@@ -63,8 +81,11 @@ class Swaps:
         weights = np.concatenate([self._keeps, 1 - self._keeps], axis=1)
         return Weighting(weights), Weighting(1 - weights)
 
-    def moved(self, differences: Array) -> Array:
+    def moved(self, differences: Values) -> Array:
         """Return the sums of differences over the items that keep their model, [set, number]."""
+        if isinstance(differences, SparseValues):
+            is_light = differences.value.dtype == np.float32
+            return differences.weighted(self._light_by_item if is_light else self._heavy_by_item)
         keeps = self._light if differences.dtype == np.float32 else self._heavy
         return keeps @ differences
 
@@ -109,3 +130,11 @@ class Swaps:
     @cached_property
     def _heavy(self) -> Floats:
         return self._keeps.astype(np.float64)
+
+    @cached_property
+    def _light_by_item(self) -> NDArray[np.float32]:
+        return np.ascontiguousarray(self._keeps.T, np.float32)
+
+    @cached_property
+    def _heavy_by_item(self) -> Floats:
+        return np.ascontiguousarray(self._keeps.T, np.float64)

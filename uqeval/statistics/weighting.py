@@ -112,7 +112,8 @@ class Weighting(ItemSets):
     def _sums(self, values: Values) -> Array:
         products: Array
         if isinstance(values, SparseValues):
-            products = values.weighted(self._by_item)
+            is_light = values.value.dtype == np.float32 and self._light is not None
+            products = values.weighted(self._light_by_item if is_light else self._by_item)
         elif values.dtype.kind == "i":
             products = self.weights.astype(np.int64, copy=False) @ values
         elif values.dtype == np.float32 and self._light is not None:
@@ -168,6 +169,10 @@ class Weighting(ItemSets):
     @cached_property
     def _by_item(self) -> Floats:
         return np.ascontiguousarray(self.weights.T, np.float64)
+
+    @cached_property
+    def _light_by_item(self) -> NDArray[np.float32]:
+        return np.ascontiguousarray(self.weights.T, np.float32)
 
     @cached_property
     def _narrow(self) -> NDArray[np.int8] | None:
