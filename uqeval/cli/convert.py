@@ -9,6 +9,7 @@ import typer
 
 from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.streams import progress_for, tell, warn
+from uqeval.disk.locks import lock
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, shared_option
 
@@ -62,7 +63,6 @@ def convert(
 
     Example: uqeval convert softmax.npy preds.zarr --axes NTCHW --names names.txt
     """
-    from uqeval.disk.locks import lock
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.names import read_names_file
     from uqeval.stores.writing.convert import Recoding

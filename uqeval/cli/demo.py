@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli.declared import Shared, with_options
+from uqeval.cli.streams import progress_for
 
 
 @with_options("quiet", "workers")
@@ -22,7 +23,6 @@ def demo(
     Example: uqeval demo
     """
     from uqeval.cli.run import OutcomePrinter, finish
-    from uqeval.cli.streams import progress_for
     from uqeval.usecases.demo.making import demo as make
 
     outcome = make(

@@ -7,6 +7,7 @@ from typing import Any
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
+from uqeval.cli.streams import progress_for
 from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import options_of
@@ -64,7 +65,6 @@ def evaluated(
     that the error message requests if there is no such file.
     """
     from uqeval.cli.finish import deliver, states_path
-    from uqeval.cli.streams import progress_for
     from uqeval.usecases.evaluate import evaluate
 
     states_file = states_path(shared)

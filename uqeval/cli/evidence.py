@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli.streams import tell
+from uqeval.disk.files import content_of
 
 
 def evidence(
@@ -39,7 +40,6 @@ def evidence(
 
     Example: uqeval evidence report.json --verdicts verdicts.json --rules gate.yaml -o evidence/
     """
-    from uqeval.disk.files import content_of
     from uqeval.usecases.evidence.collecting import collect
     from uqeval.usecases.evidence.results import add_selftest, add_verifications
     from uqeval.usecases.evidence.statement import result_of, sorted_tests

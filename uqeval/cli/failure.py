@@ -10,6 +10,7 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import evaluated, shared_by
+from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut, option_name
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.image_failure_settings import ImageFailureSettings
@@ -64,7 +65,6 @@ def _refuse_options_of_images(settings: dict[str, Any]) -> None:
 def _from_reports(paths: Sequence[str], shared: Shared, settings: dict[str, Any]) -> None:
     """Evaluate the items of reports from their states and records, and deliver the report."""
     from uqeval.cli.finish import check_outputs, deliver, refuse_other_format, states_path
-    from uqeval.disk.files import content_of
     from uqeval.usecases.merge import files_of, merge
 
     strange = [path for path in paths if not path.endswith(_SAVED)]

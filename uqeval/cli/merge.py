@@ -10,7 +10,8 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
-from uqeval.errors import UsageError
+from uqeval.cli.streams import printing, tell
+from uqeval.errors import UsageError, option_name
 
 
 @with_options(*o.OUTPUTS, *o.CUTS)
@@ -61,8 +62,6 @@ def merge(
 def _fit(shared: Shared, parts: list[str]) -> None:
     """Write the file for the next pass of the shards; print the metrics that need it, or `done`."""
     from uqeval.cli.finish import check_outputs
-    from uqeval.cli.streams import printing, tell
-    from uqeval.errors import option_name
     from uqeval.usecases.merge import files_of
     from uqeval.usecases.rounds.fitting import fit_shards
 

@@ -23,6 +23,7 @@ from uqeval.cli.streams import tell, warn
 from uqeval.disk.files import stream_of
 from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
+from uqeval.maps.names import void_of
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.settings import Settings, same_option, shared_option
 
@@ -144,7 +145,6 @@ def _observed(
     live: Live, settings: TemporalSettings, alarm: float | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON line of each new frame."""
-    from uqeval.maps.names import void_of
     from uqeval.usecases.observe import TemporalObserver
 
     observer: TemporalObserver | None = None

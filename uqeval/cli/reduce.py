@@ -10,6 +10,9 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import completed, read_by
 from uqeval.cli.streams import progress_for, tell, warn
+from uqeval.disk.locks import lock
+from uqeval.engine.options import MachineOptions
+from uqeval.inputs import InputOptions, open_inputs
 
 
 @with_options("quiet", "store", *o.READING, "class_names", *o.RUNNING)
@@ -32,11 +35,8 @@ def reduce(
 
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """
-    from uqeval.disk.locks import lock
     from uqeval.disk.outputs import paths_in, refuse_overlap
     from uqeval.engine.clusters import cluster_of
-    from uqeval.engine.options import MachineOptions
-    from uqeval.inputs import InputOptions, open_inputs
     from uqeval.usecases.reduce import reduce as write_maps
 
     request, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")

@@ -16,7 +16,7 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.finish import tell_reused
 from uqeval.cli.streams import console, printing, progress_for, tell, warn
-from uqeval.config import Config
+from uqeval.config import FILE, Config, load_config
 from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
@@ -80,7 +80,6 @@ def _config(
 ) -> tuple[str | None, Config, dict[str, Contents]]:
     """Return the path and content of the file; or None, a configuration for the given paths, and
     the inputs that were opened to distinguish predictions from labels."""
-    from uqeval.config import FILE, load_config
     from uqeval.usecases.run.running import config_of_store
 
     yaml_paths = [path for path in paths if path.endswith((".yaml", ".yml"))]

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from uqeval.cli.streams import tell
+from uqeval.disk.files import json_text
+from uqeval.errors import UsageError
+
 
 def schema(
     files: Annotated[list[str] | None, typer.Argument(
@@ -20,7 +24,6 @@ def schema(
     Example: uqeval schema > uqeval.schema.json
     """
     from uqeval.config import json_schema
-    from uqeval.disk.files import json_text
 
     if files:
         valid = [_is_valid(path) for path in files]
@@ -32,9 +35,7 @@ def schema(
 
 def _is_valid(path: str) -> bool:
     """Return whether a settings file or a file of rules is valid; print its error if not."""
-    from uqeval.cli.streams import tell
     from uqeval.config import check_file
-    from uqeval.errors import UsageError
 
     try:
         check_file(path)

@@ -9,6 +9,7 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import completed
+from uqeval.cli.streams import progress_for
 from uqeval.config.options import SweepOptions
 from uqeval.errors import UsageError
 
@@ -38,7 +39,6 @@ def sweep(
     Example: uqeval sweep preds.zarr labels/ --samples 1,2,4,8 --csv sweep.csv
     """
     from uqeval.cli.finish import deliver, states_path
-    from uqeval.cli.streams import progress_for
     from uqeval.usecases.sweep.sweeping import arguments
     from uqeval.usecases.sweep.sweeping import sweep as run_sweep
 

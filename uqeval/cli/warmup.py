@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.streams import console, printing
+from uqeval.disk.locks import release_all
 from uqeval.errors import UsageError, did_you_mean, quoted
 
 if TYPE_CHECKING:
@@ -45,8 +47,6 @@ def warmup(
 
 def _checked(names: Sequence[str]) -> list[str]:
     """Return the commands to warm up, all by default. Raises `UsageError` for an unknown name."""
-    from uqeval.cli.entry import COMMANDS
-
     not_families = [name for name in COMMANDS if name not in ("warmup", *_OF_FAMILIES)]
     known = [*not_families, *_OF_FAMILIES]
     for name in names:
@@ -58,9 +58,6 @@ def _checked(names: Sequence[str]) -> list[str]:
 
 def _run(arguments: Sequence[str]) -> None:
     """Run a command line in this process, and discard its output."""
-    from uqeval.cli.entry import app
-    from uqeval.disk.locks import release_all
-
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             status = app(list(arguments), standalone_mode=False)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
+from uqeval.engine.passes import Items, Turn
 from uqeval.engine.remote import (
     Counts,
     CountTallies,
@@ -31,10 +32,9 @@ from uqeval.engine.remote import (
     run_job,
 )
 from uqeval.errors import ClusterError, UqevalError, cut
+from uqeval.inputs import Inputs
 
 if TYPE_CHECKING:
-    from uqeval.engine.passes import Items, Turn
-    from uqeval.inputs import Inputs
     from uqeval.maps.contract import MapSource
 
 #: The smallest number of jobs per worker in a pass, so that all workers end at about the same time;

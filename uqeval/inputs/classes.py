@@ -21,12 +21,12 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
+from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
-    from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 

@@ -16,6 +16,7 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.contents import Contents, Role
+from uqeval.stores.names import read_names_file
 from uqeval.stores.watch import Watch, Watched, WatchedText
 
 
@@ -46,7 +47,6 @@ def open_predictions(
     predictions: Given | Sequence[Given], options: InputOptions
 ) -> PredictionStores:
     """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
-    from uqeval.stores.names import read_names_file
     from uqeval.stores.store import open_store
 
     inputs: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]

@@ -19,11 +19,12 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.names import match_files
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
     from uqeval.maps.sources import Source
-    from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.video.frames import Frames
 
 #: Number of classes if unknown: all ids of 8 bits, without void.
@@ -73,7 +74,6 @@ def open_ids(
     options: InputOptions,
 ) -> Ids:
     """Open the ids of the frames in their order, in any format; `count` None: all frames."""
-    from uqeval.stores.array import Store
     from uqeval.stores.files.label_folder import (
         open_label_folder,
         open_ordered_folder,
@@ -127,8 +127,6 @@ def positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
 ) -> tuple[int, ...]:
     """Return each frame's item of a store: by name if both have names, else by position."""
-    from uqeval.stores.names import match_files
-
     if store.names is not None and names is not None and store.names != names:
         file_names = match_files(store.path, store.names, names, noun)
         place = {name: i for i, name in enumerate(store.names)}

@@ -16,6 +16,8 @@ from uqeval.inputs.ids import UNKNOWN_CLASSES, Ids, classes_of, frame_ids, open_
 from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_stream, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
+from uqeval.stores.array import ItemArray
+from uqeval.stores.names import file_of
 from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
 
@@ -239,7 +241,6 @@ class Predictions:
 
     def _from_file(self, shot: Shot, size: tuple[int, int]) -> Array:
         from uqeval.maps.frame_ids import StoredIds
-        from uqeval.stores.array import ItemArray
         from uqeval.stores.files.png_array import PngArray
         from uqeval.stores.planes import Planes
 
@@ -269,8 +270,6 @@ class Predictions:
             return ids.read(0, size)
 
     def _file(self, shot: Shot) -> str | None:
-        from uqeval.stores.names import file_of
-
         assert self._files is not None
         folder, files, stems = self._files
         if shot.named:
@@ -278,8 +277,6 @@ class Predictions:
         return files[shot.number] if shot.number < len(files) else None
 
     def _from_store(self, shot: Shot, size: tuple[int, int]) -> Array:
-        from uqeval.stores.names import file_of
-
         assert self._store is not None
         frames, ids, place, stems, count = self._store
         number: int | None = shot.number

@@ -13,10 +13,11 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
+from uqeval.stores.array import StoredArray
 from uqeval.stores.watch import read_whole
+from uqeval.stores.zarr.source import is_zarr
 
 if TYPE_CHECKING:
-    from uqeval.stores.array import StoredArray
     from uqeval.stores.video.frames import Frames
 
 _STREAMS = ("rtsp://", "rtsps://", "rtmp://", "rtp://", "udp://", "tcp://")
@@ -147,8 +148,6 @@ def is_stream(video: str) -> bool:
 
 def plain_folder(path: str) -> bool:
     """Return whether a path is a local folder that is not a Zarr store."""
-    from uqeval.stores.zarr.source import is_zarr
-
     return "://" not in path and Path(path).is_dir() and not is_zarr(path)
 
 

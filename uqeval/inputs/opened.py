@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.arrays import Array
 from uqeval.errors import UsageError
+from uqeval.maps.names import map_and_id
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ class Recipe:
 
 def _absolute_map(region: str) -> str:
     """Return a region with the absolute path of its map, if it names a path."""
-    from uqeval.maps.names import map_and_id
-
     path, number = map_and_id(region)
     if not region.strip().startswith("map:") or not Path(path).exists():
         return region

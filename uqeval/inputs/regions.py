@@ -13,11 +13,12 @@ from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
+from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.contents import Role
+from uqeval.stores.watch import Watch, WatchedText
 
 if TYPE_CHECKING:
     from uqeval.maps.region_maps import RegionPlanes
-    from uqeval.stores.array import ItemArray, Store
-    from uqeval.stores.contents import Role
 
 
 @dataclasses.dataclass
@@ -94,7 +95,6 @@ def with_regions(
     Raises `UsageError` for missing maps, `StoreError` for maps of other items.
     """
     from uqeval.maps.region_maps import WithRegions
-    from uqeval.stores.watch import Watch, WatchedText
 
     opener = _Opener(inputs, options, store, names, count)
     maps = _region_maps(options.regions, opener, store)

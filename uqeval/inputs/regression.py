@@ -19,11 +19,11 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
     from uqeval.maps.regression import RegressionSource
-    from uqeval.stores.array import ItemArray, Store, StoredArray
     from uqeval.stores.stack import Stack
 
 _PARTS = ("mean", *SPREADS, "samples")

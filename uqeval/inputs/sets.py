@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.disk.files import resolved
 from uqeval.errors import DataError, UsageError, listed
 from uqeval.inputs.classes import kind_of, open_classes, stored_maps
 from uqeval.inputs.common import (
@@ -223,8 +224,6 @@ def _item_names(
 
 def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
     """Raise `UsageError` for a store that is in two sets."""
-    from uqeval.disk.files import resolved
-
     seen: set[Any] = set()
     for stores in opened:
         for given in stores.given:

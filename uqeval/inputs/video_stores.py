@@ -13,9 +13,11 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.stores.contents import Contents
+from uqeval.stores.names import read_names_file, refuse_reordered
+from uqeval.stores.zarr.source import is_url, is_zarr
 
 if TYPE_CHECKING:
-    from uqeval.stores.contents import Contents
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames
     from uqeval.stores.video.sequences import Sequences
@@ -71,7 +73,6 @@ def open_video_inputs(
     They are in its folders `predictions/` and `labels/`, or in the arrays of its store. Raises
     `StoreError` or `UsageError`.
     """
-    from uqeval.stores.names import read_names_file, refuse_reordered
     from uqeval.stores.store import contents_of
     from uqeval.stores.video.frames import open_frames
     from uqeval.stores.video.sequences import sequences_of
@@ -101,15 +102,11 @@ def open_video_inputs(
 
 def _is_store(video: str | Path) -> bool:
     """Return whether a video is one store of arrays, not a folder of files or a video file."""
-    from uqeval.stores.zarr.source import is_url, is_zarr
-
     return is_url(str(video)) or is_zarr(str(video)) or Path(video).suffix == ".npz"
 
 
 def inside(video: str | Path, name: str) -> Path | None:
     """Return the subfolder with this name if the video is a plain folder."""
-    from uqeval.stores.zarr.source import is_zarr
-
     local = Path(video)
     if is_zarr(str(video)) or not (local / name).exists():
         return None

@@ -13,11 +13,11 @@ from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import VOID
 from uqeval.maps.reduction import read_only
+from uqeval.stores.array import StoredArray
 from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
-    from uqeval.stores.array import StoredArray
     from uqeval.stores.stack import Stack, Tile
 
 _NOWHERE = np.iinfo(np.int64).max

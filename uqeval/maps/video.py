@@ -17,12 +17,11 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.flow import Estimator, FlowCache, grey
 from uqeval.maps.flow_method import flow_method
-from uqeval.maps.frame_ids import Frame, SharedFrames
+from uqeval.maps.frame_ids import Frame, FrameIds, SharedFrames
 from uqeval.maps.names import id_dtype, rules_of, void_of
 from uqeval.maps.tracks import Tracker
 
 if TYPE_CHECKING:
-    from uqeval.maps.frame_ids import FrameIds
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames
     from uqeval.stores.video.sequences import Pair

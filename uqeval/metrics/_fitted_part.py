@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State
 from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
+from uqeval.metrics._contract import Metric
 from uqeval.metrics._dataset_info import fit_items
 from uqeval.metrics._evaluation import Gaps, Part, Run, TallyResult
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._contract import Metric
     from uqeval.tallies._contract import Tally
 
 Settings = TypeVar("Settings")

@@ -17,14 +17,14 @@ from uqeval.errors import DataError, UsageError, is_number, listed, quoted
 from uqeval.keys import family_of
 from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
 from uqeval.metrics._columns import as_numbers, mean_of_defined, over
-from uqeval.metrics._dataset_info import saved_content
+from uqeval.metrics._dataset_info import DatasetInfo, saved_content
 from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
+from uqeval.metrics._family import FAMILIES_IN_REPORTS
 from uqeval.metrics._items import score_items
 from uqeval.metrics.segmentation import class_counts, miou, pixel_accuracy
-from uqeval.records.addresses import number_at
+from uqeval.records.addresses import Address, number_at
 
 if TYPE_CHECKING:
-    from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.tallies._contract import Tally
 
 #: One number per item; None if undefined.
@@ -270,8 +270,6 @@ class Wanted:
     @property
     def _is_good(self) -> tuple[bool | None, bool]:
         """Return whether high values are good (None: the user decides), and are in [0, 1]."""
-        from uqeval.metrics._family import FAMILIES_IN_REPORTS
-
         if self.column is not None:
             return None, False
         if self.name in OF_COUNTS:
@@ -287,9 +285,6 @@ class Wanted:
 def key_and_field(text: str) -> tuple[str, str]:
     """Return the key of a family and the field of "regression.rmse",
     "pavpu[window=7].pavpu" or 'segmentation@"boundary:1.5".miou'. Raises `UsageError`."""
-    from uqeval.metrics._family import FAMILIES_IN_REPORTS
-    from uqeval.records.addresses import Address
-
     try:
         address = Address.parse(text)
     except UsageError:

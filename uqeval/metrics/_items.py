@@ -8,9 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.arrays import Array, State, np
+from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import TallyResult
     from uqeval.tallies._contract import Tally
 
 T = TypeVar("T")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.arrays import Array, State
 from uqeval.keys import Key
+from uqeval.maps.regions import Region, Within
+from uqeval.maps.views import WHOLE
 from uqeval.metrics._driver import renamed
 from uqeval.metrics._evaluation import (
     Evaluation,
@@ -20,7 +22,6 @@ from uqeval.metrics._evaluation import (
 )
 
 if TYPE_CHECKING:
-    from uqeval.maps.regions import Region
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies._contract import Tally
 
@@ -116,9 +117,6 @@ class InView(Evaluation[Any]):
         return self.inner.section_of(replace(run, counted=_of_whole_images(run.counted)))
 
     def _in_view(self, tally: Tally) -> Tally:
-        from uqeval.maps.regions import Within
-        from uqeval.maps.views import WHOLE
-
         inner = tally.view
         return tally.in_view(self.view if inner == WHOLE else Within(self.view, inner))
 
@@ -135,9 +133,6 @@ def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]
 
 def _of_whole_images(states: Mapping[Tally, _T]) -> dict[Tally, _T]:
     """Return values of tallies of the view, keyed by the tallies of the inner evaluation."""
-    from uqeval.maps.regions import Within
-    from uqeval.maps.views import WHOLE
-
     return {
         tally.in_view(tally.view.view if isinstance(tally.view, Within) else WHOLE): state
         for tally, state in states.items()

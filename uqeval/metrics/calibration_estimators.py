@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric
+from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Passes
     from uqeval.metrics.calibration_scores import Binned
     from uqeval.tallies._values import Uncertainty
     from uqeval.tallies.ranked_errors import RankedErrors

@@ -18,7 +18,6 @@ from uqeval.metrics._evaluation import Gaps
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
-    from uqeval.metrics._columns import SetStates
     from uqeval.tallies._contract import Tally
 
 #: What becomes of pixels whose confidence is not below 1.

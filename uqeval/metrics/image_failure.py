@@ -19,7 +19,7 @@ from uqeval.keys import Key, family_of
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
-from uqeval.metrics._family import Family
+from uqeval.metrics._family import FAMILIES_IN_REPORTS, Family
 from uqeval.metrics._item_numbers import OF_COUNTS, ItemNumber, Known, Wanted
 from uqeval.metrics.image_failure_settings import (
     ImageFailureSettings,
@@ -186,8 +186,6 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
     def _evaluation_of(self, key: str) -> Evaluation[Any]:
         """Return an evaluation that records a field of items, as the same run has it."""
-        from uqeval.metrics._family import FAMILIES_IN_REPORTS
-
         if self._evaluations is not None and key in self._evaluations:
             return self._evaluations[key].unfitted()
         family = FAMILIES_IN_REPORTS[family_of(key)]

@@ -10,11 +10,11 @@ from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._driver import run_jointly
+from uqeval.metrics._evaluation import Passes
 from uqeval.metrics.nmerci_records import running
+from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Passes
-    from uqeval.metrics.nmerci_settings import NmerciSettings
     from uqeval.tallies.error_sums import ErrorSums, Intervals
 
 MOST = 256

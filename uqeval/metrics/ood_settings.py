@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics._aggregation import Aggregation, check_patch
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics.pavpu_settings import (
     PavpuSettings,
@@ -19,7 +20,6 @@ from uqeval.metrics.pavpu_settings import (
 from uqeval.settings import Settings, definition_of, documented, option, same_option
 
 if TYPE_CHECKING:
-    from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.tallies._values import Uncertainty
 
 DEFINITIONS: Mapping[str, Mapping[str, Any]] = {"paper": {}, "bravo": {"uncertainty": "confidence"}}

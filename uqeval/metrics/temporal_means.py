@@ -12,9 +12,9 @@ from uqeval.arrays import Array, State, np
 from uqeval.errors import number_of
 from uqeval.metrics._columns import SetColumns, SetStates, as_number, as_numbers, of_rows
 from uqeval.metrics._contract import set_value
+from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 
 if TYPE_CHECKING:
-    from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
 
 #: What the entries of `pixels` in a state of `PairCounts` are.

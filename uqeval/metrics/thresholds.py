@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from uqeval.arrays import State, np
 from uqeval.errors import UsageError, quoted
 from uqeval.metrics._dataset_info import DatasetInfo, all_void
+from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import TallyResult
     from uqeval.tallies._contract import Tally
     from uqeval.tallies.patches import Patches
 

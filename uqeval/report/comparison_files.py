@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.files import json_text
 from uqeval.report.csv import csv_of, table_of
 from uqeval.report.tables.layouts import pivot
+from uqeval.report.tables.table import Table
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison
     from uqeval.gate import Units
-    from uqeval.report.tables.table import Table
 
 SCHEMA = "uqeval.comparison/1"
 ONE_TRAINING = "one training; an interval over trainings needs 2"

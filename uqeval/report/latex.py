@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
+from uqeval.records.report import Report
 from uqeval.report.tables.comparison import notes_on_trainings, scores
 from uqeval.report.tables.layouts import Pivot, paper_heading, pivot
 from uqeval.report.tables.of_report import tables_of
@@ -15,7 +16,6 @@ from uqeval.report.tables.table import Cell, Table, format_number
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
-    from uqeval.records.report import Report
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

@@ -10,12 +10,13 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 from uqeval.disk.files import json_text
 from uqeval.disk.objects import as_given
 from uqeval.errors import printable
+from uqeval.gate import Address, Judgement, NotEvaluated, Rule, Verdict
 from uqeval.gate.saved_verdicts import KEY, SCHEMA, checksum_of
 from uqeval.report.verdicts import (
     STATUSES,
@@ -26,9 +27,6 @@ from uqeval.report.verdicts import (
     unjudged_title,
     with_id,
 )
-
-if TYPE_CHECKING:
-    from uqeval.gate import Address, Judgement, NotEvaluated, Rule, Verdict
 
 #: The statuses of verdicts that JUnit shows as skipped if they let the gate pass.
 _SKIPPED = ("waived", "inconclusive")

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import CountedItems, FieldOfItems
 from uqeval.tallies._values import COARSE, FINE_BITS
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Tally
-    from uqeval.tallies._fields import CountedItems
-
     #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
     Rungs = tuple[Array, Array, Array]
 
@@ -84,8 +83,6 @@ def of_entries(
 
     Item i has the entries `ends[i]` up to `ends[i + 1]` of the arrays.
     """
-    from uqeval.tallies._fields import CountedItems, FieldOfItems
-
     fields, used = [], int(ends[-1])
     for field, values in zip(tally.fields.values(), (pixels, errors), strict=False):
         entries = np.flatnonzero(values[:used])

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import VOID
+from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
+from uqeval.tallies._fields import CountedItems, Counts, FieldOfItems
 from uqeval.tallies._values import COARSE, FINE_BITS
 from uqeval.tallies.ranks import CountsByRank
-
-if TYPE_CHECKING:
-    from uqeval.tallies._contract import KnownItems
-    from uqeval.tallies._fields import CountedItems, Counts
 
 RATIO, ERROR = 0, 1
 
@@ -72,7 +70,6 @@ class ErrorRanks(OfErrors, CountsByRank):
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         from uqeval.kernels.members import set_ratios
-        from uqeval.tallies._fields import CountedItems, FieldOfItems
         from uqeval.tallies._sorted import rank_counts
 
         if self.bins or first.size == 2:

@@ -11,7 +11,7 @@ from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._values import Uncertainty
+from uqeval.tallies._values import COARSE, FINE_BITS, Uncertainty
 from uqeval.tallies.ranked_errors import RankedErrors
 
 
@@ -148,7 +148,6 @@ class ItemCurves(Tally):
         `counted`: pixels and errors by high bits of their rank.
         """
         from uqeval.kernels.tie_items import split_bins_of_items
-        from uqeval.tallies._values import COARSE, FINE_BITS
 
         bins, bin_first, pixels, errors = _joined_fields(counted)
         split = pixels > 1
@@ -174,8 +173,6 @@ class ItemCurves(Tally):
 
 def _joined_fields(counted: CountedItems) -> tuple[Array, Array, Array, Array]:
     """Return the bins of items, where those of each item begin, their pixels, and their errors."""
-    from uqeval.tallies._values import COARSE
-
     places = []
     for field in counted.fields:
         assert field.places is not None and field.first is not None

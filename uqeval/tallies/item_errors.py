@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import VOID
+from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import CountedItems, Counts, Field
-
-if TYPE_CHECKING:
-    from uqeval.tallies._contract import KnownItems
 
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
 _BUFFER_SHARE = 8

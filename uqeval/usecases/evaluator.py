@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.argument_types import checks_types
+from uqeval.arrays import Maps
 from uqeval.disk.files import read_json
 from uqeval.disk.locks import temporary
 from uqeval.errors import (
@@ -23,13 +24,12 @@ from uqeval.errors import (
     number_of,
     quoted,
 )
+from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import is_annotations, planes_of_ids
 from uqeval.stores.map_cache import has_room
 
 if TYPE_CHECKING:
-    from uqeval.arrays import Maps
-    from uqeval.inputs import Inputs
     from uqeval.records.report import Report
     from uqeval.stores.writing.new_store import NewStore
 
@@ -118,7 +118,6 @@ class Evaluator:
         Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
         The items added before stay.
         """
-        from uqeval.inputs import open_inputs
         from uqeval.stores.incoming import as_array
 
         values, ids = as_array(probs, "probs"), as_array(labels, "labels")
@@ -158,7 +157,6 @@ class Evaluator:
 
     def _plan(self, inputs: Inputs) -> None:
         """Find out which maps the metrics read, from the first item as a store of maps."""
-        from uqeval.inputs import open_inputs
         from uqeval.usecases.plans import evaluations_of, everything, families_of
         from uqeval.usecases.reduce import reduce
 
@@ -329,8 +327,6 @@ def _names_to_come(families: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]
 
 def _first_item(inputs: Inputs) -> Inputs:
     """Return the same inputs with the first item alone."""
-    from uqeval.inputs import open_inputs
-
     recipe = inputs.recipe
     assert recipe is not None
     return open_inputs(recipe.predictions, recipe.truth, replace(recipe.options, limit=1))

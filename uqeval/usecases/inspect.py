@@ -12,13 +12,13 @@ from uqeval.engine.options import RunOptions
 from uqeval.errors import UqevalError, listed, number_of
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.inputs.opening import refuse_without_effect
+from uqeval.maps.contract import MapSource
 from uqeval.maps.names import void_of
 from uqeval.maps.sources import Source
+from uqeval.stores.array import Store, StoredArray
 
 if TYPE_CHECKING:
     from uqeval.engine.remote import Opened
-    from uqeval.maps.contract import MapSource
-    from uqeval.stores.array import Store, StoredArray
 
 #: Number of items whose values are checked by default, spread over the store.
 _SAMPLE = 3

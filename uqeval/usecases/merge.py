@@ -19,11 +19,11 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
+from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
 from uqeval.usecases.merged_results import add_families, merged_results
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
-    from uqeval.stores.states.saved import SavedStates
 
 SUFFIX = ".states.zip"
 
@@ -134,7 +134,6 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
     for a path that is given twice.
     """
     from uqeval.statistics.from_states import states_of as states_of_report
-    from uqeval.stores.states.saved import SavedStates
 
     states: list[SavedStates] = []
     for path in map(Path, paths):
@@ -202,7 +201,6 @@ def _report(merged_states: MergedStates, record: Mapping[str, Any]) -> Report:
 
 def _write(merged_states: MergedStates, path: str | Path) -> str:
     """Write the states of all as one file, in the order of items; return its digest."""
-    from uqeval.stores.states.saved import digest_of, tally_key
     from uqeval.stores.states.writer import StatesWriter
 
     with StatesWriter(path) as writer:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.keys import Key
+from uqeval.metrics import Family
+from uqeval.metrics._driver import drive, groups_of, replay, replayed
+from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
+from uqeval.metrics._view import shared
 from uqeval.records.scalars import BESIDE
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
 from uqeval.usecases.from_states import left_out, saved_result, sum_states
 
 if TYPE_CHECKING:
-    from uqeval.metrics import Family
-    from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies._contract import Tally
 
@@ -28,7 +30,6 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
 
     Raises `UsageError` if results of shards would not be complete.
     """
-    from uqeval.metrics._driver import drive, groups_of, replay
     from uqeval.statistics.variants import info_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
@@ -88,7 +89,6 @@ def is_sweep(merged_states: MergedStates) -> bool:
 
 def _merged_sweep(merged_states: MergedStates) -> dict[str, Any]:
     """Return the results of a sweep over all items. Raises `UsageError`."""
-    from uqeval.metrics._driver import replayed
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes
 
@@ -107,7 +107,6 @@ def unfitted_evaluations(merged_states: MergedStates) -> dict[str, tuple[Family,
 
     Raises `UsageError` for results without states.
     """
-    from uqeval.metrics._view import shared
     from uqeval.statistics.variants import info_of, variants_of
 
     variants = variants_of(merged_states.index, info_of(merged_states.index["facts"]))
@@ -154,7 +153,6 @@ def add_families(
 
     Raises `UsageError` for a family that the run has, or that needs more than the states hold.
     """
-    from uqeval.metrics._driver import drive, replay
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.plans import known_families
     from uqeval.usecases.report_of_run import collect
@@ -209,7 +207,6 @@ def _refuse_other_thresholds(
     merged_states: MergedStates, evaluations: Mapping[str, Evaluation[Any]]
 ) -> None:
     """Raise `UsageError` with the pooled thresholds if the parts fitted different ones."""
-    from uqeval.metrics._driver import replay
     from uqeval.metrics.thresholds import lacks_threshold
 
     for key, evaluation in evaluations.items():
@@ -252,7 +249,6 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     """Return the scores under a key that follow from the bins of the saved states; null for
     others.
     """
-    from uqeval.metrics._evaluation import Section
     from uqeval.statistics.variants import scores_over_items, set_score
 
     index = merged_states.index

@@ -289,8 +289,6 @@ def alarm_from(
 
 def _key(settings: dict[str, Any]) -> tuple[Any, ...]:
     """Return the settings that TC depends on: the flow as an id, and the options."""
-    from uqeval.maps.flow_method import flow_method
-
     method = flow_method(str(settings.get("flow")), float(settings.get("flow_scale", 1.0)))
     return (method.id, *(settings.get(name) for name in _CHOICES))
 

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.keys import Key
+from uqeval.metrics import FAMILIES, Family
+from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._driver import replay
+from uqeval.metrics._evaluation import Evaluation, Run, Section
+from uqeval.metrics._family import settings_of
+from uqeval.statistics.checked_states import checked_states
 from uqeval.usecases.from_states import saved_result
 
 if TYPE_CHECKING:
-    from uqeval.metrics import Family
-    from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.metrics._evaluation import Evaluation, Section
     from uqeval.statistics.merged_states import MergedStates
 
 #: The start of the note about a recomputed result, after its key.
@@ -31,7 +34,6 @@ def rethreshold(
     Changes the index of the states too. Variants named after their own threshold keep it. Raises
     `UsageError` if there is no other variant, and for a threshold that the states do not contain.
     """
-    from uqeval.metrics._family import settings_of
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.report_of_run import warnings_of
 
@@ -92,7 +94,6 @@ def _variants(
     merged_states: MergedStates, info: DatasetInfo, rule: str
 ) -> dict[str, tuple[Family, Evaluation[Any]]]:
     """Return the variants whose threshold can change. Raises `UsageError` if there are none."""
-    from uqeval.metrics import FAMILIES
     from uqeval.statistics.variants import variants_of
 
     variants = {
@@ -113,8 +114,6 @@ def _refit(
     merged_states: MergedStates, key: str, evaluation: Evaluation[Any], rule: str
 ) -> Mapping[str, Any]:
     """Return the fitted values of a variant at another threshold. Raises `UsageError`."""
-    from uqeval.metrics._driver import replay
-
     try:
         is_complete, fitted = replay(
             evaluation.refit(rule), lambda tally: saved_result(merged_states, tally)
@@ -150,8 +149,6 @@ def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, An
 
 def _section(merged_states: MergedStates, evaluation: Evaluation[Any]) -> Section:
     """Return the part of the report of an evaluation, without items, from saved states."""
-    from uqeval.metrics._evaluation import Run
-
     tallies = (*evaluation.tallies(), *evaluation.extra_tallies())
     saved = {tally: saved_result(merged_states, tally) for tally in tallies}
     results = {tally: result for tally, result in saved.items() if result is not None}
@@ -163,8 +160,6 @@ def _put_items(
     merged_states: MergedStates, evaluation: Evaluation[Any], key: str, items: list[dict[str, Any]]
 ) -> None:
     """Replace the scores of each item."""
-    from uqeval.statistics.checked_states import checked_states
-
     (tally,) = evaluation.tallies()
     for item, (_, state) in zip(items, checked_states(merged_states, tally), strict=True):
         scores = evaluation.scores({tally: state})

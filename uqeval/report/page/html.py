@@ -9,10 +9,12 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
+from uqeval.gate import Judgement
 from uqeval.keys import family_of
 from uqeval.records.report import ItemClasses, ItemsByCell, Report
 from uqeval.report import verdicts
 from uqeval.report.figures import Figure, figures_of, forest
+from uqeval.report.figures.style import inline_svg
 from uqeval.report.findings.compared import findings_of_comparison
 from uqeval.report.page.cards import Card, cards, finish_time
 from uqeval.report.page.exhibits import (
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from uqeval.compare import Comparison
-    from uqeval.gate import Judgement
 
 #: The largest number of rows of a table, except that of items.
 MOST_ROWS = 1000
@@ -205,8 +206,6 @@ def _with_options(text: str) -> Markup:
 
 def _svg(figure: Figure, targets: Collection[str], titles: Mapping[str, str]) -> Markup:
     from markupsafe import Markup
-
-    from uqeval.report.figures.style import inline_svg
 
     return Markup(inline_svg(figure, targets, titles))
 

@@ -11,6 +11,7 @@ from uqeval.gate import Judgement
 from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
+from uqeval.report import verdicts
 from uqeval.report.findings import findings_of
 from uqeval.report.findings.scores import Finding
 from uqeval.report.page.cards import cards, finish_time
@@ -41,8 +42,6 @@ def to_overview(
     ungated: str | None,
 ) -> str:
     """Return the page: the verdicts, then the headlines of each store with a link to its page."""
-    from uqeval.report import verdicts
-
     stores = [
         (
             name,

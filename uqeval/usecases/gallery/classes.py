@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uqeval.arrays import Array, Maps, np
 from uqeval.errors import UqevalError, UsageError
 from uqeval.keys import Key, family_of
+from uqeval.maps.names import void_of
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.usecases.gallery.named_maps import NamedMap, image_of, map_named, uncertainties_of
 from uqeval.usecases.gallery.paint import (
@@ -113,8 +114,6 @@ class Classes:
 
     def _picture(self, named: NamedMap, maps: Maps, name: str) -> Picture:
         """Return one picture of an item."""
-        from uqeval.maps.names import void_of
-
         if named.base == "image":
             return image_of(self._images, name)
         if named.is_of_patches:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.arrays import np
 from uqeval.errors import UsageError, quoted
+from uqeval.maps.names import void_of
 from uqeval.report.page.gallery import Picture
 from uqeval.usecases.gallery.named_maps import image_of, uncertainties_of
 from uqeval.usecases.gallery.paint import HIDDEN, css, heat, photo
@@ -46,8 +47,6 @@ class Numbers:
 
     def pictures(self, item: int) -> list[Picture]:
         """Return the pictures of one item."""
-        from uqeval.maps.names import void_of
-
         (maps,) = self._inputs.source.read(range(item, item + 1))
         name = self._inputs.source.names[item]
         void = maps["label"] == void_of(self._inputs.source.classes)

@@ -11,6 +11,7 @@ from uqeval.argument_types import checks_types
 from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut
+from uqeval.metrics._driver import drive, groups_of, replayed
 from uqeval.metrics._evaluation import Passes, TallyResult
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.fitted import FittedFile, PackedTotal, name_of_items
@@ -89,7 +90,6 @@ def _fit_evaluations(
     states: MergedStates, counted: _Counted
 ) -> tuple[list[str], Mapping[str, Any]]:
     """Return the keys of results that need another pass, and the settings of all."""
-    from uqeval.metrics._driver import drive, groups_of
     from uqeval.usecases.merged_results import unfitted_evaluations
     from uqeval.usecases.rounds.shard import settings_of_evaluations
 
@@ -130,8 +130,6 @@ class _Counted:
 
     def waiting(self, passes: Mapping[str, Passes]) -> list[str]:
         """Run generators on these counts; return the keys of those that need another pass."""
-        from uqeval.metrics._driver import replayed
-
         running = replayed(passes, self.result)
         running.close()
         return list(running.requests)

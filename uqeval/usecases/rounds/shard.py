@@ -19,8 +19,9 @@ from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.keys import Key
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import LastRequest, Running, replayed
-from uqeval.metrics._evaluation import Passes, Section, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
 from uqeval.statistics.merged_states import difference
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
@@ -28,8 +29,6 @@ from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler
     from uqeval.inputs import Inputs
-    from uqeval.metrics._dataset_info import DatasetInfo
-    from uqeval.metrics._evaluation import Evaluation
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies._contract import Tally
 

@@ -12,15 +12,16 @@ from uqeval.config import Store
 from uqeval.disk.outputs import check_writable, refuse_file_name, refuse_overlap, refuse_url, write
 from uqeval.disk.publishing import link_aside, mend_states, new_file, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
+from uqeval.gate import FailedStore, judge
+from uqeval.records.folder import Named, digests_of
 from uqeval.records.report import Report
+from uqeval.statistics import resampler
 from uqeval.usecases.run.outcome import Outcome, RunSettings
+from uqeval.usecases.run.preflight import RunRules
 from uqeval.usecases.run.tasks import Task
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
-    from uqeval.gate import FailedStore
-    from uqeval.records.folder import Named
-    from uqeval.usecases.run.preflight import RunRules
 
 #: The files of a run for each store, and for all: the page, and the gate's verdicts.
 _ENDINGS = ("json", "states.zip", "csv", "html", "pictures")
@@ -182,10 +183,7 @@ def judge_all(
     failed: Mapping[str, FailedStore],
 ) -> None:  # fmt: skip
     """Judge the reports; list the rules that cannot be judged."""
-    from uqeval.gate import judge
-    from uqeval.records.folder import Named, digests_of
     from uqeval.report.verdict_files import to_json
-    from uqeval.statistics import resampler
 
     folder = outcome.folder
     reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
@@ -209,7 +207,6 @@ def judge_all(
 def show_verdicts(outcome: Outcome, before: Sequence[Named]) -> None:
     """Put the verdicts on each store, and its change from the baseline, on its page."""
     from uqeval.gate.saved_verdicts import of_stores
-    from uqeval.records.folder import Named
     from uqeval.report.page.html import with_first_screen
 
     baselines = {named.name: named for named in before}

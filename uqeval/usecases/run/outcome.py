@@ -11,6 +11,7 @@ from typing import Any
 from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Silent
 from uqeval.errors import UqevalError, UsageError
 from uqeval.gate import Judgement
+from uqeval.gate.rules import day_of
 from uqeval.inputs.options import Part
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of, same_option, shared_option
@@ -106,8 +107,6 @@ class RunSettings(Settings):
     @property
     def day(self) -> date | None:
         """Return the day that waivers are checked against. Raises `UsageError`."""
-        from uqeval.gate.rules import day_of
-
         return day_of(self.today)
 
     @property

@@ -20,6 +20,8 @@ from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import MachineOptions, Progress, RunOptions
 from uqeval.errors import NegativeSigma, UsageError, cut
 from uqeval.gate import FailedStore, Rule
+from uqeval.gate.rules import refuse_unused_day
+from uqeval.records.folder import load_reports
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of
 from uqeval.statistics.options import CutOptions
@@ -74,8 +76,6 @@ def run_stores(
 
     `opened`: paths of the configuration that are open already.
     """
-    from uqeval.records.folder import load_reports
-
     names = _names(config, run_settings, file)
     refuse_shared_fits(run_settings, names)
     names = [name for name in names if not is_counted(run_settings.fitted_of(name))] or names
@@ -131,8 +131,6 @@ def _evaluations(tasks: Sequence[Task]) -> list[str]:
 def _rules_of(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[Rule]:
     """Return the rules of the file that the run judges. Raises `UsageError` for options without
     effect."""
-    from uqeval.gate.rules import refuse_unused_day
-
     judges = run_settings.gate and not run_settings.is_shard  # rules are for all items
     rules = load_rules(file) if file is not None and judges and config.gate else []
     if run_settings.baseline is not None and not rules:
@@ -144,7 +142,6 @@ def _rules_of(config: Config, run_settings: RunSettings, file: str | Path | None
 
 def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
     """Return each failed store with its reason and metrics; only the sweep if it has a report."""
-    from uqeval.gate import FailedStore
     from uqeval.metrics import COMPANIONS
 
     failures = {}

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Config, Store
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs import InputOptions, Inputs, beside_reference, open_inputs
+from uqeval.statistics.options import CutOptions
+from uqeval.stores.contents import Contents
 from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import check_family, companions, everything, input_options, wants_tracks
 from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
@@ -18,8 +20,6 @@ from uqeval.usecases.run.preflight import metric_keys, table_of
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
-    from uqeval.statistics.options import CutOptions
-    from uqeval.stores.contents import Contents
     from uqeval.usecases.sweep.sweeping import PlannedSweep
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import uqeval
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
@@ -45,7 +46,6 @@ def run(checks: Checks, folder: Path) -> None:
 
 
 def _evaluated(checks: Checks, name: str, path: Path, metrics: Any, **options: Any) -> None:
-    import uqeval
     from uqeval.inputs import InputOptions, open_inputs
 
     report = uqeval.evaluate(str(path), metrics=metrics, workers=1, **options)
@@ -53,7 +53,6 @@ def _evaluated(checks: Checks, name: str, path: Path, metrics: Any, **options: A
 
 
 def _video(checks: Checks, video_file: Path) -> None:
-    import uqeval
     from uqeval.inputs import InputOptions, open_inputs
 
     families = {"tc": {"flow": ["file", "farneback"]}}
@@ -63,7 +62,6 @@ def _video(checks: Checks, video_file: Path) -> None:
 
 
 def _divergence(checks: Checks, folder: Path) -> None:
-    import uqeval
     from uqeval.inputs import InputOptions, beside_reference, open_inputs
 
     predictions_path, reference_path = folder / "float16.npz", folder / "reference.npz"

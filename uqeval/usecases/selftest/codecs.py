@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.errors import StoreError
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
@@ -139,7 +140,6 @@ def _flow(checks: Checks, folder: Path) -> None:
 
 def _damage(checks: Checks, folder: Path) -> None:
     """Check that a chunk that was changed on disk is refused."""
-    from uqeval.errors import StoreError
     from uqeval.stores.zarr.by_library import write_array
     from uqeval.stores.zarr.store import open_zarr
 

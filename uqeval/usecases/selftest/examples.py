@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import uqeval
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
@@ -29,8 +30,6 @@ def run(checks: Checks, folder: Path) -> None:
 
 
 def _figure_2(checks: Checks) -> None:
-    import uqeval
-
     for dtype in ("float32", "float64"):
         store = {
             "predictions": np.array([_PREDICTED], np.uint8),
@@ -49,8 +48,6 @@ def _figure_2(checks: Checks) -> None:
 
 
 def _pavpu_identities(checks: Checks) -> None:
-    import uqeval
-
     store = synthetic_data.classes("identities")
     results = uqeval.evaluate(store, metrics=["pavpu"], workers=1).results["pavpu"]
     curve = results["curve"]
@@ -80,8 +77,6 @@ def _numbers(mean: Any, std: Any, target: Any) -> dict[str, Any]:
 
 
 def _sparsification(checks: Checks) -> None:
-    import uqeval
-
     error = synthetic_data.uniform("errors", (1000,)) + 0.01
     zero = np.zeros(1000)
     perfect = uqeval.evaluate(_numbers(error, error, zero), metrics=["sparsification"], workers=1)
@@ -106,8 +101,6 @@ def _sparsification(checks: Checks) -> None:
 
 
 def _nmerci(checks: Checks) -> None:
-    import uqeval
-
     error = synthetic_data.uniform("merci", (2000,)) + 0.01
     zero = np.zeros(2000)
     for sigma, expected, description in (
@@ -121,8 +114,6 @@ def _nmerci(checks: Checks) -> None:
 
 def _auce(checks: Checks) -> None:
     from statistics import NormalDist
-
-    import uqeval
 
     normal = NormalDist()
     # One target in the middle of each of 19,800 equally likely intervals of N(0, 1).

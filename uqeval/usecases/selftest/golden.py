@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import uqeval
 from uqeval.disk.files import json_text
 from uqeval.errors import is_number
 from uqeval.usecases.selftest import synthetic_data
@@ -35,8 +36,6 @@ def run(checks: Checks, folder: Path) -> None:
 
 def reports(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the numbers of the report of each family, evaluated now."""
-    import uqeval
-
     options_by_kind = {
         "classes": synthetic_data.classes("golden"), "numbers": synthetic_data.numbers("golden"),
         "reference": synthetic_data.classes("golden reference"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import uqeval
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
@@ -26,8 +27,6 @@ def run(checks: Checks, folder: Path) -> None:
 
 def tc(folder: Path, ids: Any, saved: Any, frames: Any = None, **settings: Any) -> Any:
     """Return the report of `uqeval tc` on ids [t, y, x] with stored or estimated flow."""
-    import uqeval
-
     ids = np.asarray(ids, np.uint8)
     images = np.zeros((*ids.shape, 3), np.uint8) if frames is None else frames
     stored = {"frames": images, "predictions": ids}

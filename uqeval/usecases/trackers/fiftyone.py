@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import np
 from uqeval.errors import OutputError, UsageError, cut, listed, quoted
+from uqeval.records.report import Report
 from uqeval.usecases.trackers.entry import missing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from uqeval.records.report import Report
     from uqeval.usecases.gallery.opening import Pictures
 
 #: Maps of predicted numbers, except the standard deviations.
