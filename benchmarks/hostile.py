@@ -37,7 +37,7 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--every", type=int, default=1, help="only every so-many-th entry")
     asked = parser.parse_args()
-    print("| kind | mutants | status 0 | 1 | 2 | other | most seconds | most MB | bad |")
+    print("| kind | mutants | status 0 | 1 | 2 | other | most seconds | most MB more | bad |")
     print("|---|---|---|---|---|---|---|---|---|")
     found = []
     with tempfile.TemporaryDirectory(prefix="uqeval-hostile-") as folder:

@@ -292,7 +292,7 @@ def test_bad_reports(folder: Path, text: str, says: str) -> None:
 def test_infinity_in_a_report(folder: Path) -> None:
     text = (folder / "report.json").read_text().replace(repr(value(folder)), "1e999")
     (folder / "report.json").write_text(text)
-    refused(gate(folder, "pavpu.pavpu: {min: 0}"), "not a number that a report may hold")
+    refused(gate(folder, "pavpu.pavpu: {min: 0}"), "not a number that this file may hold")
 
 
 def test_a_level_that_nothing_holds(folder: Path) -> None:

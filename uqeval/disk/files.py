@@ -6,10 +6,11 @@ import errno
 import hashlib
 import io
 import json
+import math
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -188,25 +189,31 @@ def flaw_of(error: Exception) -> str:
     return "a value has another type or size, or a list another length"
 
 
-def read_json(path: str | Path, parse_constant: Callable[[str], Any] | None = None) -> Any:
+def read_json(path: str | Path) -> Any:
     """Return the JSON of a file.
 
-    Raises `ValueError` if it is not JSON, nested too deeply or too large, and `OSError` if the file
+    Raises `ValueError` as `parse_json` does, and for a file that is too large; `OSError` if it
     cannot be read.
     """
-    return parse_json(read_bytes(path, MOST_REPORT), parse_constant)
+    return parse_json(read_bytes(path, MOST_REPORT))
 
 
-def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
+def parse_json(text: str | bytes, finite: bool = True) -> Any:
     """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raise `ValueError` if it is not JSON, nested too deeply, or has an object with a key twice: a
-    reader of the file would see the first value, and uqeval use the last.
+    reader of the file would see the first value, and uqeval use the last. Also for NaN and infinity
+    and for numbers that Python reads as these, unless not all numbers have to be `finite`.
     """
     try:
         if not isinstance(text, str):
             text = str(text, "utf-8")
-        return json.loads(text, parse_constant=parse_constant, object_pairs_hook=_unique)
+        return json.loads(
+            text,
+            parse_constant=_refuse if finite else None,
+            parse_float=_finite if finite else None,
+            object_pairs_hook=_unique,
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except UnicodeDecodeError:
@@ -218,6 +225,15 @@ def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = 
         if str(error).startswith("Exceeds the limit"):  # Python's, with advice to programmers
             raise ValueError("a number in it has thousands of digits") from None
         raise
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{cut(constant)} is not a number that this file may hold")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

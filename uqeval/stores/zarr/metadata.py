@@ -127,7 +127,7 @@ def load_json(source: Source, key: str) -> Document | None:
         return None
     raw = bytes(data)
     try:
-        document = parse_json(raw)
+        document = parse_json(raw, finite=False)  # attributes may be NaN
     except ValueError as error:
         raise StoreError(
             f"{source.path}: {key} is not valid JSON ({error}). Copy or write the store again."

@@ -1,0 +1,47 @@
+"""JSON of files: what is refused, and what is a number."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uqeval.disk.files import parse_json
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "1e0400", "2e308", "1" * 400 + ".0"],
+)
+def test_numbers_that_are_not_finite(text: str) -> None:
+    document = f'{{"a": [0, {{"b": {text}}}]}}'
+    with pytest.raises(ValueError, match="not a number that this file may hold"):
+        parse_json(document)
+    value = parse_json(document, finite=False)["a"][1]["b"]
+    assert not np.isfinite(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, -1.5, 1e300, 1.7976931348623157e308, 5e-324, 1e-400, [1e21, {"x": 123456789e300}],
+     10**299, "NaN", "1e999", None],
+)  # fmt: skip
+def test_what_is_written_is_read(value: Any) -> None:
+    assert parse_json(json.dumps({"v": value}))["v"] == value
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
+        ("[" * 10**5, "nested too deeply"),
+        (b"\xff", "not text in UTF-8"),
+        ('{"a": }', "at line 1, column 7"),
+        ("1" * 5000, "thousands of digits"),
+    ],
+)
+def test_what_is_refused(text: str | bytes, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_json(text)
