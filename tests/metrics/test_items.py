@@ -30,6 +30,7 @@ ROWS = {
 @pytest.mark.parametrize("kind", ROWS)
 def test_sums_are_those_of_fsum(kind: str) -> None:
     found = exact_sums(ROWS[kind])
+    np.testing.assert_array_equal(exact_sums(ROWS[kind][:40]), found[:40])  # fewer: another way
     assert found.tolist() == [math.fsum(row) for row in ROWS[kind].tolist()]
 
 

@@ -20,6 +20,9 @@ Record = dict[str, Any]
 _MOST_ITEMS, _MOST_NUMBERS = 1024, 1 << 22
 #: The size of the cache of records for equal states: in records, and in bytes of states.
 _MOST_RECORDS, _MOST_BYTES = 1 << 14, 1 << 10
+#: Up to this number of sums, one `math.fsum` each takes less time than array operations for each
+#: column.
+_FEW_SUMS = 64
 
 
 def once_for_equal_states(score: Callable[..., Record], *items: Iterable[bytes]) -> list[Record]:
@@ -95,8 +98,11 @@ def each_state(tally: Tally, items: Iterable[bytes]) -> Iterator[State]:
 
 def exact_sums(values: Array) -> Array:
     """Return the sums of the last axis, rounded once: the bits of `math.fsum`."""
-    rows = values.reshape(-1, values.shape[-1]) if values.shape[-1] else np.zeros((0, 0))
-    total, rest = np.zeros((2, *values.shape[:-1])).reshape(2, -1)
+    shape, numbers = values.shape[:-1], values.shape[-1]
+    rows = values.reshape(math.prod(shape), numbers)
+    if len(rows) <= _FEW_SUMS:
+        return np.array([math.fsum(row) for row in rows.tolist()], np.float64).reshape(shape)
+    total, rest = np.zeros((2, len(rows)))
     is_rounded = np.zeros(total.size, bool)
     with np.errstate(invalid="ignore", over="ignore"):
         for column in rows.T:
@@ -106,7 +112,7 @@ def exact_sums(values: Array) -> Array:
         sums: Array = total + rest
     for row in np.flatnonzero(is_rounded):
         sums[row] = math.fsum(rows[row].tolist())
-    return sums.reshape(values.shape[:-1])
+    return sums.reshape(shape)
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
