@@ -221,7 +221,6 @@ def _labels(
     predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> tuple[Store | None, tuple[ItemArray, ...] | None]:
     """Return the label store, and its planes in the order of the predictions' items."""
-
     labels = None if labels is None else open_once(labels)
     folder = labels is not None and is_folder_of_files(labels)
     if options.label_map is not None and not folder:

@@ -68,7 +68,6 @@ def open_inputs(
     With `reference_follows`, `beside_reference` checks later whether all options have an effect.
     Raises as `_open` does, and `UsageError` for options without effect on such data.
     """
-
     inputs = _open(predictions, truth, options)
     if not reference_follows:
         refuse_without_effect(options, inputs)

@@ -277,7 +277,6 @@ def _target(
     predictions: Store, target: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> _Truth:
     """Return the target and the masks of valid pixels, in the order of the predictions."""
-
     masks = [predictions.arrays["valid"]] if "valid" in predictions.arrays else []
     if target is None:
         parts = predictions.arrays.get("target")

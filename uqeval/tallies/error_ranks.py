@@ -11,6 +11,7 @@ from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import CountedItems, Counts, FieldOfItems
+from uqeval.tallies._sorted import rank_counts, rows_of_bins
 from uqeval.tallies._values import COARSE, FINE_BITS
 from uqeval.tallies.ranks import CountsByRank
 
@@ -70,7 +71,6 @@ class ErrorRanks(OfErrors, CountsByRank):
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
         from uqeval.kernels.members import set_ratios
-        from uqeval.tallies._sorted import rank_counts
 
         if self.bins or first.size == 2:
             return None
@@ -91,6 +91,4 @@ class ErrorRanks(OfErrors, CountsByRank):
     @cached_property
     def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins of λ and ε have a row, and which."""
-        from uqeval.tallies._sorted import rows_of_bins
-
         return rows_of_bins(self.bins, (2, COARSE))

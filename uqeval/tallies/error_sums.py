@@ -12,6 +12,8 @@ from uqeval.arrays import Array, Floats, Maps, State, np
 from uqeval.maps.names import TARGET_COUNTS, VOID
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
+from uqeval.tallies._sorted import rows_of_bins
+from uqeval.tallies._values import COARSE, FINE_BITS
 
 #: Targets this close below an edge belong to the interval above, in steps.
 _EDGE = 1e-9
@@ -222,8 +224,6 @@ class ErrorsUpto(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        from uqeval.tallies._values import FINE_BITS
-
         return {
             "count": Field((1,), "int64"),
             "sum": Field((1,), "float64"),
@@ -244,9 +244,6 @@ class ErrorsUpto(Tally):
     @cached_property
     def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins have a row, and which."""
-        from uqeval.tallies._sorted import rows_of_bins
-        from uqeval.tallies._values import COARSE
-
         return rows_of_bins(self.bins, (COARSE,))
 
 

@@ -11,6 +11,7 @@ from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import CountedItems, Counts, Field
+from uqeval.tallies.percentiles import between, ranks_of
 
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
 _BUFFER_SHARE = 8
@@ -77,8 +78,6 @@ class ItemErrors(OfErrors):
 
     def update(self, state: State, maps: Maps) -> None:
         """Add one item."""
-        from uqeval.tallies.percentiles import between
-
         error, sigma, label = self.flat(maps)
         item = self._collect(error, sigma, label)
         state["pixels"] += item.pixels
@@ -114,7 +113,6 @@ class ItemErrors(OfErrors):
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.number_items import rank_errors_of_items, sum_retained_of_items
-        from uqeval.tallies.percentiles import between, ranks_of
 
         error, sigma, label = self.flat(maps)
         pixels = np.add.reduceat(label != VOID, first[:-1], dtype=np.int64)
@@ -148,7 +146,6 @@ class ItemErrors(OfErrors):
         """
         from uqeval.kernels.error_sums import BLOCK
         from uqeval.kernels.ratios import look_at_item, take_sample
-        from uqeval.tallies.percentiles import ranks_of
 
         all_values = (np.float32(-np.inf), np.float32(np.inf))
         limits = [all_values, all_values]

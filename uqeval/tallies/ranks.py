@@ -18,6 +18,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
+from uqeval.tallies._sorted import rank_counts, rows_of_bins
 from uqeval.tallies._values import COARSE, FINE_BITS, RawMap, Uncertainty, value_of
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.percentiles import between, ranks_of
@@ -127,8 +128,6 @@ class Ranks(CountsByRank):
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems | None:
-        from uqeval.tallies._sorted import rank_counts
-
         if self.by_category or self.bins or not self.pixelwise:
             return None
         values, label, void = self._values(maps)
@@ -137,8 +136,6 @@ class Ranks(CountsByRank):
     @cached_property
     def _rows_of_bins(self) -> tuple[Array, Array]:
         """Return which coarse bins have a row, uint8 [bin + 1], and which, int16 [bin]."""
-        from uqeval.tallies._sorted import rows_of_bins
-
         return rows_of_bins([b for _, b in self.bins], (COARSE,))
 
     @cached_property

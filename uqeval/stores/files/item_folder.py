@@ -151,7 +151,6 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
 
     `mean/a.npy`, `std/a.npy` or `a_mean.npy`, `a_std.npy` name their kinds if all files do.
     """
-
     _refuse_loose(folder, files)
 
     def by_folder(file: str) -> tuple[str, str] | None:
