@@ -13,6 +13,7 @@ import numpy as np
 from uqeval.argument_types import checks_types
 from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, cut, quoted
+from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
@@ -328,8 +329,6 @@ class PredictionWriter:
 
     def _kinds(self) -> set[str]:
         """Return the maps that `keep="maps"` stores."""
-        from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
-
         kinds = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
         return kinds - OF_SEVERAL_SAMPLES if self.samples == 1 else kinds
 

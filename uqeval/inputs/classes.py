@@ -20,15 +20,16 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
+from uqeval.stores.planes import Planes
+from uqeval.stores.stack import Stack
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
-    from uqeval.stores.planes import Planes
-    from uqeval.stores.stack import Stack
 
 
 def open_classes(
@@ -42,8 +43,6 @@ def open_classes(
     `chosen`: the items, in place of those that the options choose.
     """
     from uqeval.maps.sources import Labels, Source
-    from uqeval.stores.planes import Planes
-    from uqeval.stores.stack import Stack
 
     stores, where = opened.stores, opened.where
     kind = kind_of(stores)
@@ -155,8 +154,6 @@ def stored_maps(store: Store) -> dict[str, Planes]:
     """Return the maps of a store: its arrays of numbers [item, y, x], `mean_probs`, and, without
     samples, `sample_predictions`.
     """
-    from uqeval.stores.planes import Planes
-
     planes = {"mean_probs": "class"}
     if not store.arrays.keys() & {"probs", "logits"}:
         planes[SAMPLE_PREDICTIONS] = "sample"
@@ -178,8 +175,6 @@ def _ignore_index(options: InputOptions, labels: Store | None, predictions: Stor
 
 def _check_label_sizes(source: Source, *, volume: bool) -> None:
     """Raise an error if the labels of an item have another size than its predictions."""
-    from uqeval.maps.labels import check_size
-
     if source.labels is None:
         return
     planes = source.labels.planes
@@ -291,8 +286,6 @@ def _uqeval_metadata(store: Store) -> dict[str, Any]:
 
 def _warn_of_sample_axes(members: Sequence[Store], kind: str | None) -> list[str]:
     """Return a warning if only some stores of an ensemble have a sample axis."""
-    from uqeval.stores.stack import Stack
-
     if (
         kind is None
         or len({"sample" in member.arrays[kind][0].array.axes for member in members}) == 1

@@ -16,7 +16,9 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.contents import Contents, Role
+from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
+from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.watch import Watch, Watched, WatchedText
 
 
@@ -47,8 +49,6 @@ def open_predictions(
     predictions: Given | Sequence[Given], options: InputOptions
 ) -> PredictionStores:
     """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
-    from uqeval.stores.store import open_store
-
     inputs: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
     stores_or_paths = [as_store(prediction, "predictions") for prediction in inputs]
     if not stores_or_paths:
@@ -77,8 +77,6 @@ def as_store(source: Any, keyword: str) -> Given:
 
     Converts arrays and tensors of any framework to NumPy. Raises `UsageError` for other inputs.
     """
-    from uqeval.stores.incoming import as_array
-
     if isinstance(source, str | Path | Contents | Mapping):
         return source
     if isinstance(source, os.PathLike):
@@ -138,7 +136,6 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
 def is_folder_of_files(path: Given) -> bool:
     """Return whether ground truth consists of separate files, matched with items by name."""
     from uqeval.stores.files.folder_store import FolderStore
-    from uqeval.stores.store import contents_of
 
     if not isinstance(path, os.PathLike | str) or not Path(path).is_dir():
         return False
@@ -150,8 +147,6 @@ def open_once(source: Given) -> Given:
     """Return the opened content of a path, so that later users need not open it again; return
     anything else unchanged.
     """
-    from uqeval.stores.store import contents_of
-
     return contents_of(source) if isinstance(source, str | Path) else source
 
 
@@ -190,8 +185,6 @@ def open_truth(
     Files are matched with items by name. Raises `StoreError` if the items of `predictions` have no
     names. `reading`: further arguments of `open_store`.
     """
-    from uqeval.stores.store import open_store
-
     is_folder = is_folder_of_files(truth)
     if is_folder and names is None and predictions is not None:
         count = len(next(iter(predictions.arrays.values())))

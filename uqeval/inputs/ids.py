@@ -20,7 +20,14 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.files.label_folder import (
+    open_label_folder,
+    open_ordered_folder,
+    open_sparse_labels,
+    png_files,
+)
 from uqeval.stores.names import match_files
+from uqeval.stores.planes import Planes
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
@@ -74,13 +81,6 @@ def open_ids(
     options: InputOptions,
 ) -> Ids:
     """Open the ids of the frames in their order, in any format; `count` None: all frames."""
-    from uqeval.stores.files.label_folder import (
-        open_label_folder,
-        open_ordered_folder,
-        open_sparse_labels,
-        png_files,
-    )
-
     label = noun == "label"
     origin = open_once(as_store(origin, noun))
     if is_folder_of_files(origin) and png_files(str(origin)):
@@ -191,7 +191,6 @@ def frame_ids(
 ) -> FrameIds:
     """Return readers of each frame's ids; `noun` is "labels" or "predictions"."""
     from uqeval.maps.frame_ids import ReducedIds, StoredIds
-    from uqeval.stores.planes import Planes
 
     if ids.source is not None:
         return ReducedIds(ids.source, ids.places, resize)

@@ -17,7 +17,11 @@ from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_st
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.array import ItemArray
+from uqeval.stores.files.label_folder import png_files
+from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.names import file_of
+from uqeval.stores.planes import Planes
+from uqeval.stores.video.sequences import Neighbours
 from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
 
@@ -125,8 +129,6 @@ class Live:
         return self._predictions.classes
 
     def __iter__(self) -> Iterator[LiveFrame]:
-        from uqeval.stores.video.sequences import Neighbours
-
         neighbours = Neighbours()
         # A stream waits for its frames itself, and an ended stream has no more frames.
         patience = Patience() if isinstance(self._shots, Stream) else self._patience
@@ -233,7 +235,6 @@ class Predictions:
         self._store = ids, frames, place, stems(names or ()), count
 
     def _list(self, folder: str) -> None:
-        from uqeval.stores.files.label_folder import png_files
         from uqeval.stores.names import natural, stems
 
         files = sorted(png_files(folder), key=natural)
@@ -241,8 +242,6 @@ class Predictions:
 
     def _from_file(self, shot: Shot, size: tuple[int, int]) -> Array:
         from uqeval.maps.frame_ids import StoredIds
-        from uqeval.stores.files.png_array import PngArray
-        from uqeval.stores.planes import Planes
 
         found = self._file(shot)
         if found is None:

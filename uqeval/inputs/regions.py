@@ -15,6 +15,7 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.contents import Role
+from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch, WatchedText
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ class _Opener:
 
     def _planes(self, parts: Sequence[ItemArray], where: str) -> RegionPlanes:
         from uqeval.maps.region_maps import RegionPlanes
-        from uqeval.stores.planes import Planes
 
         if any(set(part.array.axes) - {"item"} != {"y", "x"} for part in parts):
             raise StoreError(f"{where}: axes {cut(parts[0].array.axes)}; a map is [item, y, x].")

@@ -19,12 +19,14 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.maps.checks import invalid_of
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.kinds import SPREADS
+from uqeval.stores.planes import Planes
+from uqeval.stores.stack import Stack
 
 if TYPE_CHECKING:
     from uqeval.maps.regression import RegressionSource
-    from uqeval.stores.stack import Stack
 
 _PARTS = ("mean", *SPREADS, "samples")
 
@@ -33,10 +35,7 @@ def open_regression(
     opened: PredictionStores, target: Given | None, options: InputOptions
 ) -> Inputs:
     """Open predicted numbers with their target. Raises `StoreError` or `UsageError`."""
-    from uqeval.maps.checks import invalid_of
     from uqeval.maps.regression import RegressionSource
-    from uqeval.stores.planes import Planes
-    from uqeval.stores.stack import Stack
 
     _refuse_class_options(opened, options)
     stores, where = opened.stores, opened.where

@@ -22,6 +22,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, members_of
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -134,7 +135,6 @@ def _mask(
 ) -> tuple[Mask, dict[str, Any]]:
     """Return the mask, and its record."""
     from uqeval.maps.sets import Mask
-    from uqeval.stores.planes import Planes
 
     source: Any = inputs.source
     out = _label_id(options.ood_mask)

@@ -15,12 +15,13 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.contents import Contents
 from uqeval.stores.names import read_names_file, refuse_reordered
+from uqeval.stores.store import contents_of, open_store
+from uqeval.stores.video.sequences import Sequences, sequences_of
 from uqeval.stores.zarr.source import is_url, is_zarr
 
 if TYPE_CHECKING:
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames
-    from uqeval.stores.video.sequences import Sequences
 
 #: Subfolders of a video folder.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
@@ -73,9 +74,7 @@ def open_video_inputs(
     They are in its folders `predictions/` and `labels/`, or in the arrays of its store. Raises
     `StoreError` or `UsageError`.
     """
-    from uqeval.stores.store import contents_of
     from uqeval.stores.video.frames import open_frames
-    from uqeval.stores.video.sequences import sequences_of
 
     assert options.video is not None
     video = options.video
@@ -177,7 +176,6 @@ def _flows(
     options: InputOptions,
 ) -> dict[str, Flows]:
     """Return saved flow by direction, from the given paths or the video's store."""
-    from uqeval.stores.store import open_store
     from uqeval.stores.video.flow_files import open_flows
 
     inside_video: set[str] = set()

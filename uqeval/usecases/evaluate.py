@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.locks import temporary
+from uqeval.disk.outputs import paths_in, refuse_overlap
 from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.engine.reuse import map_cache_of, stamps_of
@@ -107,7 +108,6 @@ def _check_states(
     """Raise `UsageError` if the states would overwrite an input."""
     if states is None:
         return
-    from uqeval.disk.outputs import paths_in, refuse_overlap
     from uqeval.stores.states.writer import partial_path
 
     refuse_overlap([states, partial_path(states)], paths_in([*inputs, *_files_of(families)]))
@@ -115,8 +115,6 @@ def _check_states(
 
 def _files_of(families: Mapping[str, Mapping[str, Any]]) -> list[Any]:
     """Return the files that the options of families name."""
-    from uqeval.disk.outputs import paths_in
-
     names = ("threshold_from", "fit_on", "item_table")
     files = (options.get(name) for options in families.values() for name in names)
     return [file for file in paths_in(files) if file is not None]

@@ -27,7 +27,11 @@ from uqeval.errors import (
 from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import is_annotations, planes_of_ids
+from uqeval.stores.incoming import as_array
 from uqeval.stores.map_cache import has_room
+from uqeval.stores.names import read_names_file
+from uqeval.stores.zarr import writer as zw
+from uqeval.stores.zarr.writer import item_folder, open_array
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
@@ -118,8 +122,6 @@ class Evaluator:
         Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
         The items added before stay.
         """
-        from uqeval.stores.incoming import as_array
-
         values, ids = as_array(probs, "probs"), as_array(labels, "labels")
         item_names = [str(name) for name in names]
         if not values.shape[:1] == ids.shape[:1] == (len(item_names),):
@@ -179,7 +181,6 @@ class Evaluator:
 
     def _begin(self, attributes: dict[str, Any]) -> None:
         from uqeval.stores.writing.new_store import NewStore
-        from uqeval.stores.zarr import writer as zw
 
         self._attributes, self._maps = attributes, tuple(attributes["maps"])
         self._store = NewStore(self.folder / "maps", 0, self._order, dense=False)
@@ -209,7 +210,6 @@ class Evaluator:
             )
 
     def _keep(self, name: str, maps: Maps) -> None:
-        from uqeval.stores.zarr.writer import item_folder
         from uqeval.usecases.reduce import stored_name
 
         assert self._store is not None
@@ -251,8 +251,6 @@ class Evaluator:
                 self._merge(folder / "maps")
 
     def _merge(self, store: Path) -> None:
-        from uqeval.stores.zarr.writer import item_folder
-
         attributes = _attributes_of(store)
         if self._store is None:
             self._begin(attributes)
@@ -317,8 +315,6 @@ def _named_as_evaluator(store: Path) -> Iterator[None]:
 def _names_to_come(families: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...] | None:
     """Return the names of the items that options name, and another name; None without such options.
     Later updates may add these items."""
-    from uqeval.stores.names import read_names_file
-
     given = [options["fit_on"] for options in families.values() if options.get("fit_on")]
     files = [path for one in given for path in (one if isinstance(one, list | tuple) else [one])]
     names = dict.fromkeys(name for path in files for name in read_names_file(path))
@@ -334,8 +330,6 @@ def _first_item(inputs: Inputs) -> Inputs:
 
 def _nbytes(array: Path) -> int:
     """Return the bytes of an array that an evaluator wrote, before compression."""
-    from uqeval.stores.zarr.writer import open_array
-
     return int(open_array(array).nbytes)
 
 

@@ -11,19 +11,18 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import content_of, resolved
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
+from uqeval.statistics.merged_states import MergedStates
 from uqeval.statistics.options import CutOptions
 from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
 from uqeval.usecases.merged_results import add_families, merged_results
-
-if TYPE_CHECKING:
-    from uqeval.statistics.merged_states import MergedStates
+from uqeval.usecases.rethreshold import rethreshold
 
 SUFFIX = ".states.zip"
 
@@ -92,7 +91,6 @@ def _merge_states(
     further: Mapping[str, Mapping[str, Any]],
 ) -> tuple[Report, MergedStates]:
     """Return the report of all files, and their merged states."""
-    from uqeval.statistics.merged_states import MergedStates
     from uqeval.statistics.scoring import Scoring
 
     merged_states = MergedStates(files)
@@ -111,8 +109,6 @@ def _merge_states(
         "result_warnings": record["warnings"],
     }  # fmt: skip
     if threshold is not None:
-        from uqeval.usecases.rethreshold import rethreshold
-
         record = rethreshold(merged_states, record, str(threshold))
     return _report(merged_states, record), merged_states
 

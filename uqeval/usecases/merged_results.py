@@ -13,6 +13,7 @@ from uqeval.metrics import Family
 from uqeval.metrics._driver import drive, groups_of, replay, replayed
 from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
 from uqeval.metrics._view import shared
+from uqeval.metrics.thresholds import lacks_threshold
 from uqeval.records.scalars import BESIDE
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.saved import tally_key
@@ -207,8 +208,6 @@ def _refuse_other_thresholds(
     merged_states: MergedStates, evaluations: Mapping[str, Evaluation[Any]]
 ) -> None:
     """Raise `UsageError` with the pooled thresholds if the parts fitted different ones."""
-    from uqeval.metrics.thresholds import lacks_threshold
-
     for key, evaluation in evaluations.items():
         differ = merged_states.differ(key)
         lacks = lacks_threshold(merged_states.index["fitted"].get(key))

@@ -20,6 +20,7 @@ from uqeval.errors import DataError, UqevalError, UsageError
 from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
+from uqeval.maps.labels import label_map
 from uqeval.maps.names import void_of
 from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
@@ -164,8 +165,6 @@ class TemporalObserver:
 
     def _warm(self) -> None:
         """Compile the kernels, so that the first frames are not slow."""
-        from uqeval.maps.labels import label_map
-
         ids = label_map(np.zeros((2, 2), np.uint8), self.classes, self.ignore_index, "", (2, 2))
         grey, flow = np.zeros((2, 2), np.uint8), np.zeros((2, 2, 2), np.float32)
         maps: Maps = {self._flow: flow, self._forward: flow, names_of.GREY: grey}
@@ -175,7 +174,6 @@ class TemporalObserver:
     def _taken(self, frame: Any, prediction: Any, name: str) -> Maps:
         """Return checked copies of the maps of one frame."""
         from uqeval.maps.flow import grey
-        from uqeval.maps.labels import label_map
 
         frame, prediction = np.asarray(frame), np.asarray(prediction)
         where = f"frame {name}"

@@ -11,6 +11,7 @@ from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers,
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.maps.names import lambda_of, sigma_of
+from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
 from uqeval.settings import make_settings
 
@@ -215,8 +216,6 @@ def _refuse_without_regions(settings: Any) -> None:
 
 def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[str]:
     """Return the names of the regions, each once. Raises `UsageError`."""
-    from uqeval.maps.region_text import region_of
-
     regions_by_text = {
         region.text: region for region in (region_of(t, info.labelled) for t in regions)
     }

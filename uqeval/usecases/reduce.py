@@ -28,6 +28,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
+from uqeval.stores.zarr import writer as zw
 
 if TYPE_CHECKING:
     from uqeval.engine.remote import Opened
@@ -171,8 +172,6 @@ def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
 
 def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
     """Return the attributes of the new store."""
-    from uqeval.stores.zarr import writer as zw
-
     return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
         "class_names": list(inputs.class_names),
         "ignore_index": void_of(source.classes),

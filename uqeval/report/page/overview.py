@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from uqeval.errors import number_of
 from uqeval.gate import Judgement
+from uqeval.gate.saved_verdicts import of_stores
 from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
@@ -63,8 +64,6 @@ def to_overview(
 
 
 def _findings(name: str, report: Report, judgement: Judgement | None) -> list[Finding]:
-    from uqeval.gate.saved_verdicts import of_stores
-
     return findings_of(report, of_stores(judgement, {name}) if judgement else None)
 
 

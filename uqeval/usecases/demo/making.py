@@ -11,6 +11,7 @@ from uqeval.disk.publishing import sync_tree, write_file, writing
 from uqeval.engine.options import MachineOptions, Progress, Silent
 from uqeval.errors import OutputError
 from uqeval.usecases.compiling import compiling_ahead
+from uqeval.usecases.demo.streets import CLASSES, annotate, predict, save_depth, save_film, street
 from uqeval.usecases.run.outcome import Listener, Outcome
 from uqeval.usecases.run.running import run_config
 
@@ -62,8 +63,6 @@ def demo(
 
     Raises `OutputError` if the folder has content, unless that is of an unfinished demo.
     """
-    from uqeval.usecases.demo.streets import save_depth, save_film
-
     home = Path(folder)
     _begin(home)
     progress = progress or Silent()
@@ -107,7 +106,6 @@ def _save_streets(
     """Write `preds.zarr` and `labels/`."""
     from PIL import Image
 
-    from uqeval.usecases.demo.streets import CLASSES, annotate, predict, street
     from uqeval.writer import PredictionWriter
 
     (home / "labels").mkdir()

@@ -11,6 +11,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import UsageError, cut
 from uqeval.keys import family_of
+from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import void_of
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, painted
@@ -143,7 +144,6 @@ class Pairs:
         given.
         """
         from uqeval.maps.flow import Estimator, grey
-        from uqeval.maps.flow_method import flow_method
 
         is_backward = settings["grid"] == "previous"
         if settings["flow"] == "file":

@@ -13,12 +13,13 @@ from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut
 from uqeval.metrics._driver import drive, groups_of, replayed
 from uqeval.metrics._evaluation import Passes, TallyResult
+from uqeval.statistics.merged_states import MergedStates
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.fitted import FittedFile, PackedTotal, name_of_items
 from uqeval.stores.states.saved import digest_of, tally_key
+from uqeval.usecases.rounds.shard import run_of_states, settings_of_evaluations
 
 if TYPE_CHECKING:
-    from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies._contract import Tally
 
 
@@ -50,7 +51,6 @@ def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -
     shards of one run in the same round; `StoreError` for files without states.
     """
     from uqeval.disk.outputs import refuse_overlap, write
-    from uqeval.statistics.merged_states import MergedStates
     from uqeval.usecases.merge import refuse_missing, states_of
 
     paths = [reports] if isinstance(reports, str | Path) else list(reports)
@@ -73,7 +73,6 @@ def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -
 
 def _fitted(states: MergedStates, output: str | Path) -> FittedFile:
     from uqeval.usecases.merged_results import is_sweep
-    from uqeval.usecases.rounds.shard import run_of_states
 
     counted = _Counted(states)
     fit = _fit_sweep if is_sweep(states) else _fit_evaluations
@@ -91,7 +90,6 @@ def _fit_evaluations(
 ) -> tuple[list[str], Mapping[str, Any]]:
     """Return the keys of results that need another pass, and the settings of all."""
     from uqeval.usecases.merged_results import unfitted_evaluations
-    from uqeval.usecases.rounds.shard import settings_of_evaluations
 
     evaluations = {key: evaluation for key, (_, evaluation) in unfitted_evaluations(states).items()}
     unfinished: list[str] = []

@@ -13,6 +13,7 @@ from uqeval.disk.outputs import check_writable, refuse_file_name, refuse_overlap
 from uqeval.disk.publishing import link_aside, mend_states, new_file, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.gate import FailedStore, judge
+from uqeval.gate.saved_verdicts import of_stores
 from uqeval.records.folder import Named, digests_of
 from uqeval.records.report import Report
 from uqeval.statistics import resampler
@@ -206,7 +207,6 @@ def judge_all(
 
 def show_verdicts(outcome: Outcome, before: Sequence[Named]) -> None:
     """Put the verdicts on each store, and its change from the baseline, on its page."""
-    from uqeval.gate.saved_verdicts import of_stores
     from uqeval.report.page.html import with_first_screen
 
     baselines = {named.name: named for named in before}

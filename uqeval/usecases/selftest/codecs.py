@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from uqeval.errors import StoreError
+from uqeval.stores.planes import Planes
+from uqeval.stores.zarr.by_library import read_array, write_array
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
@@ -41,7 +43,6 @@ def _zarr(
     checks: Checks, name: str, folder: Path, data: Any, form: int, kind: str
 ) -> None:  # fmt: skip
     """Write by the Zarr library, read by uqeval."""
-    from uqeval.stores.zarr.by_library import write_array
     from uqeval.stores.zarr.store import open_zarr
 
     path = folder / f"{name.replace(' ', '-').replace(',', '')}.zarr"
@@ -54,7 +55,6 @@ def _zarr(
 
 def _writer(checks: Checks, folder: Path) -> None:
     """Write by PredictionWriter, read by the Zarr library."""
-    from uqeval.stores.zarr.by_library import read_array
     from uqeval.writer import PredictionWriter
 
     predictions = synthetic_data.classes("writer", items=2)
@@ -97,7 +97,6 @@ def _arrays(checks: Checks, folder: Path) -> None:
 def _labels(checks: Checks, folder: Path) -> None:
     from PIL import Image
 
-    from uqeval.stores.planes import Planes
     from uqeval.stores.store import open_store
 
     for mode, dtype, below in (("8 bit", np.uint8, 256), ("16 bit", np.uint16, 65536)):
@@ -140,7 +139,6 @@ def _flow(checks: Checks, folder: Path) -> None:
 
 def _damage(checks: Checks, folder: Path) -> None:
     """Check that a chunk that was changed on disk is refused."""
-    from uqeval.stores.zarr.by_library import write_array
     from uqeval.stores.zarr.store import open_zarr
 
     path = folder / "damaged.zarr"

@@ -23,6 +23,7 @@ from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.usecases.plans import families_of
 from uqeval.usecases.report_of_run import report_of
+from uqeval.usecases.saved_states import states_index, states_of_run
 from uqeval.usecases.sweep.plan import (
     SweepPlan,
     checked_repeats,
@@ -102,7 +103,6 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
     from uqeval.engine.reuse import stamps_of
     from uqeval.engine.scheduler import Scheduler
     from uqeval.usecases.rounds.shard import ShardRound
-    from uqeval.usecases.saved_states import states_index, states_of_run
 
     began = time.perf_counter()
     inputs, plan = planned.inputs, planned.plan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import np
 from uqeval.errors import OutputError, UsageError, cut, listed, quoted
+from uqeval.maps.names import void_of
 from uqeval.records.report import Report
 from uqeval.usecases.trackers.entry import missing
 
@@ -126,8 +127,6 @@ def _labels(
     Ids are increased by 1, and void is 0, because FiftyOne hides 0.
     """
     import fiftyone
-
-    from uqeval.maps.names import void_of
 
     is_void = maps["label"] == void_of(classes)
     if kind == "classes":
