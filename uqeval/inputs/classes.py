@@ -22,7 +22,7 @@ from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
-from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 from uqeval.stores.planes import Planes
@@ -70,7 +70,7 @@ def open_classes(
     watched_parts = [named_array for store in restricted for named_array in store.arrays.items()
             if named_array[0] in (kind, *stored)]  # fmt: skip
     if label_parts is not None:
-        watched_parts.append(("labels", tuple(label_parts)))
+        watched_parts.append(("labels", label_parts))
     watch = watched(source.names, watched_parts, options)
     names_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
@@ -96,9 +96,9 @@ def _refuse_missing(
     options: InputOptions,
 ) -> None:  # fmt: skip
     """Raise `StoreError` for missing chunks of the predictions (None: of all arrays) and labels."""
-    parts = [part for store in stores for name, of_items in store.arrays.items()
-             if kind in (None, name) for part in of_items]  # fmt: skip
-    refuse_missing([*parts, *(labels or ())], options.fill)
+    arrays = [array for store in stores for name, parts in store.arrays.items()
+              if kind in (None, name) for array in arrays_of(parts)]  # fmt: skip
+    refuse_missing([*arrays, *arrays_of(labels or ())], options.fill)
 
 
 def _records_of(
@@ -214,7 +214,7 @@ def kind_of(stores: Sequence[Store]) -> str | None:
 
 def _labels(
     predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
-) -> tuple[Store | None, tuple[ItemArray, ...] | None]:
+) -> tuple[Store | None, Sequence[ItemArray] | None]:
     """Return the label store, and its planes in the order of the predictions' items."""
     labels = None if labels is None else open_once(labels)
     folder = labels is not None and is_folder_of_files(labels)

@@ -14,12 +14,12 @@ from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
 from uqeval.stores.store import contents_of, open_store
-from uqeval.stores.watch import Watch, Watched, WatchedText
+from uqeval.stores.watch import PartsByItem, Watch, Watched, WatchedText
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ def open_once(source: Given) -> Given:
 
 
 def in_order_of(
-    store: Store, parts: tuple[ItemArray, ...], predictions: Store, names: tuple[str, ...] | None,
+    store: Store, parts: Sequence[ItemArray], predictions: Store, names: tuple[str, ...] | None,
     noun: str,
-) -> tuple[ItemArray, ...]:  # fmt: skip
+) -> Sequence[ItemArray]:  # fmt: skip
     """Return the items of a ground-truth store in the order of the predictions' items.
 
     Matches by name if both have names, else by position. Raises `StoreError`.
@@ -204,7 +204,7 @@ def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, An
     digest = hashlib.sha256()
     for kind in kinds:
         parts = store.arrays[kind]
-        distinct = list({id(p.array): p.array for p in parts}.values())
+        distinct = arrays_of(parts)
         for array in distinct:
             digest.update(array.fingerprint().encode())
         first = distinct[0]
@@ -226,10 +226,7 @@ def watched(
     Call it before taking fingerprints, so that the watch covers what they describe.
     """
     kinds = WatchedText(" ".join(kind for kind, _ in parts))
-    by_item = [
-        (kinds, *item_parts)
-        for item_parts in zip(*(item_parts for _, item_parts in parts), strict=True)
-    ]
+    by_item = PartsByItem(kinds, [item_parts for _, item_parts in parts])
     return watch_of(names, by_item, options)
 
 
@@ -243,12 +240,11 @@ def watch_of(
     return watch
 
 
-def refuse_missing(parts: Iterable[ItemArray], fill: bool) -> None:
+def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
     """Raise `StoreError` for missing chunks, which would read as the fill value."""
     if fill:
         return
-    arrays: dict[int, StoredArray] = {id(p.array): p.array for p in parts}
-    for array in arrays.values():
+    for array in {id(array): array for array in arrays}.values():
         missing = array.missing()
         if missing:
             first = missing[0]

@@ -44,7 +44,7 @@ class Ids:
 
     store: Store
     kinds: tuple[str, ...]
-    parts: tuple[ItemArray | None, ...]
+    parts: Sequence[ItemArray | None]
     source: Source | None
     places: tuple[int, ...]
     given: Given

@@ -13,7 +13,7 @@ from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
-from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch, WatchedText
@@ -33,7 +33,7 @@ class _Opener:
     names: tuple[str, ...] | None
     count: int
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    parts: list[tuple[ItemArray, ...]] = dataclasses.field(default_factory=list)
+    parts: list[Sequence[ItemArray]] = dataclasses.field(default_factory=list)
 
     @property
     def where(self) -> str:
@@ -69,7 +69,7 @@ class _Opener:
 
         if any(set(part.array.axes) - {"item"} != {"y", "x"} for part in parts):
             raise StoreError(f"{where}: axes {cut(parts[0].array.axes)}; a map is [item, y, x].")
-        refuse_missing(parts, self.options.fill)
+        refuse_missing(arrays_of(parts), self.options.fill)
         source: Any = self.inputs.source
         before = None
         if self.inputs.source.kind == "video":

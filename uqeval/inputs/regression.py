@@ -20,7 +20,7 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.checks import invalid_of
-from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
@@ -65,8 +65,9 @@ def open_regression(
     read = [(name, store.arrays[name]) for store in own_stores for name in kinds]
     read += [(name, parts[rows]) for name, parts in beside]
     watch = watched(source.names, read, options)
-    predicted = [part for store in stores for name in kinds for part in store.arrays[name]]
-    refuse_missing([*predicted, *(part for _, parts in beside for part in parts)], options.fill)
+    predicted = [store.arrays[name] for store in stores for name in kinds]
+    all_parts = [*predicted, *(parts for _, parts in beside)]
+    refuse_missing([array for parts in all_parts for array in arrays_of(parts)], options.fill)
     truth_store = [truth.store] if truth.store and truth.store not in stores else []
     record = _record(opened, [*kinds, *sorted(extra)], kinds, truth, target)
     return Inputs(
@@ -129,11 +130,11 @@ class _Truth:
     """The target of all items and the masks of valid pixels, if there are any, and their store."""
 
     store: Store | None
-    target: tuple[ItemArray, ...] | None
-    valid: list[tuple[ItemArray, ...]]
+    target: Sequence[ItemArray] | None
+    valid: list[Sequence[ItemArray]]
 
     @property
-    def arrays(self) -> list[tuple[str, tuple[ItemArray, ...]]]:
+    def arrays(self) -> list[tuple[str, Sequence[ItemArray]]]:
         """Return its arrays by name."""
         target = [("target", self.target)] if self.target else []
         return [*target, *(("valid", parts) for parts in self.valid)]
@@ -262,7 +263,7 @@ def conversion_of(kinds: Sequence[str]) -> dict[str, str]:
     return {"sigma": SPREADS[spread], **natural}
 
 
-def _extra_maps(stores: list[Store]) -> dict[str, tuple[ItemArray, ...]]:
+def _extra_maps(stores: list[Store]) -> dict[str, Sequence[ItemArray]]:
     """Return maps [N, H, W] of other names, which the user may choose as σ."""
     known_maps = {*_PARTS, "target", "valid", "labels"}
     return {
@@ -285,7 +286,7 @@ def _target(
     if "target" not in store.arrays:
         raise StoreError(f"{store.path} holds {store.holds()}, but no `target`.")
 
-    def ordered(kind: str) -> tuple[ItemArray, ...]:
+    def ordered(kind: str) -> Sequence[ItemArray]:
         return in_order_of(store, store.arrays[kind], predictions, names, "target")
 
     if "valid" in store.arrays:

@@ -22,6 +22,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, members_of
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.stores.array import arrays_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch
 
@@ -160,7 +161,7 @@ def _mask(
         )
     count = _count(opened)
     parts = in_order_of(store, parts, opened.stores[0], opened.names, "mask")
-    refuse_missing(parts, options.fill)
+    refuse_missing(arrays_of(parts), options.fill)
     chosen, _ = chosen_items(options, count)
     planes = Planes(parts[chosen.start : chosen.stop])
     void = options.ignore_index if options.ignore_index is not None else 255

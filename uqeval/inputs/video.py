@@ -14,7 +14,6 @@ from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
-from uqeval.stores.array import ItemArray
 from uqeval.stores.video.sequences import Pair, Sequences
 from uqeval.stores.watch import Watched, WatchedText
 
@@ -114,10 +113,9 @@ def _pair_range(sequences: Sequences, options: InputOptions) -> tuple[range, dic
 
 def _refuse_missing(video_inputs: VideoInputs, options: InputOptions) -> None:
     """Raise `StoreError` for missing chunks of any array."""
-    parts = [item_array for model in video_inputs.ids for item_array in model.stored]
+    of_ids = (item_array.array for model in video_inputs.ids for item_array in model.stored)
     flows = (array for flow in video_inputs.flows.values() for array in flow.arrays)
-    arrays = [ItemArray(array, None) for array in (*video_inputs.frames.arrays, *flows)]
-    refuse_missing([*parts, *arrays], options.fill)
+    refuse_missing([*of_ids, *video_inputs.frames.arrays, *flows], options.fill)
 
 
 def _read_from(video_inputs: VideoInputs, pair: Pair, index: int) -> list[Watched]:

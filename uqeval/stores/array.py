@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -173,6 +173,41 @@ class ItemArray:
         return (self.array,)
 
 
+class ItemsOf(Sequence[ItemArray]):
+    """The items of one array at some positions of its item axis. An item is made when it is read,
+    because an array may have millions."""
+
+    def __init__(self, array: StoredArray, indices: range) -> None:
+        self.array, self.indices = array, indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def share_files(self) -> bool:
+        """Return whether all items are in the same files."""
+        return not self.array.has_files_of_items
+
+    @overload
+    def __getitem__(self, place: int) -> ItemArray: ...
+    @overload
+    def __getitem__(self, place: slice) -> ItemsOf: ...
+    def __getitem__(self, place: int | slice) -> ItemArray | ItemsOf:
+        if isinstance(place, slice):
+            return ItemsOf(self.array, self.indices[place])
+        return ItemArray(self.array, self.indices[place])
+
+    def __iter__(self) -> Iterator[ItemArray]:
+        return (ItemArray(self.array, index) for index in self.indices)
+
+
+def arrays_of(parts: Iterable[ItemArray]) -> list[StoredArray]:
+    """Return the distinct arrays of items, in the order of their first items."""
+    if isinstance(parts, ItemsOf):
+        return [parts.array] if parts else []
+    return list({id(part.array): part.array for part in parts}.values())
+
+
 @dataclass(frozen=True)
 class Store:
     """An opened store: for each kind of array (`probs`, `labels`, `entropy`, …), one part per item.
@@ -182,7 +217,7 @@ class Store:
     """
 
     path: str
-    arrays: dict[str, tuple[ItemArray, ...]]
+    arrays: Mapping[str, Sequence[ItemArray]]
     names: tuple[str, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, canonical_axes, with_pixel
+from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, canonical_axes, with_pixel
 from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
     FLOWS,
@@ -256,7 +256,7 @@ def assemble(
     differ.
     """
     kinds = tuple(kinds or arrays)
-    parts: dict[str, tuple[ItemArray, ...]] = {}
+    parts: dict[str, Sequence[ItemArray]] = {}
     warned = list(warnings)
     for kind, array in arrays.items():
         if kind not in KNOWN and len(array.shape) < (2 if is_single else 3):
@@ -271,7 +271,7 @@ def assemble(
             continue
         if "item" in array.axes:
             count = array.shape[array.axes.index("item")]
-            parts[kind] = tuple(ItemArray(array, index) for index in range(count))
+            parts[kind] = ItemsOf(array, range(count))
         else:
             parts[kind] = (ItemArray(array, None),)
     if not parts:
@@ -286,7 +286,7 @@ def assemble(
     return Store(path, parts, names, attributes, tuple(warned), held=kinds)
 
 
-def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
+def _count(parts: Mapping[str, Sequence[ItemArray]], path: str) -> int:
     # Flow is between items and does not give their number, unless there is no other array.
     only_flows = parts.keys() <= FLOWS
     counts = {kind: len(items) for kind, items in parts.items() if only_flows or kind not in FLOWS}

@@ -12,7 +12,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError
-from uqeval.stores.array import ItemArray, StoredArray
+from uqeval.stores.array import ItemArray, StoredArray, arrays_of
 
 #: The number of decoded chunks in memory, if a chunk has planes of several items.
 _KEPT = 2
@@ -28,7 +28,7 @@ class Planes:
     def __init__(
         self, parts: Sequence[ItemArray], channels: bool = False, axis: str = "class"
     ) -> None:
-        self.parts = tuple(parts)
+        self.parts = parts
         self._order = (axis, "y", "x") if channels else ("y", "x")
         self._chunks: OrderedDict[tuple[int, int], Array] = OrderedDict()
         self._lock = threading.Lock()
@@ -45,17 +45,19 @@ class Planes:
     @cached_property
     def arrays(self) -> list[StoredArray]:
         """Return the distinct arrays with the planes."""
-        return list({id(p.array): p.array for p in self.parts}.values())
+        return arrays_of(self.parts)
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item's plane."""
-        item_array = self.parts[item]
-        axes = item_array.array.axes
-        return item_array.array.shape[axes.index("y")], item_array.array.shape[axes.index("x")]
+        array = self._array_of(item)
+        return array.shape[array.axes.index("y")], array.shape[array.axes.index("x")]
 
     def where_of(self, item: int) -> str:
         """Return the name of the array with an item's plane, for messages."""
-        return self.parts[item].array.where
+        return self._array_of(item).where
+
+    def _array_of(self, item: int) -> StoredArray:
+        return self.arrays[0] if len(self.arrays) == 1 else self.parts[item].array
 
     def kept_bytes(self) -> int:
         """Return the largest number of bytes of decoded chunks that stay in memory for later

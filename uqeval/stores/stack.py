@@ -15,13 +15,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 
 TILE_AXES = ("sample", "class", "y", "x")
 
@@ -73,6 +73,42 @@ class Part:
         """Return all that determines the tiles of an item: shape, chunks, axes and dtype."""
         array = self.source.array
         return array.shape, array.bands, self.axes, array.dtype
+
+
+class Member(Sequence[Part]):
+    """The parts of all items of one member of an ensemble."""
+
+    def __init__(self, items: Sequence[ItemArray]) -> None:
+        self._items = items
+        self.arrays = arrays_of(items)
+        self._only = self.arrays[0] if len(self.arrays) == 1 else None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, item: int) -> Part: ...
+    @overload
+    def __getitem__(self, item: slice) -> Member: ...
+    def __getitem__(self, item: int | slice) -> Part | Member:
+        if isinstance(item, slice):
+            return Member(self._items[item])
+        source = self._items[item]
+        return Part(source, source.array.axes)
+
+    def __iter__(self) -> Iterator[Part]:
+        return (Part(source, source.array.axes) for source in self._items)
+
+    def array_of(self, item: int) -> StoredArray:
+        """Return the array with an item."""
+        return self._items[item].array if self._only is None else self._only
+
+    def sizes(self, axis: str) -> set[int]:
+        """Return the lengths of an axis, 1 for a sample axis that is not stored, each once."""
+        return {
+            array.shape[array.axes.index(axis)] if axis in array.axes else 1
+            for array in self.arrays
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +173,7 @@ class Stack:
     def __init__(self, stores: Sequence[Store], kind: str) -> None:
         self.kind = kind
         self.joins_classes = kind == "logits"
-        self.members: list[list[Part]] = []
-        for store in stores:
-            parts = store.arrays[kind]
-            self.members.append([Part(item_array, item_array.array.axes) for item_array in parts])
+        self.members = [Member(store.arrays[kind]) for store in stores]
         first = self.members[0]
         self.items = len(first)
         for store, member in zip(stores[1:], self.members[1:], strict=True):
@@ -164,7 +197,7 @@ class Stack:
         self._sizes: dict[int, tuple[int, int]] = {}
         self.classes = self._common("class", "classes", stores)
         self.samples = self._common_samples(stores)
-        arrays = {id(p.source.array): p.source.array for m in self.members for p in m}
+        arrays = {id(array): array for member in self.members for array in member.arrays}
         self.arrays: list[StoredArray] = list(arrays.values())
         self.dtypes = {a.dtype for a in self.arrays}
         for a in self.arrays:
@@ -175,30 +208,36 @@ class Stack:
                 )
 
     def _common(self, axis: str, noun: str, stores: Sequence[Store]) -> int:
-        sizes = [part.size(axis) for part in self.members[0]]
-        for i, size in enumerate(sizes):
-            if size != sizes[0]:
+        member = self.members[0]
+        first = member[0].size(axis)
+        if member.sizes(axis) == {first}:
+            return first
+        for i, size in enumerate(part.size(axis) for part in member):
+            if size != first:
                 raise StoreError(
-                    f"{stores[0].path}: item 0 has {sizes[0]} {noun}, item {i} has {size}; "
+                    f"{stores[0].path}: item 0 has {first} {noun}, item {i} has {size}; "
                     f"all items have the same {noun}."
                 )
-        return sizes[0]
+        return first
 
     def _common_samples(self, stores: Sequence[Store]) -> int:
-        counts = [sum(m[i].size("sample") for m in self.members) for i in range(self.items)]
-        for i, count in enumerate(counts):
-            if count != counts[0]:
+        first = sum(member[0].size("sample") for member in self.members)
+        if all(len(member.sizes("sample")) == 1 for member in self.members):
+            return first
+        for i, parts in enumerate(zip(*self.members, strict=True)):
+            count = sum(part.size("sample") for part in parts)
+            if count != first:
                 raise StoreError(
-                    f"{stores[0].path}: item 0 has {counts[0]} samples, item {i} has {count}; "
+                    f"{stores[0].path}: item 0 has {first} samples, item {i} has {count}; "
                     "all items have the same number of samples."
                 )
-        return counts[0]
+        return first
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item; items of one array share them."""
-        part = self.members[0][item]
-        key = id(part.source.array)
+        key = id(self.members[0].array_of(item))
         if key not in self._sizes:
+            part = self.members[0][item]
             self._sizes[key] = part.size("y"), part.size("x")
         return self._sizes[key]
 
@@ -243,7 +282,7 @@ class Stack:
 
     def tiling(self, item: int) -> Tiling:
         """Return the tiling of an item; items of the same layout share it."""
-        arrays = self.joins_classes, *(id(member[item].source.array) for member in self.members)
+        arrays = self.joins_classes, *(id(member.array_of(item)) for member in self.members)
         if arrays not in self._tilings:
             parts = [member[item] for member in self.members]
             layouts = self.joins_classes, *(part.layout for part in parts)
@@ -297,7 +336,7 @@ class Stack:
 
 
 def _read(
-    member: list[Part], batch: range, where: dict[str, slice], t0: int, c0: int, box: Box
+    member: Sequence[Part], batch: range, where: dict[str, slice], t0: int, c0: int, box: Box
 ) -> Iterator[Tile]:
     """Read one region of a batch; return the view of each item, in the order of `TILE_AXES`."""
     part = member[batch[0]]

@@ -15,11 +15,12 @@ import threading
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, overload
 
 from uqeval.errors import ChangedError, UqevalError, cut
+from uqeval.stores.array import ItemsOf
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -168,6 +169,37 @@ class WatchedText:
         return {}
 
 
+class PartsByItem(Sequence[tuple[Watched, ...]]):
+    """The sources of each item: one that all items share, then one of each of `columns`, which have
+    one for each item."""
+
+    def __init__(self, shared: Watched, columns: Sequence[Sequence[Watched]]) -> None:
+        self._shared, self._columns = shared, columns
+        lengths = {len(column) for column in columns}
+        if len(lengths) > 1:
+            raise ValueError(f"sources of {lengths} items")
+
+    def __len__(self) -> int:
+        return len(self._columns[0]) if self._columns else 0
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[Watched, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> PartsByItem: ...
+    def __getitem__(self, place: int | slice) -> tuple[Watched, ...] | PartsByItem:
+        if isinstance(place, slice):
+            return PartsByItem(self._shared, [column[place] for column in self._columns])
+        return self._shared, *(column[place] for column in self._columns)
+
+    @cached_property
+    def share_files(self) -> bool:
+        """Return whether all items are in the same files."""
+        return all(isinstance(own, ItemsOf) and own.share_files for own in self._columns)
+
+    def __iter__(self) -> Iterator[tuple[Watched, ...]]:
+        return ((self._shared, *parts) for parts in zip(*self._columns, strict=True))
+
+
 class Watch:
     """The states of all files of a run when the watch was created.
 
@@ -234,7 +266,7 @@ class Watch:
 
     def _arrays(self) -> list[StoredArray]:
         """Return the stored arrays with the items, each once."""
-        parts = {id(part): part for item_parts in self.parts for part in item_parts}.values()
+        parts = (part for item_parts in self.parts for part in item_parts)
         return list({id(array): array for part in parts for array in part.arrays}.values())
 
     @contextmanager
@@ -258,7 +290,11 @@ class Watch:
         """
         files: list[Hashable] | None = None
         hashes: tuple[int, ...] = ()
+        share_files = isinstance(self.parts, PartsByItem) and self.parts.share_files
         for item in items:
+            if share_files and files is not None:
+                yield hashes
+                continue
             files_of_item = [part.files for part in self.parts[item]]
             if files_of_item != files:
                 files, hashes = files_of_item, tuple(map(hash, self._states(item)))
