@@ -55,6 +55,5 @@ def test_sources_of_each_item() -> None:
     )
     assert list(sources) == expected and len(sources) == 9
     assert sources[3] == expected[3] and list(sources[6:]) == expected[6:]
-    assert PartsByItem(text, [items, items]).share_files and not sources.share_files
     with pytest.raises(ValueError, match="items"):
         PartsByItem(text, [items, items[:3]])

@@ -14,7 +14,7 @@ from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
+from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
@@ -226,15 +226,22 @@ def watched(
     Call it before taking fingerprints, so that the watch covers what they describe.
     """
     kinds = WatchedText(" ".join(kind for kind, _ in parts))
-    by_item = PartsByItem(kinds, [item_parts for _, item_parts in parts])
-    return watch_of(names, by_item, options)
+    columns = [item_parts for _, item_parts in parts]
+    share_files = all(isinstance(column, ItemsOf) and column.share_files for column in columns)
+    return watch_of(names, PartsByItem(kinds, columns), options, share_files)
 
 
 def watch_of(
-    names: Sequence[str], parts: Sequence[Sequence[Watched]], options: InputOptions
+    names: Sequence[str],
+    parts: Sequence[Sequence[Watched]],
+    options: InputOptions,
+    share_files: bool = False,
 ) -> Watch:
-    """Return a watch for changes of each item's files, and of the file of names."""
-    watch = Watch(names, parts)
+    """Return a watch for changes of each item's files, and of the file of names.
+
+    `share_files`: all items are in the same files.
+    """
+    watch = Watch(names, parts, share_files)
     if isinstance(options.names, str | Path):
         watch.add(str(options.names))
     return watch

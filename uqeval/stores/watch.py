@@ -15,12 +15,11 @@ import threading
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, overload
 
 from uqeval.errors import ChangedError, UqevalError, cut
-from uqeval.stores.array import ItemsOf
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -191,11 +190,6 @@ class PartsByItem(Sequence[tuple[Watched, ...]]):
             return PartsByItem(self._shared, [column[place] for column in self._columns])
         return self._shared, *(column[place] for column in self._columns)
 
-    @cached_property
-    def share_files(self) -> bool:
-        """Return whether all items are in the same files."""
-        return all(isinstance(own, ItemsOf) and own.share_files for own in self._columns)
-
     def __iter__(self) -> Iterator[tuple[Watched, ...]]:
         return ((self._shared, *parts) for parts in zip(*self._columns, strict=True))
 
@@ -203,12 +197,18 @@ class PartsByItem(Sequence[tuple[Watched, ...]]):
 class Watch:
     """The states of all files of a run when the watch was created.
 
-    `parts`: the sources of each item.
+    `parts`: the sources of each item. `share_files`: all items are in the same files.
     """
 
-    def __init__(self, names: Sequence[str], parts: Sequence[Sequence[Watched]]) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        parts: Sequence[Sequence[Watched]],
+        share_files: bool = False,
+    ) -> None:
         self._names = names
         self.parts = parts
+        self._share_files = share_files
         with one_look():
             known: dict[tuple[int, ...], tuple[int, ...]] = {}  # items in one file share a state
             self._before = [known.setdefault(own, own) for own in self._hashes(range(len(parts)))]
@@ -290,9 +290,8 @@ class Watch:
         """
         files: list[Hashable] | None = None
         hashes: tuple[int, ...] = ()
-        share_files = isinstance(self.parts, PartsByItem) and self.parts.share_files
         for item in items:
-            if share_files and files is not None:
+            if self._share_files and files is not None:
                 yield hashes
                 continue
             files_of_item = [part.files for part in self.parts[item]]
