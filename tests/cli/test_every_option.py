@@ -175,6 +175,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             app, ["calibration", str(root / "p.npz"), "-q", "-o", str(root / f"{name}.json")]
         )
         assert done.exit_code == 0, done.exception
+    done = CliRunner().invoke(app, ["tc", str(root / "v"), "-q", "-o", str(root / "t.json")])
+    assert done.exit_code == 0, done.exception
     digest = hashlib.sha256((root / "c.json").read_bytes()).hexdigest()
     verified = {"schema": "uqeval.verification/1", "report": {"sha256": digest}}
     (root / "verified.json").write_text(json.dumps(verified))
@@ -216,16 +218,20 @@ REFUSED = [
     "compare c.json d.json --no-intervals --draws 2000",
     "compare c.json d.json --no-intervals --seed 0",
     "compare c.json d.json --metrics calibration.ece --all",
-    "compare c.json d.json --no-intervals --ci 0.9",
+    "compare c.json d.json --no-intervals --ci 0.9", "compare c.json --layout models --ci 0.9",
+    "compare c.json --layout models --draws 300", "compare c.json --layout models --seed 3",
+    "compare c.json --layout models --against c",
     "pavpu p.npz --uncertainty confidence --log-base 2",
     "failure p.npz --uncertainty confidence --log-base 2",
     "ood p.npz q.npz --patch 3", "ood p.npz --ood-mask 2 --aggregation max",
-    "ood p.npz --ood-mask 2 --patch 3",
+    "ood p.npz --ood-mask 2 --patch 3", "ood p.npz --ood-mask 2 --log-base 2",
     "failure p.npz --disparity both", "sparsification p.npz --disparity both",
     "failure p.npz --baseline-focal 3", "failure p.npz --median-scaling",
     "failure p.npz --risk dice", "failure p.npz --confidence sum", "failure p.npz --patch 3",
     "failure p.npz --risk-limit 0.3", "failure p.npz --item-table t.csv",
     "failure p.npz --images --item-table t.csv", "failure p.npz --images --patch 3",
+    "failure p.npz --images --confidence segmentation.miou --uncertainty std",
+    "failure p.npz --images --confidence segmentation.miou --log-base 2",
     "pavpu p.npz --threshold 0.3 --threshold-from c.json",
     "pavpu p.npz --curve-range 0:1 --threshold-scope item",
     "regression r.npz --disparity both", "regression m.npz --median-scaling",
@@ -241,6 +247,8 @@ REFUSED = [
     "sweep p.npz --error zero-one", "sweep p.npz --clip 0.1",
     "tc v --missing-chunks fill", "tc v --sum-tolerance 0.1", "tc v --kind logits",
     "tc v --axes NHW", "tc v --label-map cityscapes", "tc v --flow-path v --flow farneback",
+    "tc v --absent current --least-pixels 4", "run p.npz --part 1/2 --gallery 2 -o out",
+    "report t.json --gallery 1 --video v --images ids",
     "tc v --track-step 4", "tc v --track-length 4", "tc v --track-everywhere",
     "tc v --labels v/predictions --pseudo-labels p.npz",
     "observe v --poll 9", "observe v --timeout 9", "observe v --alarm-quantile 0.2",

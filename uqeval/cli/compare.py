@@ -96,6 +96,16 @@ class CompareOptions(Settings):
                 "Give another --format, or an output that ends in .csv, .md or .tex."
             )
 
+    def refuse_of_one(self, models: Sequence[Model], typed: frozenset[str]) -> None:
+        """Raise `UsageError` for options of differences if there is only one training."""
+        if len(models) > 1 or len(models[0].trainings) > 1:
+            return
+        if unused := [f"--{name}" for name in ("against", "ci", "draws", "seed") if name in typed]:
+            raise UsageError(
+                f"{', '.join(unused)} has no effect on one model: it is for differences between "
+                "models. Leave it out, or give two models."
+            )
+
     @property
     def forms(self) -> list[str]:
         """Return the formats that are written."""
@@ -167,6 +177,7 @@ def compare(
     groups = [paths.split(_BETWEEN) for paths in settings.replicates]
     least = 2 if settings.layout == "scores" else 1
     models = load_models(reports or [], groups, list(settings.name), least)
+    settings.refuse_of_one(models, shared.typed)
     files = [p for m in models for t in m.trainings for r in t.reports.values() for p in r.files]
     check_outputs(settings.output, inputs=files)
     reports_of_page = _reports_of_page(models) if "page" in settings.forms else {}

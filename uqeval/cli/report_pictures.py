@@ -153,6 +153,8 @@ def _open(
         raise UsageError("--model chooses a model of a `uqeval tc` report; give --video VIDEO too.")
     if video is not None and maps:
         raise UsageError("--maps is for reports of single images; a video shows its frames.")
+    if video is not None and settings.images is not None:
+        raise UsageError("--images is for reports of single images; a video shows its frames.")
     from uqeval.usecases.gallery.opening import open_gallery
     from uqeval.usecases.plans import input_options
 

@@ -71,6 +71,7 @@ def _types(settings: Any) -> dict[str, Any]:
     return {
         field.name: str if field.name in lists else hints[field.name]
         for field in dataclasses.fields(settings)
+        if "option" in field.metadata
     }
 
 

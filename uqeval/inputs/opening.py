@@ -94,6 +94,11 @@ def _open(
         from uqeval.inputs.video import open_video
 
         options.refuse_invalid(str(options.video))
+        if options.is_ood:
+            raise UsageError(
+                f"{'--out' if options.out else '--ood-mask'} is for out-of-distribution detection, "
+                f"and {options.video} is a video. Leave it out."
+            )
         inputs = dataclasses.replace(
             open_video(predictions, truth, options), options=options.record()
         )

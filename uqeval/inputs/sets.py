@@ -44,6 +44,8 @@ def open_sets(
     if options.regions or options.depth_map is not None:
         given = "--region" if options.regions else "--depth-map"
         raise UsageError(f"{given} has no effect on out-of-distribution detection; leave it out.")
+    first = _members(predictions)[0]
+    options.refuse_invalid(str(getattr(first, "path", first)))
     if options.ood_mask is not None:
         return _open_masked(predictions, truth, options)
     if len(options.out) > _MOST_SETS:

@@ -110,6 +110,8 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
     aggregations = [variant.aggregation for variant in settings.values()]
     columns = any(COLUMN in v.risk or COLUMN in v.confidence for v in settings.values())
     for name, is_used, users in (
+        ("uncertainty", any(aggregations), SPELLINGS),
+        ("log_base", any(aggregations), SPELLINGS),
         ("threshold", any(a and a.needs_threshold for a in aggregations), "share and mean-above"),
         ("patch", any(a and a.name == "patch-max" for a in aggregations), "patch-max"),
         ("item_table", columns, "(or --risk) column:NAME"),

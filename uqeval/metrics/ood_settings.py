@@ -88,6 +88,11 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, OodS
             f"--{given} has no effect with --ood-mask: it scores whole images, and a mask divides "
             "the pixels of an image. Leave it out."
         )
+    if not info.sets and "log_base" in options:
+        raise UsageError(
+            "--log-base has no effect with --ood-mask: it is the unit of the scores of whole "
+            "images, and a mask divides the pixels of an image. Leave it out."
+        )
     aggregations = [variant.aggregation for variant in settings.values()]
     if "patch" in options and "patch-max" not in aggregations:
         raise UsageError("--patch has no effect: it is for --aggregation patch-max. Leave it out.")

@@ -110,9 +110,16 @@ DISPLAY = Display(
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, TemporalSettings]:
     video = _video(info)
     models = list(video.models)
+    if "model" in options:  # no option: the predictions of the video name their models
+        raise UsageError("unknown temporal options model; give the models as predictions.")
     settings = variants(
         "temporal", TemporalSettings, {"model": models, **options}, ("model", "flow")
     )
+    if "absent" in options and all(variant.least_pixels for variant in settings.values()):
+        raise UsageError(
+            f"--absent has no effect with --least-pixels {options['least_pixels']}, which leaves "
+            "out all classes that y_t does not have. Leave one of them out."
+        )
     if not video.named and any(variant.absent == "zero" for variant in settings.values()):
         raise UsageError(
             "--absent zero is a mean over all classes, but their number is unknown; give --classes."

@@ -19,7 +19,7 @@ from uqeval.records.report import Report
 from uqeval.statistics import resampler
 from uqeval.usecases.run.outcome import Outcome, RunSettings
 from uqeval.usecases.run.preflight import RunRules
-from uqeval.usecases.run.tasks import Task
+from uqeval.usecases.run.tasks import Task, has_pictures
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
@@ -162,11 +162,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
 
 def _exhibits(task: Task, report: Report, run_settings: RunSettings) -> int:
     """Return the number of items in the gallery; 0 without scores or ground truth, and for sets."""
-    kind = task.inputs.source.kind
-    if kind == "ood":
-        return 0
-    truth = {"classes": "labels", "regression": "target"}.get(kind)
-    if not task.families or (truth and not task.inputs.record.get(truth)):
+    if not has_pictures(task.inputs, task.families):
         return 0
     if run_settings.gallery is not None:
         return run_settings.gallery

@@ -103,6 +103,11 @@ class RunSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.day  # raises
+        if self.gallery and self.is_shard:
+            raise UsageError(
+                f"--gallery {self.gallery} has no effect on a shard (--part), which has no page. "
+                "Leave it out."
+            )
 
     @property
     def day(self) -> date | None:

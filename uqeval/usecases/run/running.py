@@ -49,7 +49,7 @@ from uqeval.usecases.run.preflight import (
     refuse_same_folder,
     refuse_shared_fits,
 )
-from uqeval.usecases.run.tasks import Task, open_task, with_cuts
+from uqeval.usecases.run.tasks import Task, has_pictures, open_task, with_cuts
 
 #: The default folder of reports.
 FOLDER = "uqeval-report"
@@ -101,6 +101,8 @@ def run_stores(
             with Failures(name, outcome, run_settings):
                 tasks.append(open_task(config, name, run_settings, opened or {}))
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
+        if not outcome.failed:
+            _refuse_gallery(tasks, run_settings)
         tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
         with cluster_of(machine) as cluster:
             for name in names:
@@ -138,6 +140,16 @@ def _rules_of(config: Config, run_settings: RunSettings, file: str | Path | None
     if run_settings.day is not None:
         refuse_unused_day(run_settings.day, rules, file)
     return rules
+
+
+def _refuse_gallery(tasks: Sequence[Task], run_settings: RunSettings) -> None:
+    """Raise `UsageError` for a gallery that no page of the run would show."""
+    shows_pictures = any(has_pictures(task.inputs, task.families) for task in tasks)
+    if run_settings.gallery and not shows_pictures:
+        raise UsageError(
+            f"--gallery {run_settings.gallery} has no effect: pictures need labels or a target, "
+            "and scores of images. Leave it out."
+        )
 
 
 def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:

@@ -72,13 +72,19 @@ def open_task(
     for family, options in families.items():
         with config.errors_at("evaluate", name, family):
             check_family(inputs, family, options)
+    if store.reference is not None and sweep is None and not _compares(families):
+        with config.errors_at("stores", name, "reference"):
+            raise UsageError(
+                "no metric of this store uses the reference. List divergence or sweep under "
+                "evaluate, or leave the reference out."
+            )
     planned = None
     if sweep is not None:
         with config.errors_at("evaluate", name, "sweep"):
             planned = _plan_sweep(stores, inputs, sweep, input_settings)
     if store.images is not None:
         with config.errors_at("stores", name, "images"):
-            _check_images(store, inputs)
+            _check_images(store, inputs, families)
     if families and inputs.record.get("labels"):
         families = companions(inputs.source.kind) | families
     return Task(
@@ -86,7 +92,23 @@ def open_task(
     )  # fmt: skip
 
 
-def _check_images(store: Store, inputs: Inputs) -> None:
+def _compares(families: Mapping[str, Any]) -> bool:
+    """Return whether a metric compares the predictions with a reference."""
+    from uqeval.metrics import FAMILIES
+
+    return any(FAMILIES[name].needs_reference for name in families)
+
+
+def has_pictures(inputs: Inputs, families: Mapping[str, Any]) -> bool:
+    """Return whether a page of these metrics shows pictures of items: it needs scores of items,
+    which sweeps and sets do not have, and ground truth.
+    """
+    truth = {"classes": "labels", "regression": "target"}.get(inputs.source.kind)
+    is_known = truth is None or bool(inputs.record.get(truth))
+    return bool(families) and is_known and inputs.source.kind != "ood"
+
+
+def _check_images(store: Store, inputs: Inputs, families: Mapping[str, Any]) -> None:
     """Raise `UsageError` for images that no picture will show."""
     from uqeval.usecases.gallery.paint import images_of
 
@@ -94,6 +116,11 @@ def _check_images(store: Store, inputs: Inputs) -> None:
         raise UsageError(
             "images is for predicted classes or numbers; a video shows its own "
             "frames. Leave it out."
+        )
+    if not has_pictures(inputs, families):
+        raise UsageError(
+            "the page of this store shows no pictures: they need labels or a target, and scores of "
+            "images. Leave the images out."
         )
     images_of(store.images, inputs.source.names)
 
@@ -123,6 +150,12 @@ def with_cuts(
     A store without any item in the table is evaluated without slices. If the table has items of no
     store at all, that is an error.
     """
+    sweeps_only = bool(tasks) and not any(task.families for task in tasks)
+    if cut_options is not None and sweeps_only and not outcome.failed:
+        raise UsageError(
+            "intervals and slices are for scores of items, and sweeps have none. Leave out --ci "
+            "and --slices (in a file, `ci:` and `slices:`)."
+        )
     if cut_options is None or cut_options.slices is None:
         return [dataclasses.replace(task, cut=cut_options) for task in tasks]
     from uqeval.stores.item_table import names_in
