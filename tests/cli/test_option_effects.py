@@ -28,7 +28,8 @@ COMMANDS = {
     "pavpu": "p.npz", "calibration": "p.npz", "failure": "p.npz", "sparsification": "p.npz",
     "regression": "r.npz", "nmerci": "r.npz", "tc": "v.npz", "ood": "p.npz out.npz",
     "conformal": "p.npz --fit-on fit.txt --alpha 0.4", "annotators": "raters.npz",
-    "divergence": "p.npz q.npz", "sweep": "p.npz", "run": "p.npz",
+    "divergence": "p.npz q.npz", "sweep": "p.npz --metric segmentation",
+    "run": "ids.npz --classes 3",
 }  # fmt: skip
 Lines = dict[str, str]
 
@@ -183,20 +184,20 @@ CHANGES: dict[str, Lines] = {
         "invalid": "r.npz s.npz | --invalid 0.5", "clip": "--clip 0.01",
     },
     "sweep": CLASSES | OF_TARGETS | {
-        "metric": "--metric calibration", "reference": "--reference q.npz",
+        "metric": "--metric failure", "reference": "--reference q.npz",
         "samples": "--samples 1", "repeats": "--repeats 1", "seed": "{} --repeats 1 | --seed 1",
         "error": "{} --metric sparsification | --error zero-one",
         "clip": "{} --reference q.npz | --clip 0.1",
     },
     "run": CLASSES | OF_TARGETS | {
-        "part": "--part 1/2", "uncertainty": "--uncertainty confidence",
-        "reference": "--reference q.npz", "video": "v.npz | --video frames.npz",
+        "part": "--part 1/2", "uncertainty": "p.npz | --uncertainty confidence",
+        "reference": "p.npz | --reference q.npz", "video": "v.npz | --video frames.npz",
         "stores": "two.yaml | --store b", "today": "waived.yaml | --today 2030-01-02",
         "gate": "waived.yaml | --no-gate", "baseline": "drops.yaml | --baseline failure.json",
     },
 }  # fmt: skip
 #: These commands need one pass, and refuse a file of fits.
-ONE_PASS = {"regression", "tc", "annotators", "divergence"}
+ONE_PASS = {"regression", "tc", "annotators", "divergence", "sweep"}
 #: Options of the output and of the machine.
 KEEPS: Lines = {
     "output": "-o other.json", "csv": "--csv other.csv", "format": "-o other.json --format csv",
@@ -276,6 +277,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         results("pavpu", "p.npz --threshold 0.2 -o pavpu.json")
         results("failure", "p.npz -o failure.json")
         yield
+    results.cache_clear()  # its files are in this folder
 
 
 @pytest.fixture(scope="module")
