@@ -174,6 +174,23 @@ def test_rounds_of_a_sweep(tmp_path: Path) -> None:
         uqeval.sweep(tmp_path / "p.npz", part="1/2", **given)
 
 
+def test_shards_of_a_sweep_in_one_pass(tmp_path: Path) -> None:
+    classes(tmp_path)
+    for k in (1, 2):
+        swept(tmp_path, k, metrics=["segmentation"])
+    given: dict[str, Any] = SWEPT | {"metrics": ["segmentation"]}
+    assert told(uqeval.merge(tmp_path)) == told(uqeval.sweep(tmp_path / "p.npz", **given))
+    assert not uqeval.fit_shards(tmp_path, tmp_path / "f.json").unfinished
+
+
+@pytest.mark.parametrize("unused", [{"map_cache": "m"}, {"states": "s.zip"}, {"resume": True}])
+def test_a_sweep_of_all_items_saves_nothing(tmp_path: Path, unused: dict[str, Any]) -> None:
+    classes(tmp_path)
+    given: dict[str, Any] = SWEPT | unused
+    with pytest.raises(UsageError, match=next(iter(unused))):
+        uqeval.sweep(tmp_path / "p.npz", **given)
+
+
 def drawn(seed: int) -> list[list[tuple[int, ...]]]:
     return draw(T, [1, 2], [1, 1], seed)
 

@@ -73,6 +73,11 @@ def sweep(
     Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
     input_options, machine = make_settings(options, InputOptions, ResumableOptions, function=sweep)
+    if input_options.map_cache is not None:
+        raise UsageError("--map-cache has no effect on a sweep, which keeps no maps. Leave it out.")
+    if input_options.part is None and (states is not None or machine.resume):
+        given = "--states" if states is not None else "--resume"
+        raise UsageError(f"{given} works only for a shard of a sweep (--part K/N). Leave it out.")
     planned = plan_sweep(
         predictions, labels, metrics, reference, samples, repeats, seed, error, clip, settings,
         input_options,
@@ -127,7 +132,8 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
         took = time.perf_counter() - began
         report = report_of(inputs, record, scheduler, took, str(options.states))
         index = states_index(report, info, {}, inputs.fingerprint) | shard.index() | plan.index()
-        digest = states.seal(index | {"warnings": list(inputs.warnings)})
+        # A sweep's counts of subsets have another form; `merge` counts them from the states.
+        digest = states.seal(index | {"warnings": list(inputs.warnings), "numerics": {}})
         states.put()
     return dataclasses.replace(report, states_digest=digest)
 
