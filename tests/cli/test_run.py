@@ -117,6 +117,16 @@ def test_without_a_file(folder: Path) -> None:
     assert loaded(folder / "c", "video")["partial"] is True
 
 
+def test_a_class_name_with_a_slash_is_the_same_in_all_commands(folder: Path) -> None:
+    names = "a/b," + ",".join(f"c{n}" for n in range(1, probs().shape[-3]))
+    paths = ("preds.zarr", "labels", "--class-names", names, "-q")
+    run_well("run", *paths, "-o", "d", cwd=folder)
+    run_well("pavpu", *paths, "-o", "p.json", cwd=folder)
+    alone = json.loads((folder / "p.json").read_text())["results"]["pavpu"]["per_class"]
+    assert loaded(folder / "d", "preds")["results"]["pavpu"]["per_class"] == alone
+    assert alone[0]["name"] == "a/b"
+
+
 def test_several_stores_are_called_one_ensemble(folder: Path) -> None:
     shutil.copytree(folder / "preds.zarr", folder / "more.zarr")
     done = run_well("run", "preds.zarr", "more.zarr", "labels", "-o", "both", cwd=folder)
@@ -423,6 +433,7 @@ def test_what_cannot_be(folder: Path) -> None:
         (["index.yaml"], "index.yaml:1: stores.index: its report would be written over"),
         (["none.yaml"], "none.yaml: has no stores; give one under stores:."),
         (["--baseline", "out"], "--baseline is for the rules under gate: of a file"),
+        (["preds.zarr", "labels", "--sum-tolerance", "3.7"], "--sum-tolerance 3.7; expected a"),
         (["--workers", "0"], "--workers 0"),
         (["--memory", "much"], "--memory 'much'"),
         (["--ci", "2"], "--ci 2"),

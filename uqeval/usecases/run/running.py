@@ -21,6 +21,7 @@ from uqeval.engine.options import MachineOptions, Progress, RunOptions
 from uqeval.errors import NegativeSigma, UsageError, cut
 from uqeval.gate import FailedStore, Rule
 from uqeval.gate.rules import refuse_unused_day
+from uqeval.inputs.options import InputOptions
 from uqeval.records.folder import load_reports
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of
@@ -232,14 +233,19 @@ def _files(cut_settings: CutOptions | None, *files: str | Path | None) -> list[s
 
 
 def config_of_store(predictions: Sequence[str], truth: str | None, **options: Any) -> Config:
-    """Return a configuration of one store by its paths, with all metrics that apply."""
+    """Return a configuration of one store by its paths, with all metrics that apply.
+
+    Raises `UsageError` for the value of an option, as a command of one family does.
+    """
     store = {name: value for name, value in options.items() if value is not None}
+    InputOptions(**{name: store[name] for name in options_of(InputOptions) if name in store})
     if predictions:
         store["predictions"] = list(predictions) if len(predictions) > 1 else predictions[0]
     if truth is not None:
         store["labels"] = truth
     first = str(predictions[0] if predictions else options["video"])
-    return Config.model_validate({"stores": {_name_of(first): Store(**store)}})
+    # The options are checked: messages of the model would name keys of a file.
+    return Config.model_validate({"stores": {_name_of(first): Store.model_construct(**store)}})
 
 
 def _name_of(path: str) -> str:
