@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row, adjust
@@ -14,6 +13,7 @@ from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.records.addresses import Address
+from uqeval.records.folder import states_beside
 from uqeval.records.lookup import NoScore, Score, find, suggestion
 
 if TYPE_CHECKING:
@@ -282,9 +282,10 @@ def _names(named: Named) -> tuple[str, ...]:
 def _stateless(reports: Sequence[Named]) -> str:
     """Return why a model has no states; empty if it has."""
     for named in reports:
-        if named.report.states is None:
+        path = states_beside(named.path, named.report)
+        if path is None:
             return f"{named.path} has no states"
-        if not (named.path.parent / Path(named.report.states).name).is_file():
+        if not path.is_file():
             return f"the states of {named.path} are missing"
     return ""
 

@@ -193,10 +193,6 @@ class SmoothEce(Part[CalibrationSettings]):
     flat = True
 
     @property
-    def can_score(self) -> bool:
-        return "nodes" in self.fitted
-
-    @property
     def _gaps(self) -> FineGaps:
         from uqeval.tallies.fine_gaps import FineGaps
 
@@ -253,3 +249,5 @@ class SmoothEce(Part[CalibrationSettings]):
             return width / pixels
 
         return {("smooth_ece",): Gaps(signed, weights)}
+
+    needs_fitted = ("nodes",)

@@ -336,8 +336,8 @@ NAN = float("nan")
         ({"run": {}}, r"`run\.uqeval_version` is missing"),
         ({"unfinished": []}, "all passes are counted"),
         (None, "was changed after it was written"),
-        ({"passes": NAN}, "`passes` is nan"),
-        ({"run": NAN}, "was changed after it was written"),
+        ({"passes": NAN}, "NaN is not a number that this file may hold"),
+        ({"run": NAN}, "NaN is not a number that this file may hold"),
         ("text", "is not a file of `uqeval merge --fit`"),
     ],
 )
