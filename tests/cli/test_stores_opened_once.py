@@ -95,6 +95,8 @@ def test_a_request_runs_code_of_few_modules(folder: Path, monkeypatch: pytest.Mo
 
     monkeypatch.chdir(folder)
     line = ["pavpu", "preds.zarr", "labels.zarr", "-o", "r.json"]
+    # The first request of a process also loads kernels.
+    assert CliRunner().invoke(app, [*line[:-1], "first.json"]).exit_code == 0
     threading.setprofile(profile)
     sys.setprofile(profile)
     try:
