@@ -67,23 +67,29 @@ def find_columns(counts, weights, sign, base, curve, sets, ranks, columns, befor
 
 
 @kernel
-def sum_columns(values, weights, sign, base, sets, columns, lanes, sums):
-    """Write the sum of a column, as in `find_columns`, of pairs [k] of a set and a column to `sums`
-    [k]; 0 for column -1. `lanes`: float64 [LANES]."""
+def sum_columns(values, weights, sign, base, sets, columns, lanes, before, upto):
+    """Write the sum of a column, as in `find_columns`, of pairs [k] of a set and a column to `upto`
+    [k]; that of the column before it, or 0, to `before`. `lanes`: float64 [2, LANES].
+
+    Both in one loop: most of the time goes to the conversion of the weights.
+    """
     items = values.shape[1]
     whole = items - items % LANES
     for k in range(sets.shape[0]):
-        if columns[k] < 0:
-            sums[k] = 0.0
-            continue
-        value, weight = values[columns[k]], weights[sets[k]]
+        column, weight = columns[k], weights[sets[k]]
+        low, high = values[max(column - 1, 0)], values[column]
         lanes[:] = 0.0
         for i in range(0, whole, LANES):
             for j in range(LANES):
-                lanes[j] += value[i + j] * weight[i + j]
-        total = 0.0
+                w = np.float64(weight[i + j])
+                lanes[0, j] += low[i + j] * w
+                lanes[1, j] += high[i + j] * w
+        low_sum = high_sum = 0.0
         for i in range(whole, items):
-            total += value[i] * weight[i]
+            low_sum += low[i] * weight[i]
+            high_sum += high[i] * weight[i]
         for j in range(LANES):
-            total += lanes[j]
-        sums[k] = base[columns[k]] + sign * total
+            low_sum += lanes[0, j]
+            high_sum += lanes[1, j]
+        before[k] = base[column - 1] + sign * low_sum if column > 0 else 0.0
+        upto[k] = base[column] + sign * high_sum

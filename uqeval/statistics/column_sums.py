@@ -76,15 +76,15 @@ class ColumnSums:
 
     def around(self, sets: Ints, columns: Ints) -> tuple[Floats, Floats]:
         """Return the sums of the column before each column, or 0, and of itself."""
-        return self._at(sets, columns - 1), self._at(sets, columns)
-
-    def _at(self, sets: Ints, columns: Ints) -> Floats:
         from uqeval.kernels.column_sums import LANES, sum_columns
 
-        sums, lanes = np.empty(len(sets)), np.empty(LANES)
+        before, upto = np.empty(len(sets)), np.empty(len(sets))
         values = self.values.values.astype(np.float64, copy=False)
-        sum_columns(values, self.weights, self.sign, self.base, sets, columns, lanes, sums)
-        return sums
+        sum_columns(
+            values, self.weights, self.sign, self.base, sets, columns, np.empty((2, LANES)),
+            before, upto,
+        )  # fmt: skip
+        return before, upto
 
 
 #: Makes numbers by column; None where all columns have to be added up.
