@@ -137,7 +137,6 @@ CHANGES: dict[str, Lines] = {
         "class_names": "--class-names a,b,c", "classes": "--classes 5",
         "kind": "frames.npz z_v.npy | --kind logits", "axes": "frames.npz hwn_v.npy | --axes HWN",
         "label_map": "{} --labels ids_v | --label-map cityscapes",
-        "annotator_folders": "refused: --labels ids_v --label-map cityscapes --annotator-folders",
         "sum_tolerance": "frames.npz sums_v.npz | --sum-tolerance 0.1",
         "missing_chunks": "gaps_v.zarr | --missing-chunks fill", "region": "--region class:0",
         "depth_map": "{} --region depth:1-5 | --depth-map depth_v.npy",

@@ -11,9 +11,12 @@ from uqeval.cli.evaluating import evaluated, of_family, shared_by
 from uqeval.errors import UsageError
 from uqeval.inputs.options import OF_VIDEO
 
+#: Maps of pairs are not cached, and several annotators have no mIoU of a frame.
+_OF_IMAGES = ("map_cache", "annotator_folders")
+
 
 @of_family(
-    "tc", *(name for name in shared_by("classes") if name != "map_cache"),
+    "tc", *(name for name in shared_by("classes") if name not in _OF_IMAGES),
     *(name for name in OF_VIDEO if name != "video"),
 )  # fmt: skip
 def tc(
