@@ -153,7 +153,7 @@ class _Objects:
     def write(self, key: str, values: Array) -> bool:
         buffer = io.BytesIO()
         _write(buffer, key.rpartition("/")[2], values)
-        self._any.sibling(key).write(buffer.getbuffer())
+        self._any.sibling(key).write(buffer.getvalue())
         return True
 
 
