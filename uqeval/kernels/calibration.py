@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uqeval.kernels._jit import kernel, kernel_part
+from uqeval.kernels.counting import count_below
 from uqeval.kernels.logarithm import log_64
 
 
@@ -102,16 +103,10 @@ def count_intervals(value, hit, label, void, edges, count, hits, total):
         if label[i] == void:
             continue
         v = value[i]
-        low, high = 0, edges.shape[0]
-        while low < high:
-            middle = (low + high) // 2
-            if edges[middle] < v:
-                low = middle + 1
-            else:
-                high = middle
-        count[low] += 1
-        hits[low] += hit[i]
-        total[low] += np.float64(v)
+        interval = count_below(edges, v, False)
+        count[interval] += 1
+        hits[interval] += hit[i]
+        total[interval] += np.float64(v)
 
 
 @kernel

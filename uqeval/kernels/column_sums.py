@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uqeval.kernels._jit import kernel, kernel_part
+from uqeval.kernels.counting import count_below
 
 #: Partial sums of one sum of float64 numbers, so that the compiler vectorizes it: their order, and
 #: with it the bits, do not depend on the CPU.
@@ -19,20 +20,6 @@ def _weighted_count(counts, weights):
     for i in range(counts.shape[0]):
         total += np.int64(counts[i]) * np.int64(weights[i])
     return total
-
-
-@kernel_part
-def _first_at_least(curve, value):
-    """Return the first place of an ascending `curve` with at least this value; their number if
-    there is none."""
-    low, high = 0, curve.shape[0]
-    while low < high:
-        middle = (low + high) // 2
-        if curve[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel
@@ -52,7 +39,7 @@ def find_columns(counts, weights, sign, base, curve, sets, ranks, columns, befor
         guesses = 0
         while high - low > 1 or not is_high_known:
             if guesses < _GUESSES:
-                at = _first_at_least(curve, rank - shift)
+                at = count_below(curve, rank - shift, False)
                 guesses += 1
             else:
                 at = (low + high) // 2

@@ -148,7 +148,7 @@ def count_ranks_finely(value, group, void, separate, slot, fine):
 
 
 @kernel_part
-def _count_below(edges, value, closed):
+def count_below(edges, value, closed):
     """Return how many ascending `edges` lie below `value` (`closed`: or on it)."""
     low, high = 0, edges.shape[0]
     while low < high:
@@ -186,8 +186,8 @@ def count_patches(
         accurate = int(a > accuracy_threshold or (accurate_closed and a == accuracy_threshold))
         uncertain = int(u > threshold[g] or (uncertain_closed and u == threshold[g]))
         counts[c, accurate, uncertain] += 1
-        by_threshold[c, accurate, _count_below(curve[g], u, uncertain_closed)] += 1
-        by_accuracy[_count_below(grid, a, accurate_closed), uncertain] += 1
+        by_threshold[c, accurate, count_below(curve[g], u, uncertain_closed)] += 1
+        by_accuracy[count_below(grid, a, accurate_closed), uncertain] += 1
         ties[0] += a == accuracy_threshold
         ties[1] += u == threshold[g]
 

@@ -22,6 +22,11 @@ class ColumnValues:
 
     values: Array
 
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the numbers."""
+        return self.values.nbytes
+
     @cached_property
     def totals(self) -> Floats:
         """Return the sums over all items [column]."""
@@ -42,6 +47,11 @@ class ColumnHalves:
     differences: ColumnValues
     first: Floats
     second: Floats
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the numbers by item."""
+        return self.differences.nbytes
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,8 +161,8 @@ class RankedItems:
 
     def tile(self, name: str, tile: int, cumulated: bool) -> Array:
         """Return a field of all items in one tile, [item, row·bin], or its cumulative sums."""
-        key = (name, tile, cumulated)
-        if key not in self._dense:
+
+        def made() -> Array:
             values, span = self.fields[name], self.spans[tile]
             first, last = self.starts[tile : tile + 2]
             dense = np.zeros((self.items, len(values), span.stop - span.start), _wide(values.dtype))
@@ -171,12 +171,9 @@ class RankedItems:
             if cumulated:
                 np.cumsum(dense, axis=-1, out=dense)
             most = float(dense.sum(axis=0, dtype=np.float64).max(initial=0))
-            flat = summable(dense.reshape(self.items, -1), most)
-            # A copy: other threads add tiles.
-            if sum(v.nbytes for v in list(self._dense.values())) + flat.nbytes > _KEPT:
-                return flat
-            self._dense[key] = flat
-        return self._dense[key]
+            return summable(dense.reshape(self.items, -1), most)
+
+        return _kept(self._dense, (name, tile, cumulated), made)
 
     def _made_columns(self, name: str, tile: int, row: int) -> ColumnValues | None:
         """Return the cumulative sums of a row of a field in one tile; None where sums of all bins
@@ -193,33 +190,19 @@ class RankedItems:
     def columns_over(self, sets: ItemSets) -> TileColumns:
         """Return the sums of single bins over sets of items."""
 
-        def values_of(place: tuple[str, int, int]) -> ColumnValues | None:
-            if place in self._columns:
-                return self._columns[place]
-            made = self._made_columns(*place)
-            held = sum(v.values.nbytes for v in list(self._columns.values()) if v is not None)
-            if made is None or held + made.values.nbytes <= _KEPT:
-                self._columns[place] = made
-            return made
-
-        return lambda *place: sets.columns(lambda: values_of(place))
+        return lambda *place: sets.columns(
+            lambda: _kept(self._columns, place, lambda: self._made_columns(*place))
+        )
 
     def swapped_columns(self, swaps: Swaps, run: int) -> TileColumns:
         """Return the sums of single bins of one of two runs that change places."""
 
-        def halves_of(place: tuple[str, int, int]) -> ColumnHalves | None:
-            if place in self._column_halves:
-                return self._column_halves[place]
-            made = self._made_columns(*place)
-            halves = None if made is None else made.halves()
-            held = list(self._column_halves.values())
-            sizes = [h.differences.values.nbytes for h in [*held, halves] if h is not None]
-            if sum(sizes) <= _KEPT:
-                self._column_halves[place] = halves
-            return halves
+        def made(place: tuple[str, int, int]) -> ColumnHalves | None:
+            values = self._made_columns(*place)
+            return None if values is None else values.halves()
 
         def sums(*place: Any) -> ColumnSums | None:
-            halves = halves_of(place)
+            halves = _kept(self._column_halves, place, lambda: made(place))
             return None if halves is None else swaps.columns(halves, run)
 
         return sums
@@ -308,6 +291,26 @@ class _Folded:
 def weighted_by(sets: ItemSets) -> Fold:
     """Return the sums over sets of items."""
     return lambda make, key: sets.sums(make())
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+_Made = TypeVar("_Made", bound="_Sized | None")
+
+
+def _kept(cache: dict[Any, _Made], key: tuple[Any, ...], make: Callable[[], _Made]) -> _Made:
+    """Return the entry of a cache, or make it; keep it within `_KEPT` bytes."""
+    if key in cache:
+        return cache[key]
+    made = make()
+    # A copy: other threads add entries.
+    held = sum(entry.nbytes for entry in list(cache.values()) if entry is not None)
+    if made is None or held + made.nbytes <= _KEPT:
+        cache[key] = made
+    return made
 
 
 def _narrow(values: Array) -> Array:

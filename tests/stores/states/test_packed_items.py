@@ -86,6 +86,9 @@ def test_strange_bytes_are_refused(data: bytes, items: int) -> None:
 
 def test_states_that_claim_too_much_together_are_refused() -> None:
     each = MOST_TOGETHER // 2
+    data = zlib.compress(lengths(each, each, each), 1)
+    with pytest.raises(ValueError, match="3 states of"):
+        PackedItems(data, 3).states(each)
     data = zlib.compress(lengths(each, each, each) + bytes(3 * each), 1)
     with pytest.raises(ValueError, match="more than the"):
         PackedItems(data, 3).states(each)

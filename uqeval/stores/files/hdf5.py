@@ -31,6 +31,8 @@ from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 _MOST_MISSING = 1_000_000
 #: The largest number of bytes of a chunk.
 _MOST_CHUNK = 1 << 32
+#: What h5py raises for damage: its errors have no common base.
+_DAMAGE = (OSError, RuntimeError, LookupError, ValueError, TypeError, ArithmeticError)
 
 
 class Hdf5Array(StoredArray):
@@ -196,9 +198,9 @@ def _readable(where: str) -> Iterator[None]:
     """Raise `StoreError` for damage that h5py finds inside the context."""
     try:
         yield
-    except (UqevalError, MemoryError):
+    except UqevalError:
         raise
-    except Exception as error:  # those of h5py have no common base
+    except _DAMAGE as error:
         raise StoreError(
             f"{where}: cannot be read ({cut(error)}). Copy or save it again."
         ) from error
