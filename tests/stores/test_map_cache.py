@@ -173,6 +173,30 @@ def test_no_byte_of_a_header_may_be_another(tmp_path: Path) -> None:
             assert read_checked(path, held.shape, held.dtype) is None
 
 
+#: Values that no kernel may see, of ids and of numbers.
+IMPOSSIBLE = {"u": (5, 200, 254), "i": (-1,), "f": (np.nan, -np.inf)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "family"), [(kind, family) for kind, own in FAMILIES.items() for family in own]
+)
+def test_forged_maps_are_read_again(kind: str, family: str, tmp_path: Path) -> None:
+    """Their checksum fits, which anyone can compute: ids of no class would be addresses."""
+    from uqeval.stores.map_cache import write_checked
+
+    given, cache = store(tmp_path / "s.zarr", kind, count=1), tmp_path / "cache"
+    run(cache, given, family)
+    whole = {path: path.read_bytes() for path in files(cache)}
+    for path, data in whole.items():
+        held = np.load(path)
+        for value in IMPOSSIBLE[held.dtype.kind]:
+            forged = held.copy()
+            forged.reshape(-1)[-1] = value
+            assert write_checked(path, forged)
+            assert reused(same(cache, given, family)) == 0
+            assert path.read_bytes() == data
+
+
 def test_a_file_in_another_s_place_is_none(tmp_path: Path) -> None:
     given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
     run(cache, given, {"pavpu": {}})

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from uqeval.arrays import np
+from uqeval.arrays import Array, np
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -30,7 +30,8 @@ _TOGETHER = 256
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
     """Return the cache of maps for later runs, if requested."""
-    from uqeval.maps.names import form_of
+    from uqeval.maps.map_values import has_valid_values
+    from uqeval.maps.names import OF_CLASSES, form_of
     from uqeval.stores.map_cache import MapCache
 
     if inputs.map_cache is None:
@@ -38,10 +39,16 @@ def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
     info = inputs.info()
     float32: Collection[str] = getattr(inputs.source, "float32", ())
 
-    def form(name: str, item: int) -> tuple[tuple[int, ...], str]:
-        return form_of(name, info.classes, info.sizes[item], info.kind, float32)
+    def classes_of(name: str) -> int:
+        return info.inner_classes if name.startswith(OF_CLASSES) else info.classes
 
-    return MapCache(inputs.map_cache, info.names, stamps, form)
+    def form(name: str, item: int) -> tuple[tuple[int, ...], str]:
+        return form_of(name, classes_of(name), info.sizes[item], info.kind, float32)
+
+    def is_valid(name: str, values: Array) -> bool:
+        return has_valid_values(name, values, classes_of(name), info.kind)
+
+    return MapCache(inputs.map_cache, info.names, stamps, form, is_valid)
 
 
 def stamps_of(inputs: Inputs) -> list[str | None]:

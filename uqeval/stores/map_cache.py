@@ -159,6 +159,8 @@ class _Objects:
 
 #: Returns the shape and dtype of a map, from its name and item.
 Form: TypeAlias = "Callable[[str, int], tuple[tuple[int, ...], str]]"
+#: Returns whether a map of this name may have these values.
+IsValid: TypeAlias = "Callable[[str, Array], bool]"
 
 
 class MapCache:
@@ -166,15 +168,19 @@ class MapCache:
 
     `stamps` change when an item's maps do (`engine.reuse.stamps_of`); maps of items without a stamp
     are not cached. Runs with other metrics or stores may share the folder; `uqeval` never removes a
-    file. Raises `OutputError` if it cannot be written.
+    file. Anyone may have written to it, and a checksum is no signature: a map that is not `valid`
+    counts as damaged, because kernels check no values. Raises `OutputError` if the folder cannot be
+    written.
     """
 
     def __init__(
-        self, folder: str | Path, names: Sequence[str], stamps: Sequence[str | None], form: Form
-    ) -> None:
+        self, folder: str | Path, names: Sequence[str], stamps: Sequence[str | None], form: Form,
+        valid: IsValid,
+    ) -> None:  # fmt: skip
         self.folder = folder
         self._files = _Objects(str(folder)) if is_object_url(folder) else _Folder(folder)
-        self._names, self._stamps, self._form = names, stamps, form
+        self._names, self._stamps = names, stamps
+        self._form, self._valid = form, valid
         #: Items whose maps could not be cached.
         self.unstamped = {i for i, stamp in enumerate(stamps) if stamp is None}
         self.refused: set[int] = set()
@@ -186,7 +192,7 @@ class MapCache:
         maps = {}
         for name in names:
             values = self._files.read(self._key(item, name), *self._form(name, item))
-            if values is None:
+            if values is None or not self._valid(name, values):
                 return None
             maps[name] = values
         return maps
