@@ -353,3 +353,18 @@ def test_frames_without_numbers(tmp_path: Path) -> None:
 def test_refused(there: Path, arguments: list[str], says: str, tmp_path: Path) -> None:
     given = [argument.replace("{video}", str(there)) for argument in arguments]
     refused(run_uqeval("observe", *given, cwd=tmp_path), says)
+
+
+@pytest.mark.parametrize(
+    "option", [("--flow", "0.5"), ("--alarm", "5"), ("--classes", "1"), ("--flow-scale", "-1")]
+)
+def test_an_error_before_the_first_line_keeps_the_file(
+    option: tuple[str, str], tmp_path: Path
+) -> None:
+    made, out = folder(tmp_path / "v"), tmp_path / "lines.jsonl"
+    run_well("observe", made, "-o", out)
+    before = out.read_bytes()
+    refused(run_uqeval("observe", made, "-o", out, *option))
+    assert out.read_bytes() == before
+    refused(run_uqeval("observe", made, "-o", tmp_path / "new.jsonl", *option))
+    assert not (tmp_path / "new.jsonl").exists()

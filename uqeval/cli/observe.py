@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -135,8 +135,10 @@ def observe(
     patience = Patience(settings.follow, settings.poll, settings.timeout, waiting)
     live = Live(predictions, options, patience, warn=lambda text: warn([text], quiet))
     summary = _Summary(below)
+    lines = _observed(live, settings.temporal(), below, settings.limit)
+    first = list(islice(lines, 1))  # before the output is opened, which empties a file of that name
     with _lines(output) as streams, summary.printed(quiet):
-        for line in _observed(live, settings.temporal(), below, settings.limit):
+        for line in chain(first, lines):
             summary.add(line)
             _print(json.dumps(line, allow_nan=False), streams)
 
