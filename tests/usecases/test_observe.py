@@ -12,7 +12,7 @@ import small_videos
 from PIL import Image
 
 import uqeval
-from uqeval import TemporalObserver, UqevalError, UsageError
+from uqeval import StoreError, TemporalObserver, UqevalError, UsageError
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.tallies.temporal import PairCounts
 from uqeval.usecases.observe import alarm_from
@@ -224,3 +224,22 @@ def test_an_alarm_is_a_quantile_of_a_report(tmp_path: Path) -> None:
             alarm_from(report, 0.05, other)
     with pytest.raises(UsageError, match="quantile"):
         alarm_from(report, 1.5, settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda report: report.items[1].update(temporal="x"), "expected a record"),
+        (lambda report: report.items[1]["temporal"].update(tc={}), "`tc` is .*expected a number"),
+        (lambda report: report.items[1]["temporal"].update(cut=[]), "`cut` is"),
+        (lambda report: report.settings.update(temporal=3), "expected a record"),
+        (lambda report: report.settings["temporal"].update(flow_scale="x"), "`flow_scale` is"),
+    ],
+)
+def test_a_report_of_another_form_gives_no_alarm(change: Any, text: str, tmp_path: Path) -> None:
+    images, ids = video()
+    save(tmp_path, images, ids)
+    report = uqeval.evaluate(None, None, {"tc": {"flow": "dis:fast"}}, video=str(tmp_path))
+    change(report)
+    with pytest.raises(StoreError, match=f"--alarm-from: .*{text}"):
+        alarm_from(report, 0.05, TemporalSettings(flow="dis:fast"))

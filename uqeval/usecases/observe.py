@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import uqeval.maps.names as names_of
 from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps, State, np
+from uqeval.disk.forms import Flag, Number, formed
 from uqeval.engine.options import usable_cpus
-from uqeval.errors import DataError, UqevalError, UsageError
+from uqeval.errors import DataError, FormError, StoreError, UqevalError, UsageError, cut
 from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
@@ -27,6 +28,7 @@ from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 
+_Form = TypeVar("_Form")
 #: Number of earlier pairs whose median photometric error detects a scene cut.
 _MEMORY = 50
 
@@ -245,6 +247,8 @@ def alarm_from(
         name: settings_of_variant for name, settings_of_variant in report.settings.items()
         if family_of(name) == "temporal"
     }  # fmt: skip
+    for settings_of_variant in variants.values():
+        _in_form(_Variant, settings_of_variant)
     if not variants:
         raise UsageError("--alarm-from: the report has no TC_t; expected a report of `uqeval tc`.")
     fits = [
@@ -254,7 +258,7 @@ def alarm_from(
     ]
     if not fits:
         variant_list = "; ".join(
-            f"{name}: {_settings_text(settings_of_variant)}"
+            f"{cut(name)}: {_settings_text(settings_of_variant)}"
             for name, settings_of_variant in variants.items()
         )
         raise UsageError(
@@ -263,7 +267,7 @@ def alarm_from(
             "--flow-scale of the report, or evaluate again with those of this command."
         )
     of = {str(variants[name].get("model")): name for name in reversed(fits)}
-    models = ", ".join(reversed(of))
+    models = cut(", ".join(reversed(of)))
     if model is None and len(of) > 1:
         raise UsageError(
             f"--alarm-from: the report has several models with this flow: {models}; choose one "
@@ -275,14 +279,43 @@ def alarm_from(
             f"{models}."
         )
     variant = fits[0] if model is None else of[model]
-    records: list[dict[str, Any]] = [item.get(variant) or {} for item in report.items]
-    values = [r["tc"] for r in records if r.get("tc") is not None and not r.get("cut")]
+    pairs = [_in_form(_Pair, item.get(variant) or {}) for item in report.items]
+    values = [pair.tc for pair in pairs if pair.tc is not None and not pair.cut]
     if not values:
         raise UsageError(
             "--alarm-from: each pair of the report lacks TC_t or is a scene cut, so "
             "it gives no limit. Give --alarm LIMIT."
         )
     return float(np.quantile(values, quantile))
+
+
+@dataclass
+class _Variant:
+    """The settings of a variant that are read."""
+
+    flow: str
+    flow_scale: Number = 1.0
+    model: str | None = None
+
+
+@dataclass
+class _Pair:
+    """The scores of a pair that are read."""
+
+    tc: Number | None = None
+    cut: Flag = False
+
+
+def _in_form(kind: type[_Form], record: Any) -> _Form:
+    """Return a record of the report, which may come from anyone. Raises `StoreError`."""
+    try:
+        read: _Form = formed(kind, record)
+    except FormError as error:
+        raise StoreError(
+            f"--alarm-from: the report has a record of another form: {error}. Evaluate again with "
+            "uqeval tc."
+        ) from None
+    return read
 
 
 def _key(settings: dict[str, Any]) -> tuple[Any, ...]:
@@ -294,5 +327,5 @@ def _key(settings: dict[str, Any]) -> tuple[Any, ...]:
 def _settings_text(settings: dict[str, Any]) -> str:
     flow, *choices = _key(settings)
     return f"{flow}, " + ", ".join(
-        f"{name} {value}" for name, value in zip(_CHOICES, choices, strict=True)
+        f"{name} {cut(value)}" for name, value in zip(_CHOICES, choices, strict=True)
     )
