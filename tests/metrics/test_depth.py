@@ -208,6 +208,10 @@ def test_without_sigma_or_errors(data: dict[str, Any]) -> None:
          "180 of 180 target disparities are 0 or less"),
         ({"median_scaling": True}, {"mean": -1.0}, DataError, "median of the prediction is -1"),
         ({"baseline_focal": 0.0}, {}, UsageError, "expected a number above 0"),
+        ({"baseline_focal": 1e308}, {}, DataError,
+         r"180 of 180 values of mean are beyond float32 after baseline_focal=1e\+308"),
+        ({"baseline_focal": 1e30}, {"mean": 1e-20}, DataError, "values of mean are beyond float32"),
+        ({"baseline_focal": 1e-30}, {"mean": 1e-36}, DataError, "values of sigma are beyond"),
     ],
 )  # fmt: skip
 def test_refused(

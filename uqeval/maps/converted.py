@@ -80,10 +80,11 @@ class ConvertedSource:
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """Return the wanted maps of the items of a batch. Raises `DataError`."""
-        return [
-            self._converted(item, maps)
-            for item, maps in zip(batch, self._source.read(batch, heartbeat), strict=True)
-        ]
+        read_items = self._source.read(batch, heartbeat)
+        with np.errstate(over="ignore", invalid="ignore"):  # `_refuse_beyond` refuses such numbers
+            return [
+                self._converted(item, maps) for item, maps in zip(batch, read_items, strict=True)
+            ]
 
     def _converted(self, item: int, maps: Maps) -> Maps:
         label = maps["label"]
@@ -105,6 +106,7 @@ class ConvertedSource:
         for name in maps.keys() - results.keys():
             is_sigma = name == "sigma" or name.startswith("sigma:")
             results[name] = maps[name] * factor if is_sigma else maps[name]
+        self._refuse_beyond(results, item)
         for name in filter(is_lambda, self.wanted):
             sigma = np.ascontiguousarray(results[_sigma_of_lambda(name)], np.float64)
             results[name] = self._source.ratio_of(error, sigma, _sigma_of_lambda(name), item)
@@ -125,6 +127,21 @@ class ConvertedSource:
         depth = np.divide(by, disparity, out=np.zeros(disparity.shape), where=valid)
         factor = np.divide(depth, disparity, out=np.zeros(disparity.shape), where=valid)
         return depth, factor
+
+    def _refuse_beyond(self, maps: Maps, item: int) -> None:
+        """Raise `DataError` for converted numbers beyond float32, as the source does for stored."""
+        for name, values in maps.items():
+            if not _is_converted(name) or np.isfinite(values.astype(np.float32)).all():
+                continue
+            bad = ~np.isfinite(values.astype(np.float32))
+            y, x = (int(k[0]) for k in np.nonzero(bad))
+            by = self._conversion.baseline_focal
+            option = "--median-scaling" if by is None else f"--baseline-focal {by:g}"
+            raise DataError(
+                f"{self._source.where}, item {cut(self._source.names[item])}: {int(bad.sum())} of "
+                f"{bad.size} values of {name} are beyond float32 after {option}, first at row {y}, "
+                f"column {x}. Check the option, or leave these pixels out with an array `valid`."
+            )
 
     def _scale(self, mean: Array, target: Array, item: int) -> float:
         """Return median(target) / median(prediction) of an item."""
