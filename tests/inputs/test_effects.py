@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused, run_forked
 from PIL import Image
 
 import uqeval
@@ -95,6 +96,12 @@ def test_a_file_refuses_unused_flow_too(video: str, tmp_path: Path) -> None:
     )
     ended = uqeval.run_config(tmp_path / "uqeval.yaml", output=str(tmp_path / "out"))
     assert "--flow-path needs --flow file" in ended.failed["d"]
+
+
+@pytest.mark.parametrize("option", ["--flow-path", "--flow-forward-path"])
+def test_the_command_names_the_option_that_was_typed(video: str, option: str) -> None:
+    done = run_forked("tc", f"{video}/v.npz", option, f"{video}/flow.npy", cwd=Path(video))
+    assert f"{option} needs --flow file" in refused(done)
 
 
 def test_the_reference_may_have_what_the_predictions_lack(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from uqeval.cli.declared import Shared, without_absent
 from uqeval.cli.evaluating import evaluated, of_family, shared_by
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import OF_VIDEO
 
 #: Maps of pairs are not cached, and several annotators have no mIoU of a frame.
@@ -45,10 +45,9 @@ def tc(
     from uqeval.engine.heap import keep_freed_memory
 
     keep_freed_memory()
-    if (shared.flow_path or shared.flow_forward_path) and not any(
-        m.startswith("file") for m in settings.get("flow", ())
-    ):
-        raise UsageError("--flow-path needs --flow file; give that too.")
+    saved = [option_name(n) for n in ("flow_path", "flow_forward_path") if getattr(shared, n)]
+    if saved and not any(m.startswith("file") for m in settings.get("flow", ())):
+        raise UsageError(f"{saved[0]} needs --flow file; give that too.")
     of_video = shared.values_of(*OF_VIDEO)
     data = without_absent(video=video, predictions=predictions, labels=labels) | of_video
     evaluated("tc", shared, data, settings, "VIDEO")
