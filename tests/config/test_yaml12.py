@@ -39,6 +39,7 @@ def test_keys_are_texts_and_have_lines(tmp_path: Path) -> None:
     assert document.data == {"1": {"a": 2}, "yes": ["x", {"y": "z"}], "<<": {"b": 1}}
     assert document.line(("1", "a")) == 2 and document.line(("yes", 1, "y")) == 5
     assert document.locate(("yes", 1, "nothing")).endswith("a.yaml:5: yes.1.nothing")
+    assert len(document.locate(("yes", "A" * 5000))) < 500
 
 
 def test_aliases_are_read_where_they_are_few(tmp_path: Path) -> None:

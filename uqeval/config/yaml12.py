@@ -73,7 +73,7 @@ class Document:
 
     def locate(self, place: Location) -> str:
         """Return a place for messages: file, line and key."""
-        key = ".".join(map(str, place))
+        key = cut(".".join(map(str, place)))
         return f"{self.path}:{self.line(place)}" + (f": {key}" if key else "")
 
 
