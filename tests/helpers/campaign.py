@@ -71,9 +71,13 @@ class Ended:
             return "a message repeats too much, or acts on the terminal"
         if "Warning" in self.stderr:
             return f"a warning of a library: {self.stderr[-300:]}"
-        if self.status == 0 and " -o -" in command:
+        if self.status == 0 and _prints_report(command):
             return _unsound(self.stdout)
         return None
+
+
+def _prints_report(command: str) -> bool:
+    return (" -o -" in command or "--format json" in command) and "gate" not in command
 
 
 def _unsound(text: str) -> str | None:
@@ -108,13 +112,15 @@ class Tally:
     bytes: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list)
 
-    def count(self, ended: Ended, number: int, file: str, command: str) -> None:
-        """Count how a command ended on one mutant."""
+    def count(
+        self, ended: Ended, number: int, file: str, command: str, more: str | None = None
+    ) -> None:
+        """Count how a command ended on one mutant; `more`: a problem that its end does not show."""
         self.mutants += 1
         self.statuses[str(ended.status)] = self.statuses.get(str(ended.status), 0) + 1
         self.seconds = max(self.seconds, ended.seconds)
         self.bytes = max(self.bytes, ended.bytes)
-        if problem := ended.problem(command):
+        if problem := ended.problem(command) or more:
             found = {"number": number, "file": file, "command": command, "problem": problem}
             self.problems.append(found | {"stderr": ended.stderr[-1500:]})
 
@@ -179,6 +185,10 @@ def _be(command: str, folder: Path, streams: list[int]) -> None:
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
         from uqeval.cli import main
 
+        if ".yaml -o out/run" in command:  # pages take most of the time, and other kinds draw them
+            import forked
+
+            forked.draw_nothing(setattr)
         main()
     except SystemExit as leaving:
         sys.stdout.flush()
@@ -211,15 +221,90 @@ def campaign(folder: Path, count: int, seed: int, kinds: Collection[str] = ()) -
     for target, weight in zip(targets, weights, strict=True):
         tally = Tally(target.kind)
         share = range(max(round(count * weight / sum(weights)), 1))
+        kept = Kept(work, target.prepare)
         for number in sorted(chosen.get(target.kind, ())) or share:
             rng = random.Random(f"{seed}/{target.kind}/{number}")
-            file = target.files[number % len(target.files)]
+            files = kept.files_of(target)
+            file = files[number % len(files)]
             command = _command(target, file, rng)
+            expected = kept.results(command) if target.same else None
             target.change(work, file, rng)
+            before = _states(work, command)
             ended = run(command, work)
-            tally.count(ended, number, file, command)
+            problem = None
+            if _states(work, command) != before:
+                problem = "the command changes its inputs"
+            elif expected and ended.status == 0 and _results(ended.stdout) != expected:
+                problem = "other results than without the change"
+            tally.count(ended, number, file, command, problem)
+            kept.restore()
             _restore(base, work, file)
+        kept.remove()
         yield tally
+
+
+class Kept:
+    """What earlier runs have left in `kept/` for later ones, such as a cache.
+
+    It belongs to the folder of the inputs, whose times of change it holds, so it is made there.
+    """
+
+    def __init__(self, work: Path, commands: tuple[str, ...]) -> None:
+        self._work, self._folder = work, work / "kept"
+        if commands:
+            time.sleep(0.05)  # files that have changed just now are not cached
+            _run_once(work, *commands)
+        self._data = {p: p.read_bytes() for p in sorted(self._folder.rglob("*")) if p.is_file()}
+        self._results: dict[str, Any] = {}
+
+    def files_of(self, target: mutants.Target) -> list[str]:
+        """Return the files to change, with patterns replaced by the files of `kept/`."""
+        kept = [path.relative_to(self._work) for path in self._data]
+        return [
+            str(file)
+            for pattern in target.files
+            for file in ([own for own in kept if own.match(pattern)] or [pattern])
+        ]
+
+    def results(self, command: str) -> Any:
+        """Return the results of a command on unchanged files."""
+        if command not in self._results:
+            ended = run(command, self._work)
+            assert ended.status == 0, ended.stderr
+            self._results[command] = _results(ended.stdout)
+            self.restore()
+        return self._results[command]
+
+    def restore(self) -> None:
+        """Make the folder what it was."""
+        if self._data:
+            shutil.rmtree(self._folder)
+        for path, data in self._data.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    def remove(self) -> None:
+        """Empty the folder."""
+        shutil.rmtree(self._folder)
+        self._folder.mkdir()
+
+
+def _results(text: str) -> Any:
+    """Return the numbers of a report."""
+    report = json.loads(text)
+    return [report[key] for key in ("results", "items", "numerics")]
+
+
+def _states(work: Path, command: str) -> dict[str, tuple[int, int]]:
+    """Return size and time of change of each file that a command must not change."""
+    named = re.findall(r"-o (\S+?)(?:\.json)?(?= |$)", command)
+    outputs = tuple(str(work / name) for name in (*named, "out", "kept") if name != "-")
+    stats = {str(path): path.stat() for path in work.rglob("*") if path.is_file()}
+    return {
+        path: (stat.st_size, stat.st_mtime_ns)
+        for path, stat in stats.items()
+        if not path.startswith(outputs)
+    }
 
 
 def leaf_campaign(folder: Path, turns: int, every: int = 1) -> Iterator[Tally]:
@@ -266,7 +351,8 @@ def _command(target: mutants.Target, file: str, rng: random.Random) -> str:
 
 def _restore(base: Path, work: Path, file: str) -> None:
     """Make the inputs what they were, and remove outputs."""
-    shutil.copy2(base / file, work / file)
+    if (base / file).exists():
+        shutil.copy2(base / file, work / file)
     for path in filter(Path.is_file, base.iterdir()):  # a shard writes over its states
         own = work / path.name
         if not own.exists() or own.stat().st_mtime_ns != path.stat().st_mtime_ns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.gate.saved_verdicts import KEY, checksum_of
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import PLAIN, block_of, pack_text, seal, unpack_text
 from uqeval.tallies._contract import Tally
@@ -24,6 +26,18 @@ VARIED = "".join(
 def repeated(text: str) -> bool:
     """Return whether a text repeats more than 200 characters of `VARIED`."""
     return any(VARIED[at : at + 201] in text for at in range(len(VARIED) - 200))
+
+
+def with_checksum(data: bytes) -> bytes:
+    """Return a JSON record with the checksum that fits, if it has one."""
+    try:
+        record = json.loads(data)
+        if isinstance(record, dict) and KEY in record:
+            record[KEY] = checksum_of(record)
+            return json.dumps(record).encode()
+    except (ValueError, RecursionError):  # the checksum of such a record is not defined
+        pass
+    return data
 
 
 def entries_of(path: Path) -> dict[str, bytes]:

@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "t": (
         "gate t.json gate_t.yaml", "report t.json --verdicts v.json -o out/p.html",
-        f"merge t.json {_CI} -o -", "verify t.json video", "select t.json",
+        f"merge t.json {_CI} -o -", "verify t.json video video/predictions", "select t.json",
         f"evidence t.json {_VERIFIED} -o out/e",
     ),
     "v": (
@@ -112,7 +112,9 @@ def _of_report(base: Path, name: str) -> _Found:
 
         def change(number: int, at: Address = address) -> Callable[[Path], None]:
             value = VALUES[number % len(VALUES)]
-            return lambda work: _write(work / f"{name}.json", replaced(document, at, value))
+            return lambda work: _write(
+                work / f"{name}.json", forged.with_checksum(replaced(document, at, value))
+            )
 
         yield f"{name}.json", "report", address, change
 

@@ -24,6 +24,7 @@ from uqeval.stores.states.compression import compressed, decompressed
 from uqeval.stores.states.entries import pack_text
 
 Mutate = Callable[[bytes, random.Random], bytes]
+ChangeFile = Callable[[Path, random.Random], None]
 
 #: Replacements of a value of a document.
 NASTY: tuple[Any, ...] = (
@@ -171,22 +172,70 @@ def of_npz(data: bytes, rng: random.Random) -> bytes:
     return of_bytes(data, rng)
 
 
+def of_cached(path: Path, rng: random.Random) -> None:
+    """Change values of a cached array, and let its checksum fit."""
+    import numpy as np
+
+    from uqeval.stores.map_cache import write_checked
+
+    values = np.load(path)
+    odd = CACHED[values.dtype.kind]
+    for _ in range(rng.choice((1, 1, 20))):
+        at = slice(None) if rng.random() < 0.2 else rng.randrange(values.size)
+        with np.errstate(over="ignore"):
+            values.reshape(-1)[at] = np.array(rng.choice(odd)).astype(values.dtype)
+    write_checked(path, values)
+
+
+def of_verdicts(data: bytes, rng: random.Random) -> bytes:
+    """Change a value, and let the checksum fit nine times in ten."""
+    changed = of_json(data, rng)
+    return forged.with_checksum(changed) if rng.random() < 0.9 else changed
+
+
+def of_evidence(data: bytes, rng: random.Random) -> bytes:
+    """Change a record, in JSON or in YAML."""
+    return of_verdicts(data, rng) if data.startswith(b"{") else of_yaml(data, rng)
+
+
+def of_yaml(data: bytes, rng: random.Random) -> bytes:
+    """Replace, drop or double a value of a YAML document; or change its text."""
+    if rng.random() < 0.15:
+        return of_text(data, rng)
+    import yaml
+
+    return of_json(json.dumps(yaml.safe_load(data), default=str).encode(), rng)
+
+
+#: Replacements of a value of a cached array, by the kind of its dtype.
+CACHED: dict[str, tuple[Any, ...]] = {
+    "u": (0, 3, 4, 5, 128, 200, 254, 255), "i": (-(2**62), -1, 0, 1, 2**62),
+    "f": (float("nan"), float("inf"), -float("inf"), -1.0, -0.0, 1e-40, 1.0, 3.0, 1e30, 1e300),
+}  # fmt: skip
+CHANGES_FILE: tuple[Any, ...] = (of_states, of_cached)
+
+
 @dataclass(frozen=True)
 class Target:
     """A kind of files, how they change, and the commands that read them."""
 
     kind: str
+    #: Patterns, for files that `prepare` leaves in `kept/`.
     files: tuple[str, ...]
-    mutate: Mutate | None
+    mutate: Mutate | ChangeFile
     commands: tuple[str, ...]
+    #: Commands whose outputs, in `kept/`, depend on the folder in which they run.
+    prepare: tuple[str, ...] = ()
+    #: Whether a command that succeeds must give the results that it has without the change.
+    same: bool = False
 
     def change(self, folder: Path, file: str, rng: random.Random) -> None:
         """Change a file in place."""
         path = folder / file
-        if self.mutate is None:
-            of_states(path, rng)
+        if self.mutate in CHANGES_FILE:
+            self.mutate(path, rng)  # type: ignore[call-arg, arg-type]
         else:
-            path.write_bytes(self.mutate(path.read_bytes(), rng))
+            path.write_bytes(self.mutate(path.read_bytes(), rng))  # type: ignore[arg-type]
 
 
 _M = "--memory 64MB --workers 1"
@@ -217,6 +266,28 @@ _SAVED = (
     "merge r.json --slices items.csv -o -", "merge r.json --threshold 0.5 -o -",
     "merge r.json b.json -o -", f"pavpu c3.zarr --threshold-from r.json -o - {_M}",
 )  # fmt: skip
+_MAPPED = tuple(
+    f"{command} --map-cache kept/maps -o - {_M}"
+    for command in ("pavpu c3.zarr", "calibration c3.zarr", "failure c3.zarr", "nmerci d3.zarr",
+                    "regression d3.zarr", "failure c3.zarr --region boundary:2")
+)  # fmt: skip
+_FLOWN = tuple(
+    f"tc video --flow-cache kept/flow -o - {_M}{more}" for more in ("", " --tracks --occlusion fb")
+)
+_COUNTED = tuple(
+    f"{command} -o kept/{name}.json --format json {_M}"
+    for name, command in (("f", "failure c3.zarr"), ("c", "calibration c3.zarr"),
+                          ("n", "nmerci d3.zarr"), ("t", "tc video"))
+)  # fmt: skip
+_TRACKS = "--flow file --flow-path flo --flow-forward-path back --tracks --occlusion fb"
+
+
+def _rated(labels: str) -> tuple[str, ...]:
+    """Commands that take the labels of several annotators."""
+    given = f"p.npy {labels} -o - {_M}"
+    return tuple(f"{command} {given}" for command in ("annotators", "failure", "calibration"))
+
+
 TARGETS = (
     Target("zarr v3 metadata", ("c3.zarr/zarr.json", "c3.zarr/probs/zarr.json",
                                 "c3.zarr/labels/zarr.json"), of_json, _over("c3.zarr")),
@@ -245,10 +316,11 @@ TARGETS = (
                                                "convert p.npy out/c.zarr --names names.json")),
     Target("YAML", ("uqeval.yaml", "gate.yaml"), of_text, ("run -o out/run", _GATES)),
     Target("reports", ("r.json", "n.json", "t.json", "b.json"), of_json, _SAVED),
-    Target("verdicts", ("v.json",), of_json, ("report t.json --verdicts v.json -o out/p.html",)),
-    Target("states", ("r.states.zip", "n.states.zip", "t.states.zip", "b.states.zip"), None,
-           _SAVED),
-    Target("states of shards", ("part1.states.zip", "part2.states.zip"), None, (
+    Target("verdicts", ("v.json",), of_verdicts, (
+        "report t.json --verdicts v.json -o out/p.html",)),
+    Target("states", ("r.states.zip", "n.states.zip", "t.states.zip", "b.states.zip"),
+           of_states, _SAVED),
+    Target("states of shards", ("part1.states.zip", "part2.states.zip"), of_states, (
         "merge --fit part1.states.zip part2.states.zip -o out/f.json",
         f"pavpu c3.zarr --part 1/2 --fitted fitted.json -o part1.json {_M}")),
     Target("fits", ("fitted.json",), of_fits, (
@@ -265,6 +337,46 @@ TARGETS = (
     Target("lists of items", ("some.json",), of_json, (
         f"conformal c3.zarr --fit-on some.json --alpha 0.5 -o - {_M}",
         f"calibration c3.zarr --fit-on some.json --isotonic -o - {_M}")),
+    Target("lists in text", ("names.txt", "some.txt"), of_text, (
+        f"pavpu p.npy l --names names.txt -o - {_M}",
+        f"conformal c3.zarr --fit-on some.txt --alpha 0.5 -o - {_M}")),
+    Target("caches of maps", ("kept/maps/*/*.npy",), of_bytes, _MAPPED, _MAPPED, same=True),
+    Target("forged caches of maps", ("kept/maps/*/*.npy",), of_cached, _MAPPED, _MAPPED),
+    Target("caches of flow", ("kept/flow/*/*.npy",), of_bytes, _FLOWN, _FLOWN, same=True),
+    Target("forged caches of flow", ("kept/flow/*/*.npy",), of_cached, _FLOWN, _FLOWN),
+    Target("states to resume", ("kept/*.states.zip", "kept/*.json"), of_bytes,
+           tuple(f"{command} --resume" for command in _COUNTED), _COUNTED, same=True),
+    Target("forged states to resume", ("kept/*.states.zip",), of_states,
+           tuple(f"{command} --resume" for command in _COUNTED), _COUNTED),
+    Target("flow of tracks", ("flo/f_0001.flo", "back/f_0002.flo"), of_bytes, (
+        f"tc video {_TRACKS} -o - {_M}", f"tc video {_TRACKS} --grid previous -o - {_M}")),
+    Target("labels of videos", ("of_video/f_0001.png",), of_bytes, (
+        f"tc video --labels of_video -o - {_M}", f"tc video --pseudo-labels of_video -o - {_M}",
+        f"tc video --region map:of_video -o - {_M}", f"tc video of_video -o - {_M}")),
+    Target("video files", ("film.avi",), of_bytes, (
+        f"tc film.avi film_ids -o - {_M}", "observe film.avi film_ids")),
+    Target("tables of items", ("risks.csv",), of_text, (
+        f"failure c3.zarr --images --risk column:risk --item-table risks.csv -o - {_M}",)),
+    Target("annotators", ("raters.npy",), of_head(128), _rated("raters.npy")),
+    Target("annotators' folders", ("raters/r0/a.png", "raters/r1/b.png"), of_bytes,
+           _rated("raters --annotator-folders --names names.json")),
+    Target("annotators' metadata", ("rated.zarr/zarr.json", "rated.zarr/labels/zarr.json"),
+           of_json, _rated("rated.zarr --names names.json")),
+    Target("settings", ("classes.yaml", "numbers.yaml", "sets.yaml"), of_yaml, (
+        "run classes.yaml -o out/run", "run numbers.yaml -o out/run", "run sets.yaml -o out/run")),
+    Target("rules", ("rules.yaml",), of_yaml, (
+        "gate r.json rules.yaml --baseline o.json",
+        "gate r.json rules.yaml -o - --junit out/g.xml --markdown out/g.md --baseline o.json")),
+    Target("baselines", ("o.json", "t.json"), of_json, (
+        "gate r.json rules.yaml --baseline o.json",
+        "observe video --flow farneback --alarm-from t.json")),
+    Target("evidence", ("v.json", "gate_t.yaml", "kept/selftest.json", "kept/verification.json"),
+           of_evidence, (
+        "evidence t.json --verdicts v.json --rules gate_t.yaml --verify kept/of_t.json -o out/e",
+        "evidence r.json --selftest kept/selftest.json --verify kept/verification.json -o out/e",
+        ), ("selftest -q -o kept/selftest.json",
+            "verify r.json c3.zarr -q -o kept/verification.json",
+            "verify t.json video video/predictions -q -o kept/of_t.json")),
 )  # fmt: skip
 
 
@@ -278,7 +390,7 @@ def build(folder: Path) -> None:
     from uqeval.cli.gate import _Tallies
     from uqeval.config import load_rules
     from uqeval.gate import judge
-    from uqeval.records.folder import load_reports
+    from uqeval.records.folder import digests_of, load_reports
     from uqeval.report.verdict_files import to_json
     from uqeval.usecases.rounds.fitting import fit_shards
 
@@ -320,6 +432,7 @@ def build(folder: Path) -> None:
         flow = struct.pack("<fii", 202021.25, shape[1], shape[0])
         (folder / "flo" / f"f_{i:04}.flo").write_bytes(flow + np.zeros((*shape, 2), "f4").tobytes())
     _build_other_formats(folder, probs, labels, names)
+    _build_of_options(folder, labels, names)
     (folder / "names.json").write_text(json.dumps(names))
     (folder / "items.csv").write_text("name,weather,city\na,sun,x\nb,rain,y\nc,sun,y\n")
     (folder / "uqeval.yaml").write_text(
@@ -341,7 +454,8 @@ def build(folder: Path) -> None:
                      "failure": {}, "sparsification": {}}  # fmt: skip
     cut = {"ci": 0.9, "draws": 100, "slices": folder / "items.csv", "slice_by": ["weather"]}
     runs: Any = {
-        "r": (folder / "c3.zarr", families, cut), "b": (folder / "c2.zarr", families, {}),
+        "r": (folder / "c3.zarr", families, cut), "o": (folder / "c3.zarr", families, cut),
+        "b": (folder / "c2.zarr", families, {}),
         "n": (folder / "d3.zarr", {"nmerci": {}, "regression": {}, "sparsification": {}}, {}),
         "n2": (folder / "d3.zarr", {"nmerci": {}, "regression": {}}, {}),
         "t": (None, {"tc": {}}, {"video": folder / "video"}),
@@ -358,9 +472,10 @@ def build(folder: Path) -> None:
         ).save(folder / f"part{k}.json")  # fmt: skip
     shards = [folder / f"part{k}.states.zip" for k in (1, 2)]
     fit_shards(shards, folder / "fitted.json")
-    rules = load_rules(folder / "gate_t.yaml")
-    judgement = judge(load_reports(folder / "t.json"), rules, [], _Tallies(rules))
-    (folder / "v.json").write_text(to_json(judgement, {"report": "t.json"}))
+    rules, reports = load_rules(folder / "gate_t.yaml"), load_reports(folder / "t.json")
+    judgement = judge(reports, rules, [], _Tallies(rules))
+    read = {"report": "t.json", "sha256": digests_of(reports, [], folder / "gate_t.yaml")}
+    (folder / "v.json").write_text(to_json(judgement, read))
     with zipfile.ZipFile(folder / "r.states.zip") as archive:
         assert archive.comment
 
@@ -384,3 +499,91 @@ def _build_other_formats(folder: Path, probs: Any, labels: Any, names: list[str]
         (folder / "nii" / name).write_bytes(gzip.compress(data) if name[-1] == "z" else data)
     np.save(folder / "depth.npy", np.full(labels.shape, 9.5, "f4"))
     (folder / "some.json").write_text(json.dumps(names[:2]))
+    (folder / "some.txt").write_text("a\nb\n")
+    (folder / "names.txt").write_text("a\nb\nc\n")
+
+
+def _build_of_options(folder: Path, labels: Any, names: list[str]) -> None:
+    """Write files that only some options read, and an empty folder for outputs of other runs."""
+    import cv2
+    import numpy as np
+    import zarr
+    from PIL import Image
+
+    (folder / "kept").mkdir()
+    (folder / "risks.csv").write_text("name,risk\na,0.5\nb,0.25\nc,1\n")
+    raters = np.stack([labels, np.roll(labels, 1, 1), np.roll(labels, 2, 2)], axis=1)
+    np.save(folder / "raters.npy", raters)
+    group = zarr.create_group(str(folder / "rated.zarr"), attributes={"names": names})
+    array = group.create_array(
+        "labels", shape=raters.shape, dtype=raters.dtype, chunks=(1, *raters.shape[1:])
+    )
+    array[...] = raters
+    for r in range(raters.shape[1]):
+        (folder / "raters" / f"r{r}").mkdir(parents=True)
+        for i, name in enumerate(names):
+            Image.fromarray(raters[i, r]).save(folder / "raters" / f"r{r}" / f"{name}.png")
+    for name in ("back", "of_video", "film_ids"):
+        (folder / name).mkdir()
+    film = cv2.VideoWriter(
+        str(folder / "film.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 10, labels.shape[:0:-1]
+    )
+    for i, ids in enumerate(labels):
+        Image.fromarray(ids).save(folder / "of_video" / f"f_{i:04}.png")
+        Image.fromarray(ids % 4).save(folder / "film_ids" / f"{i:06}.png")
+        frame = Image.open(folder / "video/frames" / f"f_{i:04}.png")
+        film.write(np.asarray(frame)[..., ::-1])
+        flow = (folder / "flo" / f"f_{i:04}.flo").read_bytes()
+        (folder / "back" / f"f_{i:04}.flo").write_bytes(flow)
+    film.release()
+    for name, text in SETTINGS.items():
+        (folder / f"{name}.yaml").write_text(text + OF_RUN)
+    (folder / "rules.yaml").write_text(RULES)
+
+
+#: Settings of runs, with every section, by file.
+SETTINGS = {
+    "classes": """\
+stores:
+  city: {predictions: c3.zarr, ignore_index: 255, region: ['boundary:2']}
+  rated: {predictions: p.npy, labels: raters.npy, names: names.json}
+evaluate:
+  city: {pavpu: {window: [2, 4], threshold: [mean, 0.7]}, failure: {}}
+  rated: {annotators: {distance: dice}}
+gate:
+  city/pavpu.pavpu: {min: 0.1, id: A-1, why: known}
+""",
+    "numbers": """\
+stores:
+  depth: {predictions: [d3.zarr], invalid: [0], baseline_focal: 3}
+evaluate:
+  depth: {nmerci: {alpha: 95}, regression: {levels: 9}}
+""",
+    "sets": """\
+stores:
+  drive: {video: video, flow_path: flo, labels: of_video}
+  sets: {predictions: c3.zarr, ood_mask: l}
+evaluate:
+  drive: {tc: {flow: file, least_pixels: 2}}
+  sets: {ood: {uncertainty: entropy}}
+""",
+}
+OF_RUN = """\
+output: out/
+workers: 1
+memory: 64MB
+ci: 0.9
+draws: 100
+seed: 3
+slices: {table: items.csv, by: [weather]}
+"""
+#: Rules with every kind of limit.
+RULES = """\
+pavpu.pavpu: {min: 0.1, confidence: 0.9, inconclusive: pass, id: A-1, why: text}
+segmentation.miou: {min: 0.1, max: 0.9, undefined: pass}
+segmentation.per_class.car.iou: {min: 0.1}
+segmentation.miou@weather=sun: {min: 0.1}
+calibration.ece: {max: 0.01, waive: {until: 2090-01-01, by: me, why: known, at_most: 0.99}}
+failure.auroc: {max_drop: 0.5, max_drop_relative: 0.5}
+failure.e_aurc: {max_rise: 0.5, max_rise_relative: 0.5, confidence: 0.9}
+"""
