@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uqeval.kernels.items import count_undetected_of_items
-from uqeval.kernels.ranked import count_ranked
+from uqeval.kernels.ranked import LAST_BITS, count_ranked
 
 VOID = 255
 
@@ -31,15 +31,19 @@ def counted(
             at = bins.index(row), (key_of(v) >> (32 - skip - bits)) % (1 << bits)
             expected[0][at] += 1
             expected[1][at] += float(e) ** (2 if squared else 1)
-    column = np.zeros(1 << skip, np.int32)
+    last = 1 << LAST_BITS
     prefixes = sorted({p for _, p in bins})
-    column[prefixes] = np.arange(1, len(prefixes) + 1)
+    blocks = sorted({p // last for p in prefixes})
+    block = np.zeros((1 << skip) // last + 1, np.int32)
+    block[blocks] = np.arange(1, len(blocks) + 1)
+    column = np.zeros((len(blocks) + 1, last), np.int32)
     slot = np.full((4, len(prefixes) + 1), -1, np.int32)
     for i, (g, p) in enumerate(bins):
-        slot[g, column[p]] = i
+        column[block[p // last], p % last] = prefixes.index(p) + 1
+        slot[g, prefixes.index(p) + 1] = i
     pixels, errors = np.zeros(expected[0].shape, np.int64), np.zeros(expected[0].shape, dtype)
     count_ranked(
-        score, error, label, VOID, by_class, squared, column, slot,
+        score, error, label, VOID, by_class, squared, block, column, slot,
         32 - skip, 32 - skip - bits, (1 << bits) - 1, pixels, errors,
     )  # fmt: skip
     np.testing.assert_array_equal(pixels, expected[0])

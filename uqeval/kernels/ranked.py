@@ -7,6 +7,9 @@ import numpy as np
 from uqeval.kernels._jit import kernel
 from uqeval.kernels.counting import BLOCK, gather, rank_key
 
+#: High bits of a key that are looked up within a block (see `_row_of`).
+LAST_BITS = 6
+
 
 @kernel
 def count_ranked_finely(
@@ -31,20 +34,24 @@ def count_ranked_finely(
 
 
 @kernel
-def _row_of(key, c, void, by_class, column, slot, prefix_shift):
-    """Return the row of a pixel with label `c`: `slot` [group, `column` [high bits of its key]].
+def _row_of(key, c, void, by_class, block, column, slot, prefix_shift):
+    """Return the row of a pixel with label `c`: `slot` [group, column of its key's high bits].
 
-    The group is the label if `by_class`, else 0. The row is -1 if the pixel does not count.
+    The column is `column` [b, last `LAST_BITS` of the high bits], with b = `block` [other high
+    bits]: one table of all high bits would be too large for the cache of the CPU. The group is the
+    label if `by_class`, else 0. The row is -1 if the pixel does not count.
     """
     if c == void:
         return np.int64(-1)
-    return np.int64(slot[np.int64(c) if by_class else np.int64(0), column[key >> prefix_shift]])
+    high = key >> prefix_shift
+    of_key = column[block[high >> LAST_BITS], high & ((1 << LAST_BITS) - 1)]
+    return np.int64(slot[np.int64(c) if by_class else np.int64(0), of_key])
 
 
 @kernel
 def count_ranked(
-    score, error, label, void, by_class, squared, column, slot, prefix_shift, rest_shift, mask,
-    pixels, errors,
+    score, error, label, void, by_class, squared, block, column, slot, prefix_shift, rest_shift,
+    mask, pixels, errors,
 ):  # fmt: skip
     """Count pixels [y, x] and sum their errors (or squared errors) by rank key, into [row, bin].
 
@@ -55,7 +62,7 @@ def count_ranked(
     for y in range(height):
         for x in range(width):
             key = rank_key(score[y, x])
-            row = _row_of(key, label[y, x], void, by_class, column, slot, prefix_shift)
+            row = _row_of(key, label[y, x], void, by_class, block, column, slot, prefix_shift)
             if row < 0:
                 continue
             e = np.float64(error[y, x])
@@ -66,7 +73,7 @@ def count_ranked(
 
 @kernel
 def place_ranked(
-    score, error, label, void, by_class, column, slot, prefix_shift, rest_shift, bits, keys
+    score, error, label, void, by_class, block, column, slot, prefix_shift, rest_shift, bits, keys
 ):
     """Write a key into `keys` [i] for each pixel that `count_ranked` counts; return their number.
 
@@ -79,7 +86,7 @@ def place_ranked(
     for y in range(height):
         for x in range(width):
             key = rank_key(score[y, x])
-            row = _row_of(key, label[y, x], void, by_class, column, slot, prefix_shift)
+            row = _row_of(key, label[y, x], void, by_class, block, column, slot, prefix_shift)
             if row < 0:
                 continue
             place = np.int64(row) << bits | (key >> rest_shift) & mask

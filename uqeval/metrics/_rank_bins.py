@@ -71,8 +71,13 @@ class RankBins:
 
     def with_split(self, finer: RankBins, skip: int, prefixes: Collection[int]) -> RankBins:
         """Return these bins with `finer` in place of those that have one of the `prefixes`."""
-        is_retained = ~np.isin(self.key >> (32 - skip), list(prefixes))
-        return self.merged_with(finer, is_retained)
+        low = 32 - skip
+        # Bins ascend, so those of a prefix are a range: to look up each bin takes much longer.
+        first, after = np.searchsorted(self.key, [[p + i << low for p in prefixes] for i in (0, 1)])
+        ranges = np.zeros(self.key.size + 1, np.int64)
+        np.add.at(ranges, first, 1)
+        np.subtract.at(ranges, after, 1)
+        return self.merged_with(finer, np.cumsum(ranges[:-1]) == 0)
 
     def merged_with(self, other: RankBins, retained: Any = slice(None)) -> RankBins:
         """Return the `retained` bins and all bins of another object, which shares no key."""
@@ -136,7 +141,8 @@ class RankBins:
 
     def prefixes(self, bins: Any, skip: int) -> list[int]:
         """Return the high `skip` bits of the keys of some bins."""
-        return sorted({int(k) for k in self.key[bins] >> (32 - skip)})
+        prefixes: list[int] = np.unique(self.key[bins] >> (32 - skip)).tolist()
+        return prefixes
 
 
 def _entries(entries: tuple[Array | None, Array]) -> tuple[Array, Array]:

@@ -96,11 +96,10 @@ class RankedErrors(Tally):
         if not self.by_class:
             self._update_all(state, maps)
             return
-        column, slot = self._rows_of_classes
         score, error = self._values(maps)
         count_ranked(
             score, error, maps["label"], void_of(self.classes), self.by_class, self.error.squared,
-            column, slot, KEY_BITS - self.skip, self.rest, (1 << self.bits) - 1,
+            *self._rows_of_classes, KEY_BITS - self.skip, self.rest, (1 << self.bits) - 1,
             state["pixels"], state["errors"],
         )  # fmt: skip
 
@@ -171,16 +170,20 @@ class RankedErrors(Tally):
         return rows_of_bins([prefix for _, prefix in self.bins], (1 << self.skip,), "int32")
 
     @cached_property
-    def _rows_of_classes(self) -> tuple[Array, Array]:
-        """Return the column of high bits, int32 [high bits], and the row [class, column]; 0 and -1
-        for none."""
-        prefixes = sorted({prefix for _, prefix in self.bins})
-        column = np.zeros(1 << self.skip, np.int32)
-        column[prefixes] = np.arange(1, len(prefixes) + 1)
-        slot = np.full((self.classes, len(prefixes) + 1), -1, np.int32)
-        for row, (group, prefix) in enumerate(self.bins):
-            slot[group, column[prefix]] = row
-        return column, slot
+    def _rows_of_classes(self) -> tuple[Array, Array, Array]:
+        """Return the block of a key's first high bits, int32, the column in the block by its last
+        high bits, int32 [block, last bits], and the row [class, column]; 0, 0 and -1 for none."""
+        from uqeval.kernels.ranked import LAST_BITS
+
+        prefixes, columns = np.unique([prefix for _, prefix in self.bins], return_inverse=True)
+        firsts, blocks = np.unique(prefixes >> LAST_BITS, return_inverse=True)
+        block = np.zeros((1 << self.skip >> LAST_BITS) + 1, np.int32)
+        block[firsts] = np.arange(1, firsts.size + 1)
+        column = np.zeros((firsts.size + 1, 1 << LAST_BITS), np.int32)
+        column[blocks + 1, prefixes % (1 << LAST_BITS)] = np.arange(1, prefixes.size + 1)
+        slot = np.full((self.classes, prefixes.size + 1), -1, np.int32)
+        slot[[group for group, _ in self.bins], columns + 1] = np.arange(len(self.bins))
+        return block, column, slot
 
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Canvas
 
 from uqeval.records.report import Report
 from uqeval.report.figures import figures_of
+from uqeval.report.tables.table import format_number
 
 REGIONS = ("boundary:8", "class:0")
 
@@ -25,31 +26,45 @@ def with_regions(*families: str) -> Report:
     return own
 
 
-def panels(report: Report) -> list[tuple[int, int, list[str]]]:
-    """Row, column and names beside the axis of each panel that is drawn."""
+def panels(report: Report) -> dict[tuple[float, float], list[str]]:
+    """The names beside each panel that is drawn, by its place: from the top, from the left."""
     (figure,) = figures_of({"r": report})[""]
     canvas = Canvas()
     figure.draw(canvas)
-    places = []
-    for axes in canvas.axes:
-        spec = axes.get_subplotspec()
-        names = [label.get_text() for label in axes.get_yticklabels()]
-        assert spec is not None
-        places.append((spec.rowspan.start, spec.colspan.start, names))
-    return places
+    (axes,) = canvas.axes
+    titles = [text.get_position() for text in axes.texts if text.get_weight() == "bold"]
+    below = [*sorted({y for _, y in titles}), float("inf")]
+    names = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    rows = [(y, label.get_text()) for y, label in names]
+    return {
+        (y, x): [name for at, name in rows if y < at < below[below.index(y) + 1]] for x, y in titles
+    }
 
 
 def test_families_with_the_same_lines_share_a_row() -> None:
-    first, second = panels(with_regions("segmentation", "calibration"))
-    assert first == (0, 0, ["whole image", *REGIONS])
-    assert second == (0, 1, [])
+    (first, names), (second, _) = sorted(
+        panels(with_regions("segmentation", "calibration")).items()
+    )
+    assert first[0] == second[0] and first[1] < second[1]
+    assert names == ["whole image", *REGIONS]
 
 
 @pytest.mark.parametrize("family", ["segmentation", "calibration"])
 def test_a_family_with_other_lines_begins_a_row(family: str) -> None:
     report = with_regions("segmentation", "calibration")
     del report.results[f"{family}@class:0"]
-    first, second = panels(report)
-    assert first[:2] == (0, 0) and second[:2] == (1, 0)
-    assert {len(first[2]), len(second[2])} == {2, 3}
-    assert all(first[2]) and all(second[2])
+    (first, upper), (second, lower) = sorted(panels(report).items())
+    assert first[0] < second[0] and first[1] == second[1]
+    assert {len(upper), len(lower)} == {2, 3}
+
+
+def test_values_are_written_beside_their_points() -> None:
+    report = with_regions("segmentation")
+    (figure,) = figures_of({"r": report})[""]
+    canvas = Canvas()
+    figure.draw(canvas)
+    texts = [text.get_text() for text in canvas.axes[0].texts]
+    scores = [
+        report.results[f"segmentation{at}"]["miou"] for at in ("", *(f"@{r}" for r in REGIONS))
+    ]
+    assert texts[1:] == [format_number(score) for score in scores]

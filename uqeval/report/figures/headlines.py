@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from uqeval.glossary import headlines
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, of_whole_images, panel_label, panel_title
 from uqeval.report.figures.curves import format_number
+from uqeval.report.tables.table import format_number as rounded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+#: The lines of a family, and one of their fields.
+_Panel: TypeAlias = "tuple[Sequence[Line], str]"
+
 _COLUMNS = 3
+#: Width of the scale of a panel, and where its values end; the next panel begins at 1.
+_WIDTH, _VALUES = 0.68, 0.92
+#: Height of the title of a panel, in rows.
+_HEADING = 1.4
 
 
 def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     """Return one panel per headline with one point per line; None without a comparison."""
-    panels: list[tuple[Sequence[Line], str]] = []
-    #: Panels of a row share the names of its lines: a family with other lines begins a new row.
-    grid: list[tuple[Sequence[Line], str] | None] = []
-    names: list[str] = []
+    rows: list[list[_Panel]] = []
     for family, lines in families.items():
-        row_panels = [
-            (lines, field)
-            for field in _fields(family, lines)
-            if any(line.record.get(field) is not None for line in lines)
-            and (len(lines) > 1 or any(line.interval(field) for line in lines))
-        ]
-        if row_panels and (own := [line.label for line in lines]) != names:
-            grid += [None] * (-len(grid) % _COLUMNS)
-            names = own
-        panels += row_panels
-        grid += row_panels
-    if not panels:
+        for field in _fields(family, lines):
+            if not any(line.record.get(field) is not None for line in lines) or (
+                len(lines) == 1 and not lines[0].interval(field)
+            ):
+                continue
+            if not rows or len(rows[-1]) == _COLUMNS or _names(rows[-1][0][0]) != _names(lines):
+                rows.append([])
+            rows[-1].append((lines, field))
+    if not rows:
         return None
-    rows = -(-len(grid) // _COLUMNS)
-    most = max(len(lines) for lines, _ in panels)
+    panels = [panel for row in rows for panel in row]
     summary = "; ".join(
         f"{panel_label(lines, field)}: "
         + ", ".join(f"{line.label} {format_number(line.record.get(field))}" for line in lines)
@@ -49,11 +50,16 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
         "headlines",
         "Headline scores",
         f"{summary}.",
-        "The arrow points to better values."
+        "The arrow points to better values. Each score has its own scale."
         + (" Bars: confidence intervals." if intervals else ""),
-        (8.2, 0.3 + rows * (0.85 + 0.22 * most)),
-        lambda canvas: _draw(canvas, grid, rows),
+        (8.2, 0.1 + 0.25 * sum(_HEADING + len(row[0][0]) for row in rows)),
+        lambda canvas: _draw(canvas, rows),
     )
+
+
+def _names(lines: Sequence[Line]) -> list[str]:
+    """Return the names of lines, which the panels of a row share."""
+    return [line.label for line in lines]
 
 
 def _fields(family: str, lines: Sequence[Line]) -> Sequence[str]:
@@ -62,42 +68,92 @@ def _fields(family: str, lines: Sequence[Line]) -> Sequence[str]:
     return fields if len(of_whole_images(lines)) == len(lines) else fields[:1]
 
 
-def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], rows: int) -> None:
-    cells = canvas.add_gridspec(rows, _COLUMNS)
-    for n, plotted_panel in enumerate(grid):
-        if plotted_panel is None:
+def _draw(canvas: Canvas, rows: Sequence[Sequence[_Panel]]) -> None:
+    # One axes and few calls: axes and their ticks take most of the time to draw.
+    axes = canvas.subplots()
+    places: list[float] = []
+    names: list[str] = []
+    points: list[_Point] = []
+    top = _HEADING
+    for row in rows:
+        own = [style.short(name, 18) for name in _names(row[0][0])]
+        for left, (lines, field) in enumerate(row):
+            title = panel_title(lines, field)
+            axes.text(left, top - 0.75, title, weight="bold", size=9.5, in_layout=False)
+            points += _points(lines, field, left, top)
+            if any(line.interval(field) for line in lines):
+                _write_ends(axes, left, top + len(own), _ends(lines, field))
+        places += [top + i for i in range(len(own))]
+        names += own
+        top += len(own) + _HEADING
+    axes.set_yticks(places, names)
+    axes.set_ylim(top - _HEADING - 0.1, 0)
+    axes.set_xlim(-0.03, _COLUMNS)
+    axes.set_xticks([])
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    y, colours = [point.y for point in points], [point.colour for point in points]
+    lefts = [point.left for point in points]
+    axes.hlines(y, lefts, [left + _WIDTH for left in lefts], style.GRID, lw=0.6, zorder=0.5)
+    lows, highs = [point.low for point in points], [point.high for point in points]
+    axes.hlines(y, lows, highs, colours, linewidth=1.6)
+    axes.scatter([point.x for point in points], y, 36, colours, zorder=2.5)
+    for point in points:
+        style.hovered(axes, point.x, point.y, point.text)
+        axes.text(
+            point.left + _VALUES, point.y, point.value, ha="right", va="center", size=8,
+            in_layout=False,
+        )  # fmt: skip
+
+
+class _Point(NamedTuple):
+    """A score and the ends of its interval, on the scale of a panel that begins at x = `left`.
+
+    `value` is written beside it, `text` is shown under the pointer.
+    """
+
+    left: float
+    y: float
+    low: float
+    x: float
+    high: float
+    colour: str
+    value: str
+    text: str
+
+
+def _points(lines: Sequence[Line], field: str, left: float, top: float) -> Iterator[_Point]:
+    """Yield the points of a panel, whose scale goes from the lowest to the highest end."""
+    lowest, highest = _ends(lines, field)
+
+    def place(value: float) -> float:
+        return left + _WIDTH * (value - lowest) / ((highest - lowest) or 1.0)
+
+    for i, line in enumerate(lines):
+        if (value := line.record.get(field)) is None:
             continue
-        panel = canvas.add_subplot(cells[divmod(n, _COLUMNS)])
-        lines, field = plotted_panel
-        _points(panel, lines, field)
-        panel.set_title(panel_title(lines, field))
-        # Ticks take most of the time to draw: only the first panel of a row names the lines.
-        if n % _COLUMNS == 0:
-            panel.set_yticks(range(len(lines)), [style.short(line.label, 18) for line in lines])
-        else:
-            panel.set_yticks([])
-            across = panel.get_yaxis_transform()
-            panel.hlines(range(len(lines)), 0, 1, style.GRID, lw=0.6, zorder=0.5, transform=across)
-        panel.set_ylim(len(lines) - 0.5, -0.5)
-        panel.tick_params(axis="y", length=0)
-        panel.margins(x=0.15)
-        panel.locator_params(axis="x", nbins=4)
-        panel.ticklabel_format(axis="x", useOffset=False)
-
-
-def _points(panel: Axes, lines: Sequence[Line], field: str) -> None:
-    """Draw the score of each line with its interval, from top to bottom."""
-    rows = [i for i, line in enumerate(lines) if line.record.get(field) is not None]
-    colours = [style.colour(i) for i in rows]
-    values = [lines[i].record[field] for i in rows]
-    ends = [
-        lines[i].interval(field) or (value, value) for i, value in zip(rows, values, strict=True)
-    ]
-    lows, highs = zip(*ends, strict=True)
-    panel.hlines(rows, lows, highs, colours, linewidth=1.6)
-    panel.scatter(values, rows, 36, colours, zorder=2.5)
-    for i, value in zip(rows, values, strict=True):
-        text = f"{panel_label(lines, field)}, {lines[i].label}: {format_number(value)}"
-        if interval := lines[i].interval(field):
+        text = f"{panel_label(lines, field)}, {line.label}: {format_number(value)}"
+        if interval := line.interval(field):
             text += f", interval {' to '.join(map(format_number, interval))}"
-        style.hovered(panel, value, i, text)
+        low, high = interval or (value, value)
+        yield _Point(
+            left, top + i, place(low), place(value), place(high), style.colour(i), rounded(value),
+            text,
+        )  # fmt: skip
+
+
+def _ends(lines: Sequence[Line], field: str) -> tuple[float, float]:
+    """Return the lowest and the highest of the scores and the ends of their intervals."""
+    values = [line.record[field] for line in lines if line.record.get(field) is not None]
+    values += [end for line in lines for end in line.interval(field) or ()]
+    return min(values), max(values)
+
+
+def _write_ends(axes: Axes, left: float, below: float, ends: tuple[float, float]) -> None:
+    """Write the ends of a scale under it; without intervals, they are values of two points."""
+    for x, end, side in zip((left, left + _WIDTH), ends, ("left", "right"), strict=True):
+        axes.text(
+            x, below - 0.4, rounded(end), ha=side, va="center", size=7, color=style.SOFT,
+            in_layout=False,
+        )  # fmt: skip

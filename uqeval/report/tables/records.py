@@ -14,6 +14,9 @@ from uqeval.report.page.items_behind_cell import anchor, percentiles
 from uqeval.report.tables.cells import cell, interval_of
 from uqeval.report.tables.table import Cell, Row, Table, format_number
 
+#: Points of a curve that a table shows, its first and last ones among them; the report has all.
+MOST_POINTS = 51
+
 
 def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Table]:
     """Return tables of the rows of a record (by class, by depth, …) and of its curves, folded.
@@ -41,8 +44,9 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Tabl
             if isinstance(rows, list) and rows and isinstance(rows[0], dict):
                 result.append(_of_lists(title, rows, percentiles(value), link))
             elif columns and len({len(v) for v in columns.values()}) == 1:
-                own = link if name == "reliability" else lambda *cell: ""
-                result.append(_of_columns(title, family, columns, value, own))
+                is_curve = name != "reliability"  # its bins are links to their items
+                own = (lambda *cell: "") if is_curve else link
+                result.append(_of_columns(title, family, columns, value, own, is_curve))
     return result
 
 
@@ -99,15 +103,22 @@ def _of_lists(
 
 def _of_columns(
     title: str, family: str, columns: Mapping[str, Sequence[Any]], record: Mapping[str, Any],
-    link: Callable[..., str],
+    link: Callable[..., str], is_curve: bool,
 ) -> Table:  # fmt: skip
     names = list(columns)
+    points = list(zip(*columns.values(), strict=True))
+    shown: Sequence[int] = range(len(points))
+    if is_curve and len(points) > MOST_POINTS:
+        last = MOST_POINTS - 1
+        shown = [round(i * (len(points) - 1) / last) for i in range(MOST_POINTS)]
+        title += f": {MOST_POINTS} of {len(points)} points"
     rows = []
-    for i, values in enumerate(zip(*columns.values(), strict=True)):
+    for i in shown:
+        first, *values = points[i]
         cells = [
             Cell("–", None, str(record.get(f"{n}_reason") or "nothing there")) if v is None
             else Cell(format_number(v), v if isinstance(v, int | float) else None)
-            for n, v in zip(names[1:], values[1:], strict=True)
+            for n, v in zip(names[1:], values, strict=True)
         ]  # fmt: skip
-        rows.append(Row(format_number(values[0]), cells, link=link(i)))
+        rows.append(Row(format_number(first), cells, link=link(i)))
     return Table(title, [label(family, n) for n in names], rows, folded=True)
