@@ -169,6 +169,18 @@ def test_an_inconclusive_verdict_may_pass_and_says_how_many_items(tmp_path: Path
     assert found.more_units == MoreUnits(129, 26, None, "item")
 
 
+def test_inconclusive_without_an_interval_is_told(tmp_path: Path) -> None:
+    for text, told in (
+        ("pavpu.pavpu: {min: 0.1, inconclusive: pass}", 1),
+        ("pavpu.pavpu: {min: 0.1, inconclusive: pass, confidence: 0.95}", 0),
+        ("pavpu.pavpu: {min: 0.1, inconclusive: fail}", 0),
+    ):
+        warnings = judge([named()], rules(tmp_path, text)).warnings
+        found = [line for line in warnings if "has no effect without `confidence`" in line]
+        assert len(found) == told
+        assert not told or ":1: pavpu.pavpu: `inconclusive: pass`" in found[0]
+
+
 @pytest.mark.parametrize("unit", ["item", "batch"])
 def test_more_units_of_a_standard_error(unit: str) -> None:
     interval = Interval(0.95, 0.7, 0.9, False, "jackknife-t", Units(unit, 10, 10), 0.04)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from uqeval.errors import StoreError, UqevalError, UsageError, quoted
+from uqeval.errors import StoreError, UqevalError, UsageError, cut, quoted
 from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
@@ -69,6 +69,12 @@ class _Judging:
 
     def judge(self, rule: Rule, lost: list[NotEvaluated]) -> None:
         """Judge a rule for all reports. `lost`: its records for stores that failed."""
+        if rule.limits.inconclusive == "pass" and rule.limits.confidence is None:
+            self.warnings.append(
+                f"{cut(rule.place)}: `inconclusive: pass` has no effect without `confidence`: only "
+                "an interval can be inconclusive. Add a level, such as `confidence: 0.95`, or remove "
+                "`inconclusive`."
+            )
         self.unjudged.extend(lost)
         try:
             lookups = list(_lookups(rule, self.reports, optional=bool(lost)))
