@@ -114,3 +114,11 @@ def test_what_cannot_be(folder: Path, stores: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", mean=np.zeros((3, 12, 16)))
     given = ("--reference", tmp_path / "other.npz", "-o", tmp_path / "other.npz")
     refused(run_uqeval("sweep", mixture, *given), "is an input")
+
+
+def test_a_sweep_has_no_worst_items(stores: Path, tmp_path: Path) -> None:
+    run_well("sweep", stores / "complete.zarr", "-q", "-o", tmp_path / "s.json")
+    for more in ((), ("--predictions", stores / "complete.zarr")):
+        done = run_uqeval("report", tmp_path / "s.json", "--gallery", "2", *more)
+        refused(done, "--gallery", "has no scores of items", "--item NAME")
+    assert not (tmp_path / "s.html").exists()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.cli.streams import warn
-from uqeval.errors import UsageError, number_of, quoted
+from uqeval.errors import UsageError, cut, number_of, quoted
 
 if TYPE_CHECKING:
     from uqeval.cli.report_options import ReportOptions
@@ -42,6 +42,15 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Gallery |
         if settings.single_file:
             raise UsageError("--single-file is for the pictures of --gallery N. Add --gallery 8.")
         return None
+    from uqeval.report.tables.items import columns_of
+
+    for name, report in reports.items():
+        if not columns_of(report):
+            raise UsageError(
+                f"--gallery shows the worst items, but {cut(name)} has no scores of items, as a "
+                "sweep has none. Leave --gallery out; for pictures of an item, give --item NAME "
+                "--figures DIR --predictions STORE."
+            )
     stores = list(settings.predictions)
     if len(reports) == 1:
         (report,) = reports.values()

@@ -273,6 +273,21 @@ def test_the_gallery_shows_what_it_is_given() -> None:
     )
 
 
+def test_a_gallery_without_scores_of_items_ranks_none() -> None:
+    class Two:
+        legend = ()
+        note = ""
+
+        def pictures(self, item: int) -> list[Picture]:
+            return [Picture(f"of {item}", b"png", "alt")]
+
+    one = copy.deepcopy(of_classes(family="pavpu"))
+    one.items = [{"name": item["name"]} for item in one.items]
+    html = to_html({"r": one}, Two(), 2)  # type: ignore[arg-type]
+    assert html.count("<article") == 2
+    assert "Item 1</span>" in html and not re.search(r"(Worst|Best) \d</span>", html)
+
+
 def test_intervals_of_classes_are_found_by_their_address() -> None:
     one = copy.deepcopy(of_classes(family="pavpu"))
     one.results["pavpu"]["per_class"][0]["name"] = "traffic.light"

@@ -111,7 +111,8 @@ def _plain(value: Any) -> Any:
 def exhibits_of(
     report: Report, gallery: Gallery, most: int, files: PictureFiles | None = None
 ) -> Pictured:
-    """Return the `most` worst items and a third as many good ones, with their pictures.
+    """Return the `most` worst items and a third as many good ones, with their pictures; the first
+    items if no score ranks them.
 
     `files` receives the pictures if they are too large to embed; None: embed them all. Raises
     `UqevalError`.
@@ -155,12 +156,15 @@ def _pictured(
 
 def _chosen(report: Report, most: int) -> Iterator[tuple[int, str, str]]:
     ranking = ranking_of(columns_of(report))
-    order = worst_first(report, ranking) if ranking else list(range(len(report.items)))
+    if ranking is None:  # no score says which is worse
+        for i in range(min(most, len(report.items))):
+            yield i, f"Item {i + 1}", "in the order of the report"
+        return
+    order = worst_first(report, ranking)
     good = list(reversed(order[most:]))[: max(1, most // 3)]
-    name = ranking.title if ranking else "name"
     for word, items in (("Worst", order[:most]), ("Best", good)):
         for n, i in enumerate(items, 1):
-            yield i, f"{word} {n}", f"by {name}"
+            yield i, f"{word} {n}", f"by {ranking.title}"
 
 
 def _scores(report: Report, i: int) -> list[tuple[str, str]]:
