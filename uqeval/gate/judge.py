@@ -72,8 +72,8 @@ class _Judging:
         if rule.limits.inconclusive == "pass" and rule.limits.confidence is None:
             self.warnings.append(
                 f"{cut(rule.place)}: `inconclusive: pass` has no effect without `confidence`: only "
-                "an interval can be inconclusive. Add a level, such as `confidence: 0.95`, or remove "
-                "`inconclusive`."
+                "an interval can be inconclusive. Add a level, such as `confidence: 0.95`, or "
+                "remove `inconclusive`."
             )
         self.unjudged.extend(lost)
         try:
