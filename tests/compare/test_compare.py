@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import bootstrap
+from scipy.stats import bootstrap, ttest_ind
 from trained import SIDE, C, N, change, labels, probs, save
 
 from uqeval import Report, StoreError, UsageError
@@ -247,6 +247,30 @@ def test_the_smallest_p_of_so_many_units() -> None:
     """Up to 12 units all swaps are made, 2 of 2^12 being as far apart; beyond, random ones."""
     assert [swaps.least_p(units) for units in (5, 12)] == [2 / 2**5, 2 / 2**12]
     assert swaps.least_p(13) == swaps.least_p(1000) == 1 / (swaps.MOST + 1)
+
+
+def test_models_of_several_trainings_have_the_interval_of_welch(
+    folder: Path, tmp_path: Path
+) -> None:
+    """It does not depend on a third model, whose score may be undefined."""
+    for seed in (5, 6):
+        save(tmp_path / f"other{seed}.json", seed, 1.5)
+        save(tmp_path / f"perfect{seed}.json", seed, 50.0)
+    groups = [
+        [str(where / f"{name}{seed}.json") for seed in seeds]
+        for where, name, seeds in (
+            (folder, "seed", (2, 3, 4)), (tmp_path, "other", (5, 6)), (tmp_path, "perfect", (5, 6)),
+        )
+    ]  # fmt: skip
+    for address in ("segmentation.miou", "pavpu.p_uncertain_given_inaccurate"):
+        found = compare(load_models([], groups), Choice(metrics=(address,)))
+        seeds, others, perfect = (cell.values for cell in row(found, address).cells)
+        assert bool(perfect) == (address == "segmentation.miou")
+        own = row(found, address).cells[1].difference
+        assert own is not None and own.interval is not None and own.p is None
+        expected = ttest_ind(others, seeds, equal_var=False).confidence_interval(0.95)
+        assert (own.interval.low, own.interval.high) == pytest.approx(tuple(expected))
+        assert own.interval.units == Units("training", 5, 5)
 
 
 def test_replicates_have_mean_and_sample_std(folder: Path) -> None:

@@ -65,11 +65,6 @@ class Scratch:
             os.close(self._owner)
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    @property
-    def used(self) -> int:
-        """Return bytes of the maps in memory."""
-        return self._memory - self._free
-
     def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
         """Return whether each pass reads the source again, so that maps may be left out."""
         mapped = cast("MappedSource", source)

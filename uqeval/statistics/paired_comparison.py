@@ -19,7 +19,7 @@ from uqeval.statistics.intervals import is_approximate
 from uqeval.statistics.methods import NoBounds, student
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
+from uqeval.statistics.swaps import SwapTest, swap_tests
 from uqeval.statistics.units import resampling_for, sequences_of
 
 #: No rank if the score is undefined in more than this fraction of the draws.
@@ -65,11 +65,6 @@ class PairedComparison:
         """Return the number of compared items."""
         return len(self.names)
 
-    @property
-    def least_p(self) -> float:
-        """Return the smallest p-value that is possible with this number of units."""
-        return least_p(self.resampling.units)
-
     def each(self, model: int, address: str) -> list[float | None]:
         """Return the score of each training of a model; None if undefined."""
         scores = self._samples.scores("whole", address)[list(self._rows(model)), 0].tolist()
@@ -112,7 +107,7 @@ class PairedComparison:
     def _welch(self, model: int, baseline: int, address: str, level: float) -> Interval | None:
         scores = self._samples.scores("whole", address)[:, 0]
         first, second = (scores[list(self._rows(m))] for m in (model, baseline))
-        if min(len(first), len(second)) < 2 or not np.isfinite(scores).all():
+        if not np.isfinite([*first, *second]).all():
             return None
         parts = [
             scores_of_model.var(ddof=1) / len(scores_of_model)
