@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from uqeval.arrays import Array, Floats, State, np
-from uqeval.errors import UsageError
 from uqeval.metrics._columns import Place, SetStates
 from uqeval.metrics._dataset_info import DatasetInfo
 
@@ -266,13 +265,11 @@ class Evaluation(ABC, Generic[Settings]):
         return None
 
     def refit(self, rule: str) -> Passes:
-        """Return `fitted` for the threshold `rule`, as far as saved states allow.
+        """Return `fitted` for the threshold `rule`, as far as saved states allow; if it `refits`.
 
         Raises `UsageError` for a threshold that the states do not hold.
         """
-        if not self.refits:
-            raise UsageError(f"--threshold {rule}: {self.info.where} has no threshold to change.")
-        yield from ()
+        raise NotImplementedError
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         """Return the scores of each item."""

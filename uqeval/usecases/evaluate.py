@@ -160,9 +160,9 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         result_warnings = list(record["warnings"])  # those that a merge of these states repeats
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:
-            from uqeval.stores.states.earlier import resume_warnings
+            from uqeval.stores.states.earlier import resume_warning
 
-            record["warnings"] += resume_warnings(states.recounted, len(info.names))
+            record["warnings"].append(resume_warning(len(states.recounted), len(info.names)))
         path = str(options.states) if options.states else None
         report = report_of(inputs, record, scheduler, time.perf_counter() - began, path)
         if states is not None:

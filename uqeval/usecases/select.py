@@ -59,13 +59,6 @@ def select(
 
     Raises `UsageError` for a field that no item has, and if no item remains.
     """
-    for name, value, least in (("count", count, 1), ("min-gap", min_gap, 0)):
-        if value < least:
-            raise UsageError(f"--{name} {value}; expected a whole number from {least} on.")
-    if per_sequence is not None and per_sequence < 1:
-        raise UsageError(f"--per-sequence {per_sequence}; expected at least 1.")
-    if not 0 <= min_coverage <= 1:
-        raise UsageError(f"--min-coverage {min_coverage}; expected a share from 0 to 1.")
     field = field or _default_field(report)
     key, name = score_of_items(report, field)
     sign = -1 if is_lower_better(report, key, name) else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from uqeval.errors import StoreError
@@ -82,13 +82,11 @@ def taken_over(partial: bytes, head: bytes) -> tuple[bytes, frozenset[int]] | No
     return text, frozenset(i for i, stamp in enumerate(old) if stamp is None)
 
 
-def resume_warnings(items: Collection[int], of: int) -> list[str]:
-    """Return a warning for items of an interrupted run that are counted again; none without any."""
-    if not items:
-        return []
-    return [
-        f"--resume: {len(items)} of {of} items were counted again: uqeval cannot detect "
+def resume_warning(recounted: int, items: int) -> str:
+    """Return the warning that some items of an interrupted run are counted again."""
+    return (
+        f"--resume: {recounted} of {items} items were counted again: uqeval cannot detect "
         "whether their data have changed since the interrupted run (tmpfs, a web server, arrays in "
         "memory, or files written within 20 ms before it). Keep the data on a disk to reuse all "
         "items."
-    ]
+    )
