@@ -410,6 +410,41 @@ def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any)
         assert found.compared["set"] > 10
 
 
+@pytest.mark.parametrize(
+    ("kind", "metrics", "options"),
+    [
+        ("video", {"tc": {"flow": "dis", "occlusion": "fb"}}, {}),
+        ("video", {"tc": {"flow": "dis:fast"}}, {}),
+        (
+            "video",
+            {"tc": {"flow": "farneback", "occlusion": "fb", "absent": "zero"}},
+            {"classes": 20},
+        ),
+        ("numbers", {"nmerci": {"interpolation": "inverted_cdf"}, "regression": {}}, {}),
+        ("numbers", ["regression", "nmerci"], {"region": ["box:0:0.5,0:1"]}),
+        ("classes", {"divergence": {"clip": 1e-3}}, {"reference": "other.npz"}),
+        ("classes", {"calibration": {"estimator": ["kumar-l1", "kumar-l2"]}}, {}),
+        ("classes", {"pavpu": {"log_base": 2.0}}, {}),
+    ],
+)
+def test_other_settings_agree(kind: str, metrics: Any, options: Any, folder: Path) -> None:
+    """A mask of valid pixels belongs to all of them that have a target."""
+    arrays = dict(np.load(f"{kind}.npz"))
+    if kind == "numbers":
+        arrays["valid"] = np.random.default_rng(0).random(arrays["mean"].shape) < 0.7
+    np.savez("given.npz", **arrays)
+    np.savez("other.npz", **synthetic_data.classes("other"))
+    given: dict[str, Any] = {"video": "given.npz"} if kind == "video" else {}
+    report = uqeval.evaluate(
+        None if given else "given.npz", metrics=metrics, workers=1, **given, **options
+    )
+    report.save("report.json")
+    found = verify("report.json", everything=True)
+    assert found.passed, found.problems()
+    assert set(report.settings) <= {*found.fields, "segmentation"}
+    assert found.compared["items"] and found.compared["set"]
+
+
 def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
