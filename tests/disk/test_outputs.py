@@ -46,8 +46,11 @@ def test_a_failure_leaves_what_was_there(
     file = tmp_path / "r.json"
     write(file, "good")
     monkeypatch.setattr(*((os, "fsync") if fails == "fsync" else (Path, "replace")), full)
-    with pytest.raises(OutputError, match=r"r\.json: cannot be written: No space left on device"):
+    with pytest.raises(
+        OutputError, match=r"r\.json: cannot be written: No space left on device"
+    ) as caught:
         write(file, "bad")
+    assert "Free some space there, or write elsewhere" in str(caught.value)
     assert file.read_text() == "good"
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
 

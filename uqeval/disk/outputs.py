@@ -16,7 +16,7 @@ from typing import Any
 from uqeval.disk.files import resolved, stream_of, write_stream
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.objects import as_given
-from uqeval.disk.publishing import new_file
+from uqeval.disk.publishing import new_file, writing
 from uqeval.errors import OutputError, UsageError, cut
 
 #: Device and inode of a file or folder.
@@ -231,7 +231,7 @@ def write(path: str | Path, content: str | bytes | Iterable[str]) -> None:
     """
     target = Path(path)
     pieces = map(_encoded, [content] if isinstance(content, str | bytes) else content)
-    try:
+    with writing(path):
         if (stream := stream_of(path)) is not None:
             for data in pieces:
                 write_stream(stream, data)
@@ -242,8 +242,6 @@ def write(path: str | Path, content: str | bytes | Iterable[str]) -> None:
             clear_beside(resolved(target))  # what a killed process has left
             with new_file(target) as file:
                 file.writelines(pieces)
-    except OSError as error:
-        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror or error}.") from error
 
 
 def _encoded(text: str | bytes) -> bytes:
