@@ -201,6 +201,12 @@ def test_intervals_of_the_target() -> None:
             intervals_of(1e-9, -most / 3, most)
         step = float(str(caught.value).split("--depth-step ")[-1].split()[0])
         assert intervals_of(step, -most / 3, most).count <= 256
+    for least, most in ((1.0, 9.0), (5.0, 5.0), (-3.0, -3.0)):
+        for tiny in (1e-320, 1e-300, 1e-17):
+            with pytest.raises(UsageError, match="into too many intervals") as caught:
+                intervals_of(tiny, least, most)
+            step = float(str(caught.value).split("--depth-step ")[-1].split()[0])
+            assert intervals_of(step, least, most).count <= 256
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.nmerci_scores as ns
+from uqeval.arrays import np
 from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
 from uqeval.metrics._contract import set_value
@@ -17,6 +18,8 @@ from uqeval.metrics.nmerci_settings import NmerciSettings
 if TYPE_CHECKING:
     from uqeval.tallies.error_sums import ErrorSums, Intervals
 
+#: Larger whole numbers are not exact in float64.
+_EXACT = 2.0**53
 MOST = 256
 
 
@@ -104,13 +107,16 @@ def intervals_of(step: float, least: float, most: float) -> Intervals:
     """
     from uqeval.tallies.error_sums import Intervals, place_of
 
-    first, last = (int(place_of(end, step)) for end in (least, most))
-    if last - first < MOST:
-        return Intervals(step, first, last - first + 1)
-    fits = (most - least) / (MOST - 1)
+    with np.errstate(over="ignore"):  # the place of a target may be infinite
+        first, last = (float(place_of(end, step)) for end in (least, most))
+    is_exact = max(abs(first), abs(last)) < _EXACT
+    if is_exact and last - first < MOST:
+        return Intervals(step, int(first), int(last - first) + 1)
+    count = f"{last - first + 1:.0f}" if is_exact else "too many"
+    fits = (most - least or abs(most)) / (MOST - 1)
     digits = 10.0 ** (math.floor(math.log10(fits)) - 1)
     fits = math.ceil(fits / digits) * digits
     raise UsageError(
-        f"--depth-step {step:g} cuts the targets, {least:g} to {most:g}, into {last - first + 1} "
+        f"--depth-step {step:g} cuts the targets, {least:g} to {most:g}, into {count} "
         f"intervals; at most {MOST} are evaluated. Give --depth-step {fits:.2g} or more."
     )
