@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,22 @@ def test_a_folder_that_tensorboard_cannot_have(tmp_path: Path) -> None:
         open_trackers(tensorboard=str(tmp_path / "file"))
     with pytest.raises(OutputError, match="cannot be written"):
         tracker("tensorboard", "/proc/runs").add(entry())
+
+
+def test_a_full_disk_under_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own writer is a thread: it printed a traceback, and the events were lost."""
+    pytest.importorskip("tensorboard")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    opened = tracker("tensorboard", str(tmp_path / "runs"))
+    monkeypatch.setattr("uqeval.disk.outputs.new_file", full)
+    threads = threading.active_count()
+    with pytest.raises(OutputError, match=r"events\.out.*: cannot be written: No space left"):
+        opened.add(entry())
+    assert threading.active_count() == threads
+    assert list((tmp_path / "runs" / "model").iterdir()) == []
 
 
 @pytest.mark.filterwarnings("default")

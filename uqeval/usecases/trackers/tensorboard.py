@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -18,7 +21,7 @@ class TensorBoard:
 
     def __init__(self, folder: str) -> None:
         try:
-            import tensorboard.summary.writer.event_file_writer
+            import tensorboard.summary.writer.record_writer
         except ImportError:
             raise missing("--tensorboard", "tensorboard") from None
         del tensorboard
@@ -32,18 +35,12 @@ class TensorBoard:
 
         Raises `OutputError` if the folder cannot be written.
         """
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
         run = self._folder / run_name(entry.name)
         with writing(run):
             run.mkdir(parents=True, exist_ok=True)
-            writer = EventFileWriter(str(run))
-            for value in _values(entry):
-                summary = Summary(value=[value])
-                writer.add_event(Event(wall_time=time.time(), step=entry.step, summary=summary))
-            writer.close()
+        # TensorBoard's own writer is a thread, which prints errors and loses the events.
+        name = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}.{time.time_ns()}"
+        write(run / f"events.out.tfevents.{name}", _events(entry))
         write(run / "page.html", entry.html)
         return f"logged {entry.name} to TensorBoard: tensorboard --logdir {cut(self._folder)}"
 
@@ -55,6 +52,24 @@ def run_name(name: str) -> str:
     parts = PurePath(name).parts
     steps = ["_" if part == ".." else part for part in parts if part != "/"]
     return str(PurePath(*steps)) if steps else "report"
+
+
+def _events(entry: Entry) -> bytes:
+    """Return the content of a file of events."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    buffer = io.BytesIO()
+    records = RecordWriter(buffer)
+    events = [Event(wall_time=time.time(), file_version="brain.Event:2")]
+    events += [
+        Event(wall_time=time.time(), step=entry.step, summary=Summary(value=[value]))
+        for value in _values(entry)
+    ]
+    for event in events:
+        records.write(event.SerializeToString())
+    return buffer.getvalue()
 
 
 def _values(entry: Entry) -> Iterator[Any]:
