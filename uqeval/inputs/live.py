@@ -21,9 +21,9 @@ from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.names import file_of
 from uqeval.stores.planes import Planes
+from uqeval.stores.store import has_chunks
 from uqeval.stores.video.sequences import Neighbours
 from uqeval.stores.watch import read_whole
-from uqeval.stores.zarr.source import is_zarr
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
@@ -192,11 +192,10 @@ class Predictions:
             )
 
     def _refuse_chunks_of(self, path: str) -> None:
-        zarr = any("://" in text or is_zarr(text) for text in (path, self._video))
-        if self._options.fill and not zarr:
+        if self._options.fill and not any(map(has_chunks, (path, self._video))):
             raise UsageError(
-                f"--missing-chunks fill needs a Zarr store; {cut(path)} and {self._video} are "
-                "none. Leave it out."
+                f"--missing-chunks fill needs a Zarr store or an HDF5 file; {cut(path)} and "
+                f"{self._video} are none. Leave it out."
             )
 
     def _look(self) -> None:

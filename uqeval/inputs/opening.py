@@ -170,10 +170,10 @@ def _has_label_files(inputs: Inputs) -> bool:
 
 
 def _has_chunks(inputs: Inputs) -> bool:
-    from uqeval.stores.zarr.source import is_zarr
+    from uqeval.stores.store import has_chunks
 
     paths = _paths(inputs, "predictions", "labels", "target", "reference", "frames", "flow")
-    return any("://" in path or is_zarr(path) for path in paths)
+    return any(map(has_chunks, paths))
 
 
 def _has_bare_predictions(inputs: Inputs) -> bool:
@@ -188,7 +188,10 @@ def _has_bare_predictions(inputs: Inputs) -> bool:
 
 #: The requirement of an option in words, and a function that checks it for opened inputs.
 _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
-    "missing_chunks": ("a Zarr store: only its chunks can be missing", _has_chunks),
+    "missing_chunks": (
+        "a Zarr store or an HDF5 file: only their chunks can be missing",
+        _has_chunks,
+    ),
     "kind": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "axes": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "nan_samples": ("`samples` of a regression", _has_samples),

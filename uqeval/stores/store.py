@@ -42,6 +42,12 @@ FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (lambda path: path.endswith(".npz") and Path(path).exists(), "files.numpy_store.NpzStore"),
 )
 
+
+def has_chunks(path: str) -> bool:
+    """Return whether a path is of a format whose chunks may be missing: Zarr or HDF5."""
+    return is_url(path) or is_zarr(path) or hdf5_path(path) is not None
+
+
 EXPECTED = (
     "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one per item), a "
     "folder of label PNGs or NIfTI files, or an HDF5 file (file.h5::/path)"

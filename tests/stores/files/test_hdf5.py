@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command import refused, run_uqeval, run_well
 from split import split
 
 import uqeval
@@ -98,6 +100,35 @@ def test_damaged_metadata_are_refused(tmp_path: Path, mark: bytes) -> None:
     assert "refused" in endings
     whole = ending(path)  # damage may be where nothing is read
     assert all(own in ("refused", whole) for own in endings)
+
+
+def test_missing_chunks(tmp_path: Path) -> None:
+    """They are counted, refused, and read as the fill value where that is wanted."""
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_dataset("probs", data=PROBS)
+        values = file.create_dataset("labels", (3, 8, 12), "u1", chunks=(1, 4, 12), fillvalue=3)
+        values[0], values[2, :4] = 1, 2
+    done = run_uqeval("pavpu", tmp_path / "s.h5")
+    refused(done, "s.h5::/labels: 3 of 6 chunks are missing, first chunk [1, 0, 0]")
+    assert "--missing-chunks fill" in done.stderr
+    labels = np.full_like(LABELS, 3)
+    labels[0], labels[2, :4] = 1, 2
+    report = uqeval.evaluate(tmp_path / "s.h5", metrics=("pavpu",), missing_chunks="fill")
+    expected = uqeval.evaluate(PROBS, labels, metrics=("pavpu",)).results
+    assert report.results["segmentation"] == expected["segmentation"]
+    inspected = run_uqeval("inspect", tmp_path / "s.h5", "--format", "json")
+    assert inspected.status == 2
+    arrays = json.loads(inspected.stdout)["arrays"]
+    missing = {own["name"]: own["missing_chunks"] for own in arrays}
+    assert missing == {"probs": 0, "labels": 3}
+    np.save(tmp_path / "probs.npy", PROBS)
+    arguments = ["convert", tmp_path / "probs.npy", tmp_path / "out.zarr", "--labels",
+                 f"{tmp_path / 's.h5'}::/labels"]  # fmt: skip
+    refused(run_uqeval(*arguments), "/labels: chunk [1, 0, 0] is not stored")
+    assert not (tmp_path / "out.zarr").exists()
+    run_well(*arguments, "--missing-chunks", "fill")
+    converted = uqeval.evaluate(tmp_path / "out.zarr", metrics=("pavpu",))
+    assert converted.results["segmentation"] == expected["segmentation"]
 
 
 def test_outputs_never_go_into_the_file(tmp_path: Path) -> None:

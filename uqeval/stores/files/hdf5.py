@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -89,20 +90,33 @@ class Hdf5Array(StoredArray):
             )
 
     def read(self, region: Region) -> Array:
-        """Return the values of `region`. Raises `StoreError` for chunks that cannot be decoded."""
+        """Return the values of `region`.
+
+        Raises `StoreError` for chunks that cannot be decoded and (without `fill_missing`) for an
+        array with missing chunks.
+        """
         with _readable(self.where):
+            if self._missing and not self.fill_missing:
+                raise StoreError(
+                    f"{self.where}: chunk {list(self._missing[0])} is not stored. Write it again; "
+                    "if it was left out because all its values are the fill value, add "
+                    "--missing-chunks fill."
+                )
             return np.require(self._dataset[region], self.dtype, ["C"])
 
     def missing(self) -> list[tuple[int, ...]]:
         with _readable(self.where):
-            if self.fill_missing or not self._absent():
-                return []
-            grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
-            absent = np.ones([len(blocks) for blocks in grid], bool)
-            if self._dataset.chunks is not None:
-                for number in range(self._dataset.id.get_num_chunks()):
-                    start = self._dataset.id.get_chunk_info(number).chunk_offset
-                    absent[tuple(s // c for s, c in zip(start, self.chunks, strict=True))] = False
+            return self._missing
+
+    @cached_property
+    def _missing(self) -> list[tuple[int, ...]]:
+        if not self._absent():
+            return []
+        absent = np.ones([-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True)], bool)
+        if self._dataset.chunks is not None:
+            for number in range(self._dataset.id.get_num_chunks()):
+                start = self._dataset.id.get_chunk_info(number).chunk_offset
+                absent[tuple(s // c for s, c in zip(start, self.chunks, strict=True))] = False
         return [tuple(map(int, place)) for place in np.argwhere(absent)]
 
     def stored_bytes(self) -> int:

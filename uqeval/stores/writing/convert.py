@@ -24,12 +24,12 @@ from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
-from uqeval.stores.store import open_store
+from uqeval.stores.store import has_chunks, open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.new_store import NewStore, checked_target, replacing
 from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes, pieces_of
 from uqeval.stores.zarr import writer as zw
-from uqeval.stores.zarr.source import is_url, is_zarr
+from uqeval.stores.zarr.source import is_zarr
 
 #: Bytes of a tile between reading and writing; a tile is at least one chunk of both.
 _TILE_BYTES = 256 * 2**20
@@ -94,7 +94,7 @@ def _refuse_without_effect(
 ) -> None:
     """Raise `UsageError` for options without effect on this source."""
     paths = [source, *([] if labels is None else [os.fspath(labels)])]
-    if fill_missing and not any(is_url(path) or is_zarr(path) for path in paths):
+    if fill_missing and not any(map(has_chunks, paths)):
         raise UsageError(
             f"--missing-chunks fill is for Zarr stores, and {cut(source)} is not one. Leave it out."
         )
