@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from populations import SCORES, UNSEEN, Score, logistic, rare, ratio
 
 import uqeval
-from uqeval.compare.comparison import holm
+from uqeval.compare.holm import holm
 from uqeval.gate.more_units import more_units
 from uqeval.records.resampling import Interval, Units
 from uqeval.statistics.draws import Resampling

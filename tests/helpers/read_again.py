@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.records.addresses import addresses_of
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.stacked import Stacked
-from uqeval.statistics.variants import addresses_of, evaluations_of
+from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighting import Weighting
 from uqeval.stores.states.saved import SavedStates
 

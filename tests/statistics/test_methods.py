@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, skew, ttest_ind
 
-from uqeval.compare.comparison import holm
+from uqeval.compare.holm import holm
 from uqeval.metrics._evaluation import Gaps
 from uqeval.statistics import flips, methods
 from uqeval.statistics.methods import Bounds, NoBounds

@@ -11,11 +11,10 @@ from saved_runs import CLASS_NAMES, run, scoring, stack
 
 import uqeval
 from uqeval.metrics._columns import correlation
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, addresses_of
 from uqeval.records.lookup import Score, find
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.stacked import Stacked
-from uqeval.statistics.variants import addresses_of
 from uqeval.statistics.weighting import Subset, Weighting
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uqeval.stores.incoming import to_half, to_single
+from uqeval.stores.float16 import to_half, to_single
 
 
 def test_every_half_and_all_between_two() -> None:

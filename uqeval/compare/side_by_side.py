@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row, adjust
+from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
+from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, number_of, quoted

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.calibration_estimators as estimators
+import uqeval.metrics.calibration_of_images as calibration_of_images
 import uqeval.metrics.calibration_results as calibration_results
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State
@@ -101,7 +102,7 @@ DISPLAY = Display(
 PARTS = (Temperature, IsotonicRegression, VectorScaling, SmoothEce, BrierDecomposition)
 METRICS = (
     *cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metric in part.metrics),
-    *calibration_results.METRICS,
+    *calibration_of_images.METRICS,
 )  # fmt: skip
 
 
@@ -215,12 +216,12 @@ class Calibration(Evaluation[CalibrationSettings]):
         return score_items((*self._bins, self._items), results, score)
 
     def over_items(self) -> OverItems:
-        return OverItems(of_fields=calibration_results.of_fields())
+        return OverItems(of_fields=calibration_of_images.of_fields())
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the distribution over items."""
         run = super().run_of(results, exact)
-        run.results["per_image"] = calibration_results.results_of_items(run.items)
+        run.results["per_image"] = calibration_of_images.results_of_items(run.items)
         return run
 
     def numerics(self, run: Run) -> dict[str, int]:

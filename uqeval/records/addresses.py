@@ -171,3 +171,12 @@ def number_at(results: Mapping[str, Any], path: Iterable[Any]) -> float | None:
         else:
             found = found.get(name) if isinstance(found, Mapping) else None
     return float(found) if is_number(found) else None
+
+
+def addresses_of(
+    results: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield the address and the path of each number of a report."""
+    for key, record in results.items():
+        for fields, path, _ in values_of(record):
+            yield Address.of_key(key, fields).within, (key, *path)

@@ -14,11 +14,12 @@ from uqeval.arrays import Array, Floats
 from uqeval.disk.files import content_of
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import Evaluation, Gaps, OfFields, put_part
-from uqeval.records.addresses import Address, number_at
+from uqeval.records.addresses import Address, addresses_of, number_at
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import StatesSource, checked_states
+from uqeval.statistics.item_scores import set_score
 from uqeval.statistics.stacked import Stacked
-from uqeval.statistics.variants import addresses_of, evaluations_of, set_score
+from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:

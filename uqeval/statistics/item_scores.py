@@ -1,0 +1,46 @@
+"""Scores that are computed from the records of items, and their places in a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from uqeval.arrays import Floats
+from uqeval.metrics._evaluation import Evaluation
+from uqeval.statistics.weighting import Subset
+
+
+def set_score(record: dict[str, Any], name: str, value: float) -> None:
+    """Set a field, `a.b` inside the record `a`; NaN is undefined."""
+    *parents, last = name.split(".")
+    for parent in parents:
+        record = record.setdefault(parent, {})
+    if math.isfinite(value):
+        record[last] = value
+        record.pop(f"{last}_reason", None)
+    else:
+        record[last] = None
+        record.setdefault(f"{last}_reason", "undefined for these items")
+
+
+def scores_over_items(
+    evaluation: Evaluation[Any], records: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """Return the scores of all items that are computed from fields of their records."""
+    over = evaluation.over_items()
+
+    def column(field: str) -> Floats:
+        values = [record.get(field) for record in records]
+        return np.array([np.nan if v is None else float(v) for v in values])
+
+    kept = np.ones(len(records), bool) if over.leaves_out is None else column(over.leaves_out) == 0
+    weights = Subset(np.flatnonzero(kept), len(records))
+    scores = {name: float(weights.mean(column(field))[0]) for name, field in over.means.items()}
+    with np.errstate(all="ignore"):
+        for name, of_fields in over.of_fields.items():
+            values = [column(field) for field in of_fields.fields]
+            scores[name] = float(of_fields.score(weights.weights, *values)[0])
+    return scores
