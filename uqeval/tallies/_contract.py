@@ -243,8 +243,8 @@ class Tally(ABC):
             flat = target[name].reshape(-1)
             if indices is None:
                 join[field.merge](flat, values, out=flat)
-            else:  # no index twice: `ufunc.at` takes three times as long
-                flat[indices] = join[field.merge](flat[indices], values)
+            else:  # takes half as long as indexing twice
+                join[field.merge].at(flat, indices, values)
 
     def fold_items(self, target: State, counted: CountedItems) -> None:
         """Add the states of several items to `target`, one after another: the same bits as `fold`
