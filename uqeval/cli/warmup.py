@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Annotated
@@ -65,6 +66,8 @@ def _run(arguments: Sequence[str]) -> None:
         raise AssertionError(f"uqeval {' '.join(arguments)}: {error}") from error
     finally:
         release_all()
+    if status == 128 + signal.SIGINT:  # Typer returns it in place of the exception
+        raise KeyboardInterrupt
     if status:
         raise AssertionError(f"uqeval {' '.join(arguments)} ended with status {status}")
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import uqeval
 from uqeval.cli import COMMANDS, app
+from uqeval.cli.warmup import _run
 from uqeval.kernels import _jit, _saved
 from uqeval.metrics import FAMILIES
 from uqeval.usecases.warmup import recipes, warming
@@ -109,3 +110,12 @@ def test_a_run_tells_what_it_could_not_save(
     assert says in CliRunner().invoke(app, ["schema"]).stderr
     in_this_process(["warmup", "schema", "-q"])
     assert says not in CliRunner().invoke(app, ["warmup", "schema", "-q"]).stderr
+
+
+def test_an_interrupt_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("uqeval.usecases.inspect.inspect", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _run(["inspect", "s.zarr"])
