@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused, run_forked
 
 from uqeval.disk import publishing as p
+from uqeval.disk.locks import locked
 from uqeval.disk.outputs import write
 from uqeval.stores.map_cache import read_checked, write_checked
 from uqeval.stores.states.blocks import PackedItems
@@ -189,6 +191,16 @@ def test_a_demo_begins_again_where_one_was_killed(tmp_path: Path) -> None:
     (home / ".uqeval-demo").unlink()
     with pytest.raises(OutputError, match="not empty"):
         _begin(home)
+
+
+def test_two_demos_in_one_folder(tmp_path: Path) -> None:
+    """The second is refused, and removes nothing that the first has written."""
+    (tmp_path / "d").mkdir()
+    with locked(tmp_path / "d" / ".uqeval-demo"):
+        for name in (".uqeval-demo", "depth.npz"):
+            (tmp_path / "d" / name).write_text("x")
+        refused(run_forked("demo", "d", cwd=tmp_path), "writes to it now")
+        assert (tmp_path / "d" / "depth.npz").read_text() == "x"
 
 
 def test_a_demo_that_could_not_evaluate_everything_may_begin_again(

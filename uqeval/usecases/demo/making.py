@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from uqeval.arrays import np
+from uqeval.disk.locks import hidden, locked
 from uqeval.disk.outputs import refuse_url
 from uqeval.disk.publishing import sync_tree, write_file, writing
 from uqeval.engine.options import MachineOptions, Progress, Silent
@@ -64,8 +65,24 @@ def demo(
     Raises `OutputError` if the folder has content, unless that is of an unfinished demo.
     """
     home = Path(folder)
-    _begin(home)
-    progress = progress or Silent()
+    refuse_url(home)
+    _make_folder(home)
+    with locked(home / _UNFINISHED):
+        _begin(home)
+        return _made(home, items, samples, size, seed, workers, progress or Silent(), listener)
+
+
+def _made(
+    home: Path,
+    items: int,
+    samples: int,
+    size: tuple[int, int],
+    seed: int,
+    workers: int | None,
+    progress: Progress,
+    listener: Listener | None,
+) -> Outcome:
+    """Make the files and run them; see `demo`."""
     half = size[0] // 2, size[1] // 2
     with writing(home):
         save_depth(home / "depth.npz", items, half, seed)
@@ -85,14 +102,24 @@ def demo(
     return outcome
 
 
-def _begin(home: Path) -> None:
-    """Make the folder and mark it as unfinished; remove the files of an unfinished demo."""
-    refuse_url(home)
+def _make_folder(home: Path) -> None:
+    """Make the folder. Raises `OutputError` if it has content, unless that is of an unfinished
+    demo.
+    """
+    lock_file = hidden(home / _UNFINISHED, "lock")
     with writing(home):
-        is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
+        is_taken = home.exists() and (
+            not home.is_dir() or any(path != lock_file for path in home.iterdir())
+        )
         if is_taken and not (home / _UNFINISHED).is_file():
             raise OutputError(f"{home}: exists and is not empty; give another folder.")
         home.mkdir(parents=True, exist_ok=True)
+
+
+def _begin(home: Path) -> None:
+    """Mark the folder as unfinished; remove the files of an unfinished demo."""
+    _make_folder(home)  # again: another process may have made a demo just now
+    with writing(home):
         (home / _UNFINISHED).touch()
         for name in _MADE:
             if (home / name).is_dir():
