@@ -69,3 +69,25 @@ def test_a_difference_found_by_selftest_is_3_without_a_traceback(
     assert "Traceback" not in captured.err
     record: dict[str, Any] = json.loads((tmp_path / "s.json").read_text())
     assert record["result"] == "FAILED"
+
+
+def test_evidence_of_rules_that_fail_and_of_none(stores: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").symlink_to(stores)
+    run_well("failure", "data/complete.zarr", "-q", "-o", "report.json", cwd=tmp_path)
+    (tmp_path / "rules.yaml").write_text(
+        "failure.auroc: {min: 1, id: R-1, why: it must see all errors}\n"
+        "gone/failure.auroc: {min: 0.1, id: R-2}\n"
+    )
+    assert run_uqeval("gate", "report.json", "rules.yaml", "-o", "v.json", cwd=tmp_path).status == 2
+    outcome = run_well("verify", "report.json", "-o", "-", cwd=tmp_path)
+    assert json.loads(outcome.stdout)["result"] == "PASSED"
+    (tmp_path / "verified.json").write_text(outcome.stdout)
+    given = ("evidence", "report.json", "--verify", "verified.json")
+    outcome = run_well(*given, "--verdicts", "v.json", "-o", "failed", cwd=tmp_path)
+    assert "FAILED: 2 passed, 0 warned, 2 failed" in outcome.stdout
+    assert "failed: [R-2] gone/failure.auroc: not evaluated" in outcome.stdout
+    assert "warning: Only the SHA-256 of the rules is given" in outcome.stderr
+    readme = (tmp_path / "failed" / "README.md").read_text()
+    assert "it must see all errors" in readme and "not evaluated" in readme
+    assert run_well(*given, "-q", "-o", "none", cwd=tmp_path).stderr == ""
+    assert "No verdicts were given" in (tmp_path / "none" / "README.md").read_text()

@@ -12,7 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 from command import EXECUTABLE, Outcome, refused, run_uqeval, run_well
+from small_stores import labels, probs
 
+import uqeval
 from uqeval.config.yaml12 import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +60,16 @@ def changed(folder: Path, **changes: Any) -> None:
 def value(folder: Path) -> float:
     found: float = json.loads((folder / "report.json").read_text())["results"]["pavpu"]["pavpu"]
     return found
+
+
+def test_notes_on_biased_and_optimistic_scores(folder: Path) -> None:
+    uqeval.evaluate(probs(8), labels(8), ("calibration",), ci=0.9).save(folder / "c.json")
+    rules = "calibration.ece: {max: 1}\ncalibration.temperature.ece: {max: 1}\n"
+    done = gate(folder, rules, report="c.json")
+    assert done.status == 0
+    output = " ".join(done.stdout.split())
+    assert "the rule checks the plain value, which is biased upward" in output
+    assert "the temperature was fitted on the evaluated items" in output
 
 
 def test_passes(folder: Path) -> None:

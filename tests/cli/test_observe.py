@@ -19,6 +19,9 @@ from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_w
 from PIL import Image
 from small_videos import VOID, numbered, video
 
+import uqeval
+from uqeval.usecases.selftest import synthetic_data
+
 FRAMES = 5
 KEYS = [
     "frame", "sequence", "tc", "tc_no_warp", "pixel_agreement", "coverage", "mse_warp",
@@ -208,6 +211,20 @@ def test_alarms(there: Path, expected: list[float], tmp_path: Path) -> None:
 
 
 # ---- what still comes
+
+
+def test_the_interval_is_that_of_tc(tmp_path: Path) -> None:
+    arrays = synthetic_data.video("observed", frames=60)
+    np.savez(tmp_path / "v.npz", frames=arrays["frames"], predictions=arrays["predictions"])
+    report = uqeval.evaluate(video=tmp_path / "v.npz", metrics={"tc": {"flow": "dis"}}, ci=0.95)
+    own, value = report.intervals["temporal.mtc"], report.results["temporal"]["mtc"]
+    done = run_uqeval("observe", tmp_path / "v.npz", "--flow", "dis")
+    assert done.status == 0
+    ends = (
+        f"[{own['low']:.4f}, {own['high']:.4f}] (level 0.95, from {own['units']['drawn']} batches"
+    )
+    assert f"60 frames, mean TC {value:.4f} {ends}" in " ".join(done.stderr.split())
+    assert f"lag-1 autocorrelation {own['lag1']:.2f}" in " ".join(done.stderr.split())
 
 
 def test_a_growing_folder(tmp_path: Path, expected: list[float]) -> None:

@@ -22,6 +22,7 @@ from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_complete
 from uqeval.cli import COMMANDS, app
 from uqeval.cli.parsing import unwrap
 from uqeval.records.report import Report
+from uqeval.report.latex import report_to_latex
 
 ESCAPE = "\x1b"
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38;[0-9;]*)m")
@@ -288,3 +289,11 @@ def test_the_terminal_wraps_the_paragraphs_of_the_help() -> None:
     assert unwrap("Short.\n\nA paragraph\nof two lines.") == "Short.\n\nA paragraph of two lines."
     lines = [line.strip() for line in run_well("compare", "--help").stdout.splitlines()]
     assert "do not hide a" not in lines  # the end of a line of the docstring
+
+
+def test_a_report_as_latex(complete: Path, tmp_path: Path) -> None:
+    done = run_well("pavpu", complete, "--format", "latex", "-o", tmp_path / "r.json")
+    report = Report.load(tmp_path / "r.json")
+    assert done.stdout == report_to_latex(report)
+    assert done.stdout.count("\\begin{tabular}") == done.stdout.count("\\bottomrule") > 1
+    assert f"{report.results['pavpu']['pavpu']:.4f}" in done.stdout
