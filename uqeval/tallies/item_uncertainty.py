@@ -11,6 +11,7 @@ from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import OfUncertainty, Uncertainty
+from uqeval.tallies.item_errors import statistics
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.percentiles import between, ranks_of
 
@@ -38,8 +39,7 @@ class ItemPercentile(OfUncertainty):
         if ranks is None:
             return
         lower, upper, weight = ranks
-        ordered = np.partition(values, [lower, upper])
-        value = between(float(ordered[lower]), float(ordered[upper]), weight)
+        value = between(*statistics(values, lower, upper), weight)
         state["pixels"] += values.size
         state["value"][...] = max(state["value"][0], value)
 
