@@ -36,7 +36,7 @@ CASES = {
     "sweep p.npy l.npy --resume": "--resume works only for a shard of a sweep",
     "tc v.npz --classes 70000": "70000 classes; at most 65535 can be evaluated.",
     "tc v.npz --flow farneback:flags=3": "flags; expected 0, or 256 for a Gaussian window.",
-    "verify r.json --all --items 4": "--all takes all items, so --items and --seed have no effect",
+    "verify r.json --all --items 5": "--all takes all items, so --items and --seed have no effect",
     "compare r.json r.json": "r.json is given twice.",
     "compare r.json s.json --name a": "--name gives 1 name for 2 models",
     "compare r.json s.json -o c.html --layout models": "applies to tables, not to a page.",

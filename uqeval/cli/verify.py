@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uqeval.cli.declared import typed_options
 from uqeval.cli.streams import console, printing, tell
 from uqeval.errors import UsageError, printable
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def verify(
+    context: typer.Context,
     report: Annotated[str, typer.Argument(
         metavar="REPORT", show_default=False, help="A report, written by -o FILE.json.")],
     stores: Annotated[list[str] | None, typer.Argument(
@@ -43,7 +45,7 @@ def verify(
     from uqeval.disk.outputs import write
     from uqeval.usecases.verify.verifying import verify as run
 
-    if all_ and (items, seed) != (5, 0):
+    if all_ and {"items", "seed"} & typed_options(context):
         raise UsageError(
             "--all takes all items, so --items and --seed have no effect; leave them out."
         )

@@ -53,8 +53,6 @@ def verify(
     Raises `UsageError` for a report that cannot be verified (partial, merged of several runs, of
     another version), `StoreError` for stores that cannot be read.
     """
-    if items < 1:
-        raise UsageError(f"--items {items}; expected at least 1 item.")
     loaded = Report.load(report)
     with content_of(report):
         _refuse(loaded, str(report))
