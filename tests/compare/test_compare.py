@@ -249,6 +249,19 @@ def test_the_smallest_p_of_so_many_units() -> None:
     assert swaps.least_p(13) == swaps.least_p(1000) == 1 / (swaps.MOST + 1)
 
 
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ({"level": 1.0}, "--ci 1; expected a level from 0.5 to below 1"),
+        ({"draws": 99}, "--draws 99; expected 100 to 100000"),
+        ({"seed": -1}, "--seed -1; expected a whole number, at least 0"),
+    ],
+)
+def test_choices_out_of_range(choice: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Choice(**choice)
+
+
 def test_models_of_several_trainings_have_the_interval_of_welch(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -469,6 +482,8 @@ def test_names(folder: Path) -> None:
     assert names("bad.json", "good.json") == ["bad", "good"]
     assert names("bad.json", "same/bad.json") == [folder.name, "same"]
     seeds = [str(folder / f"seed{n}.json") for n in (2, 3)]
+    pairs = [[str(folder / "bad.json"), seeds[0]], [str(folder / "good.json"), seeds[1]]]
+    assert names(replicates=pairs) == ["replicates", "replicates (2)"]
     assert names("bad.json", replicates=[seeds]) == ["bad", "seed"]
     assert names("bad.json", replicates=[seeds], names=["MC", "ours"]) == ["MC", "ours"]
     for paths, more, says in (

@@ -56,3 +56,24 @@ def test_edited_verdicts(tmp_path: Path, change: Any, says: str | None) -> None:
 def test_unedited_verdicts(tmp_path: Path) -> None:
     found = load_verdicts(saved(tmp_path / "v.json", lambda *own: None))
     assert [own.status for own in found.verdicts] == ["pass", "fail"] and not found.passed
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize(("now", "passes"), [(0.79, True), (0.7, False), (0.9, True)])
+def test_a_drop_is_held_against_the_change(
+    tmp_path: Path, relative: bool, now: float, passes: bool
+) -> None:
+    """`change` is the value minus the baseline: a drop is negative."""
+    limits = Limits(**{"max_drop_relative" if relative else "max_drop": 0.05})
+    rules = [Rule(Address.parse("pavpu.pavpu"), limits, "gate.yaml", 1)]
+    judgement = judge([named(value=now)], rules, [named(value=0.8)])
+    path = tmp_path / "v.json"
+    path.write_text(to_json(judgement, {}))
+    (verdict,) = load_verdicts(path).verdicts
+    assert (verdict.status == "pass") == passes and load_verdicts(path).passed == passes
+    record = json.loads(path.read_text())
+    status = "fail" if passes else "pass"
+    record["verdicts"][0].update(status=status, counts_as=status)
+    path.write_text(json.dumps(record))
+    with pytest.raises(StoreError, match=f"it is '{status}', and .* against max_drop"):
+        load_verdicts(path)
