@@ -17,13 +17,18 @@ from uqeval.maps.names import (
     void_of,
 )
 
+#: The largest values, with room for class probabilities that do not quite sum to 1. Larger ones,
+#: which a wide --sum-tolerance allows, are read from the store again.
+_MOST = {"confidence": 2.0, "label_probability": 2.0, "mean_probs": 2.0, "brier": 2.02}
+
 
 def has_valid_values(name: str, values: Array, classes: int, kind: str = "classes") -> bool:
     """Return whether all values of a map that was read from outside are possible.
 
     `classes`: the number of classes of this map. Ids are those of classes, and void where void may
-    be. Numbers are finite. Errors, standard deviations and counts are not negative, and the ratio
-    λ may be infinite. Numbers of regions may be any.
+    be. Numbers are finite, and predicted numbers within float32. Probabilities, errors, standard
+    deviations and counts are not negative, and the ratio λ may be infinite. Numbers of regions may
+    be any.
     """
     if name.startswith(OF_REGIONS):
         return True
@@ -34,6 +39,8 @@ def has_valid_values(name: str, values: Array, classes: int, kind: str = "classe
         return bool((values < classes).all())
     if name == "label" or is_annotations(name):
         return bool(((values < classes) | (values == void_of(classes))).all())
+    if name in _MOST:
+        return bool(((values >= 0) & (values <= _MOST[name])).all())
     return bool(np.isfinite(values).all())
 
 
@@ -46,4 +53,6 @@ def _are_valid_numbers(name: str, values: Array) -> bool:
     is_signed = name not in ("error", ERROR_KEY, "sigma", TARGET_COUNTS) and not name.startswith(
         sigma_of("")
     )
-    return bool(np.isfinite(values).all() and (is_signed or (values >= 0).all()))
+    with np.errstate(over="ignore"):
+        within = np.isfinite(values.astype(np.float32, copy=False)).all()
+    return bool(within and (is_signed or (values >= 0).all()))
