@@ -23,7 +23,7 @@ def of_classes(*, family: str = "pavpu", seed: int = 1) -> Report:
     return uqeval.evaluate(probs, labels(seed, 4, 24, 32, classes=3), {family: options})
 
 
-def with_states(folder: Path) -> Path:
+def with_states(folder: Path, **options: Any) -> Path:
     """A report of twelve items with intervals and slices, its states beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "items.csv"
@@ -34,6 +34,7 @@ def with_states(folder: Path) -> Path:
         {"pavpu": {"uncertainty": ["entropy", "mutual_information"]}, "calibration": {"bins": 5}},
         names=[str(i) for i in range(12)], ci=0.9, draws=100,
         slices=table, slice_by=["light"], states=folder / "report.states.zip",
+        **options,
     )  # fmt: skip
     report.save(folder / "report.json")
     return folder / "report.json"

@@ -16,6 +16,7 @@ from uqeval.config import load_rules
 from uqeval.gate import judge
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
+from uqeval.report.figures import linked_keys
 from uqeval.report.page.html import to_html
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
@@ -29,7 +30,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = with_states(path.parent / "made")
     report = Report.load(made)
     saved = states_of(made, report)
-    behind, classes = items_by_cell(saved, report), items_by_class(saved)
+    behind, classes = items_by_cell(saved, linked_keys(report)), items_by_class(saved)
     path.write_text(to_html({"r": report}, behind=behind, classes=classes), "utf-8")
     return path
 

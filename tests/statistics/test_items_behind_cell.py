@@ -33,7 +33,7 @@ def test_none_and_fewer_items_than_places() -> None:
 def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
     metrics = {"pavpu": {"uncertainty": ["entropy", "confidence"]}, "calibration": {"bins": 5}}
     report, path = run(tmp_path, 4, metrics)
-    found = items_by_cell(states_of(path, report), report)
+    found = items_by_cell(states_of(path, report), report.results)
     assert set(found) == {"pavpu", "pavpu[confidence]", "calibration"}
     probs, truth = stack(4)
     mean = probs.astype("f8").mean(axis=1)
@@ -56,7 +56,7 @@ def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
 
 def test_every_cell_with_pixels_has_a_pile(tmp_path: Path) -> None:
     report, path = run(tmp_path, 3, ["pavpu", "calibration"])
-    found = cell_items(report, items_by_cell(states_of(path, report), report))
+    found = cell_items(report, items_by_cell(states_of(path, report), report.results))
     rows = report.results["pavpu"]["accuracy_by_uncertainty"]["rows"]
     assert len(rows) == C
     assert len(found["pavpu"]) == sum(n > 0 for row in rows for n in row["pixels"])
@@ -70,10 +70,10 @@ def test_states_of_another_report_are_refused(tmp_path: Path) -> None:
     report, path = run(tmp_path / "a", 3)
     other, _ = run(tmp_path / "b", 2)
     with pytest.raises(StoreError, match="are not the states of"):
-        items_by_cell(states_of(path, other), other)
+        items_by_cell(states_of(path, other), other.results)
     (tmp_path / "a" / "report.states.zip").write_bytes(b"no zip")
     with pytest.raises(StoreError, match="is not a states file"):
-        items_by_cell(states_of(path, report), report)
+        items_by_cell(states_of(path, report), report.results)
 
 
 def test_pixels_of_the_classes_of_each_item(

@@ -203,12 +203,13 @@ def _from_states(named_report: Named, quiet: bool) -> tuple[ItemsByCell | None, 
     states = states_beside(named_report.path, named_report.report)
     if states is None or not states.is_file():
         return None, None
+    from uqeval.report.figures import linked_keys
     from uqeval.statistics.from_states import states_of
     from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
 
     try:
         saved = states_of(named_report.path, named_report.report)
-        return items_by_cell(saved, named_report.report), items_by_class(saved)
+        return items_by_cell(saved, linked_keys(named_report.report)), items_by_class(saved)
     except StoreError as error:
         warn([f"the page lists no items for the cells of tables and figures: {error}"], quiet)
         return None, None

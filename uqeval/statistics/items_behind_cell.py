@@ -4,7 +4,7 @@ and the classes in each item with their pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from uqeval.tallies.reliability import Reliability
 from uqeval.tallies.segmentation import ClassCounts
 
 if TYPE_CHECKING:
-    from uqeval.records.report import ItemClasses, ItemsByCell, Report
+    from uqeval.records.report import ItemClasses, ItemsByCell
     from uqeval.stores.states.saved import SavedStates
     from uqeval.tallies._contract import Tally
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 MOST = 5
 
 
-def items_by_cell(saved: SavedStates, report: Report) -> ItemsByCell:
-    """Return, for every cell and bin of a report, the items with the most wrong pixels.
+def items_by_cell(saved: SavedStates, keys: Collection[str]) -> ItemsByCell:
+    """Return the items with the most wrong pixels of every cell and bin of these results.
 
     Raises `StoreError` if its states `saved` are damaged.
     """
@@ -39,9 +39,7 @@ def items_by_cell(saved: SavedStates, report: Report) -> ItemsByCell:
         key, part_name = parsed.whole, parsed.part
         for tally in evaluation.tallies():
             table = isinstance(tally, AccuracyByUncertainty)
-            if key in report.results and (
-                table or (isinstance(tally, Reliability) and not part_name)
-            ):
+            if key in keys and (table or (isinstance(tally, Reliability) and not part_name)):
                 settings = saved.index["settings"][key]
                 states = checked_states(saved, tally)
                 items_by_key[key] = most(_wrong(tally, state, settings) for _, state in states)

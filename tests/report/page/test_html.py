@@ -14,6 +14,7 @@ from family_reports import of_classes, of_numbers, of_sweep, of_video, with_stat
 from small_report import report
 
 from uqeval.records.report import Report
+from uqeval.report.figures import linked_keys
 from uqeval.report.page.cards import cards
 from uqeval.report.page.gallery import Picture
 from uqeval.report.page.html import to_html
@@ -308,7 +309,7 @@ def test_slices_and_how_intervals_were_drawn(tmp_path: Path) -> None:
 def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:
     path = with_states(tmp_path)
     one = Report.load(path)
-    html = to_html({"r": one}, behind=items_by_cell(states_of(path, one), one))
+    html = to_html({"r": one}, behind=items_by_cell(states_of(path, one), linked_keys(one)))
     targets = re.findall(r'\bid="([^"]+)"', html)
     links = set(re.findall(r'href="#([^"]+)"', html))
     assert links <= set(targets)
@@ -320,6 +321,17 @@ def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:
     assert "_blank" not in html
     without = to_html({"r": one})
     assert "behind-" not in without and "keep the report's states next to it" in without
+
+
+def test_no_link_of_a_page_with_regions_is_dead(tmp_path: Path) -> None:
+    """Figures of regions have no items below them, so the tables of regions link to none."""
+    path = with_states(tmp_path, region=["boundary:2"])
+    own = Report.load(path)
+    assert "calibration@boundary:2" in own.results and "calibration" not in linked_keys(own)
+    html = to_html({"r": own}, behind=items_by_cell(states_of(path, own), linked_keys(own)))
+    links = set(re.findall(r'href="#([^"]+)"', html))
+    assert any(link.startswith("behind-") for link in links)  # of the heat map of the whole image
+    assert links <= set(re.findall(r'\bid="([^"]+)"', html))
 
 
 def test_a_page_says_when_its_report_was_finished() -> None:

@@ -39,6 +39,13 @@ def figures_of(reports: Mapping[str, Report]) -> dict[str, list[Figure]]:
     return figures
 
 
+def linked_keys(report: Report) -> set[str]:
+    """Return the keys of the results whose cells and bins have their items below a figure of the
+    page."""
+    figures = [figure for group in figures_of({"": report}).values() for figure in group]
+    return {figure.behind for figure in figures if figure.behind}
+
+
 def _of_family(family: str, lines: list[Line]) -> Iterator[Figure]:
     """Yield the figures that a family declares, then its bars by class."""
     display = display_of(family)

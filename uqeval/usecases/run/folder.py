@@ -117,6 +117,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     pictures and sweeps read the data a second time.
     """
     from uqeval.report.csv import to_csv
+    from uqeval.report.figures import linked_keys
     from uqeval.report.page.files import picture_files, write_page
     from uqeval.report.page.html import to_html
     from uqeval.statistics.from_states import states_of
@@ -135,7 +136,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     written_paths = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
     saved = states_of(json, report) if report.states is not None else None
-    cell_items = items_by_cell(saved, report) if saved else None
+    cell_items = items_by_cell(saved, linked_keys(report)) if saved else None
     classes = items_by_class(saved) if saved else None
     try:
         pictures = picture_files(page, run_settings.single_file)
