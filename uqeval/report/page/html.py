@@ -79,10 +79,13 @@ def to_html(
         **table_of_items(
             report,
             {
-                i
-                for cell_list in behind_cells.values()
-                for cell in cell_list
-                for i, *_ in cell.items
+                *pictured.items,
+                *(
+                    i
+                    for cell_list in behind_cells.values()
+                    for cell in cell_list
+                    for i, *_ in cell.items
+                ),
             },
             classes,
         ),

@@ -30,15 +30,15 @@ class Worst:
 
 
 def table_of_items(
-    report: Report, behind: Collection[int], classes: ItemClasses | None = None
+    report: Report, linked: Collection[int], classes: ItemClasses | None = None
 ) -> dict[str, Any]:
-    """Return the table of items, the worst first, with those `behind` its cells, and the lists of
-    the worst by each score.
+    """Return the table of items, the worst first, among them those that the page has links to
+    (`linked`), and the lists of the worst by each score.
     """
     columns = columns_of(report)
     ranking = ranking_of(columns)
     lists = []
-    selected: dict[int, None] = dict.fromkeys(behind)
+    selected: dict[int, None] = dict.fromkeys(linked)
     order: list[int] = []
     for column in columns:
         worst = worst_first(report, column)
