@@ -275,16 +275,16 @@ def test_the_gallery_shows_what_it_is_given() -> None:
 
 
 def test_good_items_with_pictures_are_in_the_table_without_javascript() -> None:
-    class Empty:
+    class One:
         legend = ()
         note = ""
 
         def pictures(self, item: int) -> list[Picture]:
-            return []
+            return [Picture(f"of {item}", b"png", "alt")]
 
     items = [{"name": f"i{i}", "pavpu": {"surplus": i / 1000}} for i in range(1000)]
-    one = dataclasses.replace(report(), items=items)
-    html = to_html({"r": one}, Empty(), 3)  # type: ignore[arg-type]
+    one = report(items=items, metrics={"pavpu.surplus": {"direction": "higher"}})
+    html = to_html({"r": one}, One(), 3)  # type: ignore[arg-type]
     assert 'id="gallery-item-999"' in html and '<tr id="item-999"' in html
     assert set(re.findall(r'href="#([^"]+)"', html)) <= set(re.findall(r'\bid="([^"]+)"', html))
 
