@@ -9,8 +9,12 @@ _CODE = """
 import sys
 from uqeval.special import special
 functions = special()
-assert "numpy.f2py" not in sys.modules and "scipy.special" not in sys.modules
+assert "numpy.f2py" not in sys.modules
+assert not {"scipy.special", "scipy.linalg"} & set(sys.modules)
+import scipy.linalg.cython_lapack
 import scipy.special
+assert scipy.linalg.cython_lapack.__name__ == "scipy.linalg.cython_lapack"
+assert scipy.linalg.inv([[2.0]]) == 0.5
 for name in ("betaincinv", "ndtr", "stdtrit"):
     assert getattr(functions, name) is getattr(scipy.special, name), name
 assert scipy.special.expit(0.0) == 0.5

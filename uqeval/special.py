@@ -8,7 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-_PACKAGE = "scipy.special"
+#: From SciPy 1.18 on, the compiled module reads another package.
+_PACKAGES = _PACKAGE, _LINALG = "scipy.special", "scipy.linalg"
 _NAMES = ("betaincinv", "ndtr", "stdtrit")
 
 
@@ -30,11 +31,17 @@ def special() -> Any:
 
 
 def _compiled() -> ModuleType:
-    """Return the compiled module; `scipy.special` itself stays to be imported."""
-    package = ModuleType(_PACKAGE)
-    package.__path__ = [f"{path}/special" for path in import_module("scipy").__path__]
-    sys.modules[_PACKAGE] = package
+    """Return the compiled module; its packages stay to be imported."""
+    folders = import_module("scipy").__path__
+    bare = [name for name in _PACKAGES if name not in sys.modules]
+    for name in bare:
+        package = ModuleType(name)
+        package.__path__ = [f"{folder}/{name.rpartition('.')[2]}" for folder in folders]
+        sys.modules[name] = package
     try:
         return import_module(f"{_PACKAGE}._ufuncs")
     finally:
-        del sys.modules[_PACKAGE]
+        for name in [*sys.modules]:
+            # Modules of `scipy.linalg` are loaded again, as attributes of their package.
+            if name in bare or (_LINALG in bare and name.startswith(f"{_LINALG}.")):
+                del sys.modules[name]

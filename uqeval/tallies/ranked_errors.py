@@ -175,7 +175,8 @@ class RankedErrors(Tally):
         high bits, int32 [block, last bits], and the row [class, column]; 0, 0 and -1 for none."""
         from uqeval.kernels.ranked import LAST_BITS
 
-        prefixes, columns = np.unique([prefix for _, prefix in self.bins], return_inverse=True)
+        high = np.array([prefix for _, prefix in self.bins], np.int64)
+        prefixes, columns = np.unique(high, return_inverse=True)
         firsts, blocks = np.unique(prefixes >> LAST_BITS, return_inverse=True)
         block = np.zeros((1 << self.skip >> LAST_BITS) + 1, np.int32)
         block[firsts] = np.arange(1, firsts.size + 1)
