@@ -17,3 +17,20 @@ def test_reports_of_random_settings_follow_from_their_data(
     assert [text for _, _, problems in found for text in problems or ()] == []
     evaluated = {kind for kind, _, problems in found if problems is not None}
     assert evaluated == set(random_settings.KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        ("classes", 112600000107),  # items without a wrong patch: intervals of phi and Surplus
+        ("ood", 112600000090),  # entropies above 2, of two pixels one step of float32 apart
+    ],
+)
+def test_reports_that_verify_refused_although_they_are_right(
+    kind: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])
+    monkeypatch.chdir(tmp_path)
+    from benchmarks import random_settings
+
+    assert random_settings.problems_of(kind, seed) == []

@@ -14,7 +14,7 @@ from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify.arrays import probabilities_of
 from uqeval.usecases.verify.classes import ClassMaps
 from uqeval.usecases.verify.comparing import Recomputed
-from uqeval.usecases.verify.ranks import NOISE
+from uqeval.usecases.verify.ranks import noise
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
@@ -50,7 +50,8 @@ class Annotators:
         ncc, slack = None, 0.0
         if uncertainty is not None and distances:
             ncc = _correlation(uncertainty[known], people, self._settings, len(maps.probs))
-            slack = NOISE / max(float(uncertainty[known].std(dtype=np.float64)), NOISE)
+            step = noise(uncertainty[known])
+            slack = step / max(float(uncertainty[known].std(dtype=np.float64)), step)
         self._votes.append(votes)
         self._distances += [distances] if distances else []
         if ncc is not None:

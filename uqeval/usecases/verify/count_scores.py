@@ -106,8 +106,17 @@ def _patches(
         "p_uncertain_given_inaccurate": ((3,), (2, 3)),
     }  # fmt: skip
     scores = {name: _share(counts, *columns) for name, columns in shares.items()}
-    for name in ("pavpu_chance", "phi", "surplus", "half_surplus"):
-        scores[name] = Counted(counts, lambda s, name=name: _of_counts(s, name))  # type: ignore[misc]
+    by_accuracy, by_certainty = ((0, 1), (2, 3)), ((0, 2), (1, 3))
+    kinds_of = {
+        "pavpu_chance": (), "phi": by_accuracy + by_certainty, "surplus": by_accuracy,
+        "half_surplus": by_accuracy,
+    }  # fmt: skip
+    for name, kinds in kinds_of.items():
+        scores[name] = Counted(
+            counts,
+            lambda s, name=name: _of_counts(s, name),  # type: ignore[misc]
+            kinds=kinds,
+        )
     return scores
 
 

@@ -12,14 +12,21 @@ from uqeval.arrays import Array
 from uqeval.usecases.verify.class_scores import ratio
 from uqeval.usecases.verify.comparing import numbers_of
 
-#: Twice the error of a float32 map of uncertainty.
-NOISE = 2e-7
+#: Twice the error of a float32 map of uncertainty, in steps between its numbers.
+_NOISE_STEPS = 3
 #: A bound that a report states is believed up to here.
 _MOST_BOUND = 1e-3
 #: The largest number of values that are equal by chance.
 _FEW = 4
 #: Of more pixels, the order of single ones does not matter.
 _MOST_ORDERED = 10**6
+
+
+def noise(values: Array) -> float:
+    """Return the difference by which numbers of a float32 map may differ by chance: entropies above
+    2 have steps of 2.4e-7, those below 1 of 6e-8."""
+    largest = max(float(np.abs(values).max(initial=0.0)), 0.5)
+    return _NOISE_STEPS * float(np.spacing(np.float32(largest)))
 
 
 def grouped(score: Array, error: Array) -> tuple[Array, Array]:
@@ -115,7 +122,7 @@ def slack_of_order(
 ) -> dict[str, float]:
     """Return how far the order of nearly equal uncertainties moves each score of a ranking.
 
-    Float32 maps order values that differ by less than `NOISE` by chance, or make them equal. The
+    Float32 maps order values that differ by less than `noise` by chance, or make them equal. The
     score is computed with such values equal, and with the largest errors among them first and last.
     """
     if not score.size or score.size > _MOST_ORDERED:
@@ -125,11 +132,11 @@ def slack_of_order(
     # Few equal values may be equal by chance: those of each error are a value of their own.
     own_error = np.where(times[same] <= _FEW, error, 0)
     pairs, place = np.unique(wide + 1j * own_error, return_inverse=True)
-    values = pairs.real
+    values, step = pairs.real, noise(wide)
     means = np.bincount(place, error) / np.bincount(place)
     found: dict[str, list[float]] = {}
     for shift in (0.0, 0.5):
-        group = np.floor(values / NOISE + shift)
+        group = np.floor(values / step + shift)
         rankings = [group]
         for by in (means, -means):
             ranking = np.empty(len(values))

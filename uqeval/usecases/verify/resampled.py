@@ -30,7 +30,9 @@ class Counted:
 
     `trials` [set]: of how many pixels or patches a share is. `gaps`: of a sum of absolute gaps, the
     signed gaps [set, bin] and their weights [set, bin]; `largest`: the score is the greatest one.
-    `slack`: the allowed difference of the score, because values lie on the edge of a bin.
+    `slack`: the allowed difference of the score, because values lie on the edge of a bin. `kinds`:
+    the numbers of each kind of patches that the score compares; without, units count that have the
+    score themselves.
     """
 
     counts: Array
@@ -39,6 +41,13 @@ class Counted:
     gaps: Callable[[Array], tuple[Array, Array]] | None = None
     largest: bool = False
     slack: float = 0.0
+    kinds: tuple[tuple[int, ...], ...] = ()
+
+    def defined(self, sums: Array, unit_scores: Array) -> int:
+        """Return how many units the score is computed from: those with the rarer kind."""
+        if not self.kinds:
+            return int(np.isfinite(unit_scores).sum())
+        return min(int((sums[:, kind].sum(axis=1) > 0).sum()) for kind in self.kinds)
 
 
 @dataclass
@@ -70,7 +79,7 @@ class Resampled:
         value = float(counted.score(total[None])[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             unit_scores, without_unit = counted.score(sums), counted.score(total - sums)
-        defined = int(np.isfinite(unit_scores).sum())
+        defined = counted.defined(sums, unit_scores)
         if method == "korn-graubard" and counted.trials is not None:
             trials = float(counted.trials(total[None])[0])
             limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
