@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
+from scenes import zarr_group
 from scipy.special import rel_entr
 
 import uqeval
@@ -146,3 +148,25 @@ def test_needs_a_reference(tmp_path: Path) -> None:
         uqeval.evaluate(probabilities(0, 1), None, ["divergence"])
     with pytest.raises(UsageError, match="clip"):
         evaluate(probabilities(0, 1), probabilities(1, 1), clip=1.0)
+
+
+@pytest.mark.parametrize("odd", [(1, 2, 9, 11), (3, 4, 2, 3), (1, 1, 1, 1)])
+@pytest.mark.parametrize("size", [(9, 11), (1, 1)])
+def test_items_of_a_reference_may_have_other_chunks_than_their_neighbours(
+    odd: tuple[int, ...], size: tuple[int, int], tmp_path: Path
+) -> None:
+    """The predictions are one array, whose items are read together: so are those of the reference,
+    whose tiles differ."""
+    p, q = (probabilities(seed, 3)[..., : size[0], : size[1]] for seed in (0, 1))
+    zarr.create_group(str(tmp_path / "q"))
+    for item, values in enumerate(q):
+        whole = values.shape
+        chunks = tuple(map(min, odd, whole)) if item == 1 else whole
+        zarr_group(tmp_path / "q/items" / str(item), {"probs": (values, {"chunks": chunks})})
+    np.save(tmp_path / "p.npy", p)
+    names = ["0", "1", "2"]
+    found = uqeval.evaluate(
+        tmp_path / "p.npy", None, ["divergence"], names=names, reference=tmp_path / "q"
+    )
+    together = uqeval.evaluate(p, None, ["divergence"], names=names, reference=q)
+    assert found.results == together.results and found.items == together.items

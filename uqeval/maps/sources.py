@@ -161,6 +161,8 @@ class Source(StackMaps):
         Computed once for batches of one layout.
         """
         stack = self.stack
+        if stack and len(runs := stack.runs(batch)) > 1:
+            return sum(map(self.batch_bytes, runs))
         layout = stack.tiling(batch[0]) if stack else self.size(batch[0])
         key = layout, len(batch), self.wanted
         if key not in self._batch_bytes:
@@ -217,7 +219,10 @@ class Source(StackMaps):
         of_annotators = [self._annotations(item) for item in batch]
         labels = self._labels_of(batch, of_annotators)
         if self.stack:
-            maps = self._reduce(batch, labels, heartbeat)
+            maps = []
+            for run in self.stack.runs(batch):
+                of_run = labels[run.start - batch.start : run.stop - batch.start]
+                maps += self._reduce(run, of_run, heartbeat)
         else:
             maps = [{"prediction": self._stored_maps.prediction(item)} for item in batch]
         for item, label, own, item_maps in zip(batch, labels, of_annotators, maps, strict=True):

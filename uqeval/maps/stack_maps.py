@@ -51,6 +51,7 @@ class StackMaps(MapSource):
         )
 
     def _reduce(self, batch: range, labels: list[Array | None], heartbeat: Heartbeat) -> list[Maps]:
+        """Return the maps of items that share a tiling (`Stack.runs`)."""
         stack, form = self.stack, self._form()
         assert stack is not None
         tiling, size = stack.tiling(batch[0]), self.size(batch[0])

@@ -10,7 +10,7 @@ of a box are in several chunks, they are several tiles in ascending order.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -290,6 +290,20 @@ class Stack:
                 self._tilings[layouts] = Tiling.from_parts(parts, self.joins_classes)
             self._tilings[arrays] = self._tilings[layouts]
         return self._tilings[arrays]
+
+    def runs(self, items: range) -> list[range]:
+        """Return consecutive items of one tiling each: items of several batches may have others."""
+        ends = self._run_ends
+        inner = ends[bisect_right(ends, items.start) : bisect_left(ends, items.stop)]
+        return [range(a, b) for a, b in pairwise([items.start, *inner, items.stop])]
+
+    @cached_property
+    def _run_ends(self) -> list[int]:
+        """Return the ends of the longest runs of items of one tiling."""
+        if all(len(member.arrays) == 1 for member in self.members):
+            return [self.items]
+        tilings = [self.tiling(item) for item in range(self.items)]
+        return [*(i for i in range(1, self.items) if tilings[i] is not tilings[i - 1]), self.items]
 
     def boxes(self, item: int) -> tuple[Box, ...]:
         """Return the boxes of an item in row order."""
