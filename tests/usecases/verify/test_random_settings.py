@@ -23,6 +23,7 @@ def test_reports_of_random_settings_follow_from_their_data(
     ("kind", "seed"),
     [
         ("classes", 112600000107),  # items without a wrong patch: intervals of phi and Surplus
+        ("pixels", 112605000019),  # two uncertainties, equal in verify and not in the run
         ("ood", 112600000090),  # entropies above 2, of two pixels one step of float32 apart
     ],
 )

@@ -52,7 +52,8 @@ def of_numbers(
         return s[:, 3:] - p * s[:, :1], steps / np.maximum(s[:, :1], 1)
 
     def auce(s: Array) -> Array:
-        return np.asarray(np.trapezoid(np.abs(p - s[:, 3:] / s[:, :1]), p, axis=1))
+        with np.errstate(invalid="ignore"):  # a set without pixels
+            return np.asarray(np.trapezoid(np.abs(p - s[:, 3:] / s[:, :1]), p, axis=1))
 
     return {
         "rmse": Counted(counts, lambda s: np.sqrt(s[:, 1] / s[:, 0])),

@@ -12,8 +12,8 @@ from uqeval.arrays import Array
 from uqeval.usecases.verify.class_scores import ratio
 from uqeval.usecases.verify.comparing import numbers_of
 
-#: Twice the error of a float32 map of uncertainty, in steps between its numbers.
-_NOISE_STEPS = 3
+#: Four times the error of a float32 map of uncertainty, in steps between its numbers.
+_NOISE_STEPS = 6
 #: A bound that a report states is believed up to here.
 _MOST_BOUND = 1e-3
 #: The largest number of values that are equal by chance.
@@ -23,8 +23,8 @@ _MOST_ORDERED = 10**6
 
 
 def noise(values: Array) -> float:
-    """Return the difference by which numbers of a float32 map may differ by chance: entropies above
-    2 have steps of 2.4e-7, those below 1 of 6e-8."""
+    """Return twice the difference that two numbers of a float32 map may have by chance: entropies
+    above 2 have steps of 2.4e-7, those below 1 of 6e-8."""
     largest = max(float(np.abs(values).max(initial=0.0)), 0.5)
     return _NOISE_STEPS * float(np.spacing(np.float32(largest)))
 
@@ -123,21 +123,23 @@ def slack_of_order(
     """Return how far the order of nearly equal uncertainties moves each score of a ranking.
 
     Float32 maps order values that differ by less than `noise` by chance, or make them equal. The
-    score is computed with such values equal, and with the largest errors among them first and last.
+    score is computed with such values equal, and in two orders, with the largest errors among them
+    first and last.
     """
     if not score.size or score.size > _MOST_ORDERED:
         return {}
     wide = score.astype(np.float64)
     _, same, times = np.unique(wide, return_inverse=True, return_counts=True)
-    # Few equal values may be equal by chance: those of each error are a value of their own.
-    own_error = np.where(times[same] <= _FEW, error, 0)
-    pairs, place = np.unique(wide + 1j * own_error, return_inverse=True)
-    values, step = pairs.real, noise(wide)
+    # Few equal values may be equal by chance: each is a value of its own.
+    own = np.where(times[same] <= _FEW, 1 + np.arange(wide.size), 0)
+    first, place = np.unique(same + 1j * own, return_index=True, return_inverse=True)[1:]
+    values, step = wide[first], noise(wide)
     means = np.bincount(place, error) / np.bincount(place)
     found: dict[str, list[float]] = {}
+    # Values up to half a step apart are in one group, at least with one of the two shifts.
     for shift in (0.0, 0.5):
         group = np.floor(values / step + shift)
-        rankings = [group]
+        rankings = [values, group]
         for by in (means, -means):
             ranking = np.empty(len(values))
             ranking[np.lexsort((by, group))] = np.arange(len(values))
