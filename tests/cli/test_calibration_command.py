@@ -86,6 +86,27 @@ def test_fit_on(complete: Path, tmp_path: Path) -> None:
     assert not any("--fit-on" in text for text in found["warnings"])
 
 
+def test_held_out_scores_are_in_the_table(complete: Path, tmp_path: Path) -> None:
+    (tmp_path / "fit.txt").write_text("bonn\n")
+    fits = ("--isotonic", "--vector", "--fit-on", "fit.txt")
+    outcome = run_well("calibration", complete, *fits, "-o", "r.json", cwd=tmp_path)
+    lines = [line.strip() for line in outcome.stdout.splitlines() if "held out, " in line]
+    rows = {line.partition("  ")[0]: line.split() for line in lines}
+    record = json.loads((tmp_path / "r.json").read_text())["results"]["calibration"]
+    temperature = record["temperature"]["value"]
+    expected = {
+        "held out, before": record["vector"]["held_out"]["before"],
+        f"held out, at T = {temperature:.4f}": record["temperature"]["held_out"]["after"],
+        "held out, after isotonic regression": record["isotonic"]["held_out"]["after"],
+        "held out, after vector scaling": record["vector"]["held_out"]["after"],
+    }
+    assert list(rows) == list(expected)
+    for heading, scores in expected.items():
+        assert f"{scores['nll']:.4f}" in rows[heading], heading
+    outcome = run_well("calibration", complete)
+    assert "held out" not in outcome.stdout
+
+
 def test_without_temperature(complete: Path) -> None:
     found = calibration(complete, "--no-temperature", "--definition", "gustafsson-code")
     assert "temperature" not in found["results"]["calibration"]

@@ -12,6 +12,7 @@ import zarr
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.report.tables.of_report import tables_of
 
 PARTS = {"regression": {"depth": True, "ence": True, "sigma_scale": True}}
 #: Fields that are not affected by it where the regression's other scores are not.
@@ -172,7 +173,8 @@ def test_median_scaling(data: dict[str, Any]) -> None:
 def test_the_factor_of_sigma_on_named_items(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "fit.txt").write_text("n1\nn3\n")
     options = {"sigma_scale": True, "fit_on": str(tmp_path / "fit.txt")}
-    record = uqeval.evaluate(data, None, {"regression": options}).results["regression"]
+    report = uqeval.evaluate(data, None, {"regression": options})
+    record = report.results["regression"]
     mean, sigma, target = arrays(data, [1, 3])
     factor = np.sqrt((((mean - target) / sigma) ** 2).mean())
     assert record["sigma_scale"]["value"] == pytest.approx(factor, rel=1e-12)
@@ -182,6 +184,11 @@ def test_the_factor_of_sigma_on_named_items(data: dict[str, Any], tmp_path: Path
         nll = (0.5 * np.log(2 * np.pi) + np.log(by * sigma) + z * z / 2).mean()
         assert record["sigma_scale"]["held_out"][name] == pytest.approx(nll, rel=1e-12)
     assert record["sigma_scale"]["held_out"]["items"] == 2
+    table = next(t for t in tables_of(report) if t.title == "Scale of σ")
+    held_out = record["sigma_scale"]["held_out"]
+    assert table.columns[-2:] == ["held out, before", "held out, with the factor"]
+    shown = [cell.number for cell in table.rows[0].cells[-2:]]
+    assert shown == [held_out["nll_before"], held_out["nll"]]
 
 
 def test_without_sigma_or_errors(data: dict[str, Any]) -> None:

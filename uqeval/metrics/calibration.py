@@ -34,13 +34,24 @@ if TYPE_CHECKING:
 
 
 def _scaled(record: Record) -> Iterator[tuple[str, Record]]:
-    """Yield the scores at the fitted temperature, and after other recalibration."""
+    """Yield the scores at the fitted temperature and after other recalibration; then those of the
+    held-out items, before and after.
+    """
+    fits: list[tuple[str, Record]] = []
     after = record.get("temperature") or {}
     if (temperature := after.get("value")) is not None:
-        yield f"  at T = {temperature:.4f}", after
+        fits.append((f"at T = {temperature:.4f}", after))
     for name, heading in (("isotonic", "isotonic regression"), ("vector", "vector scaling")):
         if (own := record.get(name)) and own["ece"] is not None:
-            yield f"  after {heading}", own
+            fits.append((f"after {heading}", own))
+    for heading, fit in fits:
+        yield f"  {heading}", fit
+    held_out = [(heading, fit["held_out"]) for heading, fit in fits if "held_out" in fit]
+    if held_out:
+        # The last fit has the most scores; all have the same items.
+        yield "  held out, before", held_out[-1][1]["before"]
+    for heading, scores in held_out:
+        yield f"  held out, {heading}", scores["after"]
 
 
 def _gap(row: Record, report: Report) -> float | None:

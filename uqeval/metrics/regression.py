@@ -52,8 +52,8 @@ DISPLAY = Display(
                 "ence", "uce", "cv", Column("sigma_scale.value", "best factor of σ"),
                 Column("sigma_scale.nll_before", "NLL before"),
                 Column("sigma_scale.nll", "NLL with the factor"),
-                Column("held_out.nll_before", "held out, before"),
-                Column("held_out.nll", "held out, with the factor"),
+                Column("sigma_scale.held_out.nll_before", "held out, before"),
+                Column("sigma_scale.held_out.nll", "held out, with the factor"),
             ),
             "ENCE and UCE: 0 where errors are as large as σ in every bin of σ. Factor above 1: σ "
             "is too small.",
