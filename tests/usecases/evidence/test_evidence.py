@@ -181,6 +181,27 @@ def test_waived_rules_are_listed_with_who_and_why(folder: Path) -> None:
     assert [(own["by"], own["why"]) for own in predicate["waivers"]] == [("A. Keller", "camera B")]
 
 
+def test_reasons_and_notes_are_below_the_verdicts(folder: Path) -> None:
+    """Also the notes on a pass; with the ids of rules that were not evaluated."""
+    Path("rules.yaml").write_text(f"{RULES}gone/nmerci.nmerci: {{max: 1, id: R-9}}\n")
+    judged("report", "verdicts")
+
+    def change(record: Any) -> None:
+        record["verdicts"][0] |= {"why": "braking distance", "notes": ["few items"]}
+        waive = {"until": "2099-01-31", "by": "A. Keller", "why": "camera B"}
+        record["verdicts"][1] |= WAIVED | {"waive": waive}
+
+    changed("verdicts.json", change)
+    write_evidence(whole(), "out")
+    text = Path("out/README.md").read_text()
+    verdicts = text[text.index("## Verdicts") : text.index("### Waived rules")]
+    for words in (
+        "regression.rmse: at most 100: braking distance", "rmse: at most 100: few items",
+        "R-9] gone/nmerci.nmerci | – |", "R-9] gone/nmerci.nmerci: ",
+    ):  # fmt: skip
+        assert words in verdicts, words
+
+
 def test_files_that_do_not_belong_together_are_refused(folder: Path) -> None:
     evaluated("other", ["regression"])
     Path("report.states.zip").write_bytes(Path("other.states.zip").read_bytes())

@@ -13,6 +13,7 @@ from uqeval.records.report import Report
 from uqeval.report.markdown import cell
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.statement import (
+    name_of,
     outcome_of,
     result_of,
     sorted_tests,
@@ -100,8 +101,10 @@ def _waivers(evidence: Evidence) -> Iterator[str]:
     for verdict in waived:
         bounds = [f"at least {verdict['at_least']}"] if verdict.get("at_least") is not None else []
         bounds += [f"at most {verdict['at_most']}"] if verdict.get("at_most") is not None else []
-        columns = [verdict.get(key, "not given") for key in ("test", "value", "by", "until")]
-        row = (*columns, " and ".join(bounds) or "all", verdict.get("why", "not given"))
+        value = verdict.get("value")
+        value_text = "undefined" if value is None else _number(value)
+        by, until, why = (verdict.get(key, "not given") for key in ("by", "until", "why"))
+        row = (verdict["test"], value_text, by, until, " and ".join(bounds) or "all", why)
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     yield ""
 
@@ -123,16 +126,19 @@ def _verdicts(evidence: Evidence) -> Iterator[str]:
         units = units_of(verdict) or units_of(interval) or "–"
         row = (title_of(verdict), value_text, _interval(interval), units, status)
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
-    for lost in evidence.verdicts.get("not_evaluated") or []:
-        yield f"| {cell(str(lost.get('address')))} | – | – | – | not evaluated |"
+    not_evaluated = evidence.verdicts.get("not_evaluated") or []
+    for lost in not_evaluated:
+        yield f"| {cell(name_of(lost))} | – | – | – | not evaluated |"
+    yield ""
+    facts = [(title_of(verdict), verdict) for verdict in evidence.verdicts["verdicts"]]
+    facts += [(name_of(lost), lost) for lost in not_evaluated]
+    for title, record in facts:
+        # Who signs must see the reservations of a pass, too.
+        for fact in (record.get("why"), record.get("reason"), *(record.get("notes") or ())):
+            if fact:
+                yield f"- {cell(title)}: {cell(str(fact))}"
     yield ""
     yield from _waivers(evidence)
-    for verdict in evidence.verdicts["verdicts"]:
-        if verdict.get("why"):
-            yield f"- {cell(title_of(verdict))}: {cell(str(verdict['why']))}"
-        if verdict.get("reason"):
-            yield f"- {cell(title_of(verdict))}: {cell(str(verdict['reason']))}"
-    yield ""
 
 
 def _scores(name: str, report: Report) -> Iterator[str]:

@@ -20,11 +20,16 @@ _LIMITS = {
 }  # fmt: skip
 
 
+def name_of(verdict: Mapping[str, Any]) -> str:
+    """Return the address of a rule after its id: `[PER-17] city/calibration.ece`."""
+    rule_id = f"[{verdict['id']}] " if verdict.get("id") else ""
+    return f"{rule_id}{verdict.get('address')}"
+
+
 def title_of(verdict: Mapping[str, Any]) -> str:
     """Return the title of a verdict: `[PER-17] city/calibration.ece: at most 0.02`."""
-    name = f"[{verdict['id']}] " if verdict.get("id") else ""
     kind, limit = str(verdict.get("kind")), repr(verdict.get("limit")).removesuffix(".0")
-    return f"{name}{verdict.get('address')}: {_LIMITS.get(kind, kind)} {limit}"
+    return f"{name_of(verdict)}: {_LIMITS.get(kind, kind)} {limit}"
 
 
 def sorted_tests(evidence: Evidence) -> dict[str, list[str]]:
@@ -34,8 +39,7 @@ def sorted_tests(evidence: Evidence) -> dict[str, list[str]]:
     for verdict in record.get("verdicts", []):
         tests[outcome_of(verdict)].append(title_of(verdict))
     for lost in record.get("not_evaluated") or []:
-        name = f"[{lost['id']}] " if lost.get("id") else ""
-        tests["failed"].append(f"{name}{lost.get('address')}: not evaluated")
+        tests["failed"].append(f"{name_of(lost)}: not evaluated")
     passed = evidence.selftest.get("result") == "PASSED"
     tests["passed" if passed else "failed"].append("uqeval selftest")
     for name in evidence.reports:
