@@ -17,6 +17,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.records.folder import Named
+from uqeval.report.verdicts import table
 
 
 def verdicts(folder: Path, text: str, *reports: Named, **options: Any) -> tuple[Verdict, ...]:
@@ -158,6 +159,18 @@ def test_confidence_by_the_interval_of_the_report(tmp_path: Path, limits: str, s
     assert found.status == status
     assert (found.interval.low, found.interval.high) == (0.75, 0.85)
     assert found.counts_as == ("pass" if status == "pass" else "fail")
+
+
+def test_the_table_has_intervals_with_their_level(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {min: 0.1, confidence: 0.95}\n"
+    found = table(judge([named()], rules(tmp_path, text)))
+    assert "95 % interval" in found.columns and "[0.7500, 0.8500]" in found.texts[0]
+    other = Known(Interval(0.9, 0.4, 0.6, approximate=True))
+    text += "failure.risk_at_coverage.80: {max: 1, confidence: 0.9}\n"
+    found = table(judge([named()], rules(tmp_path, text), resampler=other))
+    assert "interval" in found.columns
+    assert "[0.7500, 0.8500] at 95 %" in found.texts[0]
+    assert "≈ [0.4000, 0.6000] at 90 %" in found.texts[1]
 
 
 def test_an_inconclusive_verdict_may_pass_and_says_how_many_items(tmp_path: Path) -> None:

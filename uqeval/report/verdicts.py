@@ -163,11 +163,12 @@ def table(judgement: Judgement) -> Table:
     """Return one row for each verdict: waived rules first, then those not evaluated or failed."""
     waived = [verdict for verdict in judgement.verdicts if verdict.status == "waived"]
     unwaived = [verdict for verdict in judgement.verdicts if verdict.status != "waived"]
-    rows = [_cells(verdict) for verdict in waived]
+    with_level = len(_levels(judgement)) > 1
+    rows = [_cells(verdict, with_level) for verdict in waived]
     for lost in judgement.not_evaluated:
         id_and_name = [lost.rule.limits.id or "", str(lost.address)]
         rows.append([*id_and_name, demands(lost), "–", "–", "–", "not evaluated"])
-    rows += [_cells(verdict) for verdict in sorted(unwaived, key=_order)]
+    rows += [_cells(verdict, with_level) for verdict in sorted(unwaived, key=_order)]
     columns = ["id", "value of", "demand", "is", _range_heading(judgement), "units", "verdict"]
     used = [
         i for i, column in enumerate(columns)
@@ -182,21 +183,29 @@ def table(judgement: Judgement) -> Table:
 
 
 def _range_heading(judgement: Judgement) -> str:
-    """Return the heading of what the gate compares besides values: intervals, changes or both."""
+    """Return the heading of what the gate compares besides values: intervals, changes or both.
+
+    It has the level of the intervals if they have one level.
+    """
     changes = any(verdict.change is not None for verdict in judgement.verdicts)
-    intervals = any(verdict.interval is not None for verdict in judgement.verdicts)
-    return "change or interval" if changes and intervals else "change" if changes else "interval"
+    levels = _levels(judgement)
+    interval = f"{100 * min(levels):g} % interval" if len(levels) == 1 else "interval"
+    return f"change or {interval}" if changes and levels else "change" if changes else interval
 
 
-def _cells(verdict: Verdict) -> list[str]:
-    """Return the row of a verdict, with its id."""
+def _levels(judgement: Judgement) -> set[float]:
+    return {v.interval.level for v in judgement.verdicts if v.interval is not None}
+
+
+def _cells(verdict: Verdict, with_level: bool) -> list[str]:
+    """Return the row of a verdict, with its id; `with_level`: with the level of its interval."""
     value = "undefined" if verdict.value is None else _distinguishable(verdict.value, verdict.limit)
     return [
         verdict.rule.limits.id or "",
         str(verdict.address),
         demand(verdict),
         value,
-        _range(verdict),
+        _range(verdict, with_level),
         units(verdict.units),
         outcome(verdict),
     ]
@@ -277,9 +286,11 @@ def _order(verdict: Verdict) -> tuple[bool, bool, int]:
     return (verdict.status != "waived", passes, ranks.index(verdict.status))
 
 
-def _range(verdict: Verdict) -> str:
+def _range(verdict: Verdict, with_level: bool) -> str:
     if (interval := verdict.interval) is not None:
-        return f"{format_number(interval.low)} … {format_number(interval.high)}"
+        rough = "≈ " if interval.approximate else ""
+        text = f"{rough}[{format_number(interval.low)}, {format_number(interval.high)}]"
+        return f"{text} at {100 * interval.level:g} %" if with_level else text
     if verdict.change is None:
         return "–"
     against = -verdict.limit if "drop" in verdict.kind else verdict.limit
@@ -316,7 +327,7 @@ def _how_many_more(units_to_add: MoreUnits | None) -> str:
 def _mover(mover: Mover) -> str:
     parts = [] if mover.value is None else [format_number(mover.value)]
     if mover.change is not None:
-        parts.append(f"{mover.change:+.4g}")
+        parts.append(f"{mover.change:+.4g} since the baseline")
     if mover.influence is not None:
         parts.append(f"{-mover.influence:+.4g} if removed")
     return f"{mover.name} ({', '.join(parts)})" if parts else mover.name
