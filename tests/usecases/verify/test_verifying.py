@@ -132,6 +132,17 @@ def test_a_changed_pooled_score_is_found_with_all_items_alone(folder: Path) -> N
         "failure.per_class.0.aurc", "failure.risk_at_coverage.90", "failure.coverage_at_risk.5",
         "calibration.reliability.count.14", "calibration.brier_decomposition.resolution",
         "calibration.ace", "sparsification.curve.3", "sparsification.oracle.3",
+        "sparsification.error_curve.3", "sparsification.fractions.3",
+        "sparsification.normalisation",
+        *(f"calibration.per_image.{name}" for name in ("mean", "median", "p90", "worst", "ace")),
+        *(f"calibration.temperature.{name}" for name in ("ece", "mce", "nll", "pixels")),
+        "pavpu.curve.t.7", "pavpu.curve.threshold.7", "pavpu.curve.p_accurate_given_certain.70",
+        "pavpu.curve.p_uncertain_given_inaccurate.40", "pavpu.pavpu_peak.t",
+        "pavpu.surplus_peak.value", "pavpu.surplus_auc", "pavpu.accuracy_curve.phi.50",
+        "pavpu.accuracy_curve.p_certain.99", "pavpu.accuracy_curve.accuracy_threshold.7",
+        "pavpu.accuracy_by_uncertainty.thresholds.4", "pavpu.accuracy_by_uncertainty.percentiles.4",
+        "pavpu.accuracy_by_uncertainty.rows.1.pixels.0",
+        "pavpu.accuracy_by_uncertainty.rows.1.accuracy.0",
     ],
 )  # fmt: skip
 def test_a_changed_row_or_point_of_a_curve_is_found(address: str, folder: Path) -> None:
@@ -148,6 +159,97 @@ def test_a_changed_row_or_point_of_a_curve_is_found(address: str, folder: Path) 
     assert all(own.where.startswith("the set") for own in found.differences)
     # The scores of a row of patches follow from its own counts.
     assert fields and (len(fields) == 1 or address.startswith("pavpu"))
+
+
+def test_what_follows_from_a_changed_value_differs_too(folder: Path) -> None:
+    """Peak and area follow from the curve, scaled scores from the temperature, the bound of a curve
+    from its points."""
+
+    def change(record: Any) -> None:
+        results = record["results"]
+        results["pavpu"]["curve"]["surplus"][50] += 9
+        results["calibration"]["temperature"]["value"] *= 1.01
+        curve = results["failure"]["curve"]
+        curve["risk"][len(curve["risk"]) // 2] += 0.2
+
+    found = verify(changed("classes", change), everything=True)
+    fields = {own.field for own in found.differences}
+    assert {
+        "pavpu.curve.surplus.50", "pavpu.surplus_peak.value", "pavpu.surplus_auc",
+        "calibration.temperature.value", "calibration.temperature.nll",
+    } <= fields  # fmt: skip
+    assert any(name.startswith("failure.curve.risk.") for name in fields)
+
+
+def test_a_risk_curve_with_too_few_points_is_found(folder: Path) -> None:
+    def change(record: Any) -> None:
+        curve = record["results"]["failure"]["curve"]
+        for name in ("coverage", "risk"):
+            curve[name] = [curve[name][0], curve[name][-1]]
+
+    found = verify(changed("classes", change), everything=True)
+    assert [own.field for own in found.differences] == ["failure.curve.bound"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [({}, True), ({"fit_on": "fit.json"}, False), ({"temperature_of": "samples"}, False)],
+)
+def test_temperatures_that_are_not_recomputed_are_named(
+    settings: dict[str, Any], value: bool, folder: Path
+) -> None:
+    names = [item["name"] for item in json.loads(Path("classes.json").read_text())["items"]]
+    Path("fit.json").write_text(json.dumps(names[:2]))
+    metrics = {"calibration": {**settings, "isotonic": True}}
+    uqeval.evaluate("classes.npz", metrics=metrics, workers=1).save("other.json")
+    found = verify("other.json", everything=True)
+    assert found.passed, found.problems()
+    assert ("temperature" in found.fields["calibration"]) == value
+    left = " ".join(found.not_verified)
+    assert ("calibration.temperature: " in left) != value
+    assert "not recomputed of the set: isotonic" in left
+
+
+def test_too_many_probabilities_for_a_temperature(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = np.load("classes.npz")["labels"].size
+    monkeypatch.setattr("uqeval.usecases.verify.recompute.MOST_BYTES", 65 * pixels)
+    found = verify("classes.json", everything=True)
+    assert found.passed, found.problems()
+    assert "per_image" in found.fields["calibration"]
+    assert "temperature" not in found.fields["calibration"]
+    assert any(
+        text.startswith("calibration.temperature: ") and "too many" in text
+        for text in found.not_verified
+    )
+
+
+@pytest.mark.parametrize("scale", [0.02, 1, 60])
+def test_temperatures_at_and_near_the_ends_of_the_search(
+    scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels that the logits predict, some wrong; logits of this scale have a T near it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(2, 3, 20, 20))
+    powers = np.exp(logits)
+    labels = (powers.cumsum(1) < rng.random((2, 1, 20, 20)) * powers.sum(1, keepdims=True)).sum(1)
+    probs = np.exp(scale * (logits - logits.max(1, keepdims=True)))
+    probs /= probs.sum(1, keepdims=True)
+    np.savez("p.npz", probs=probs[:, None], labels=labels.astype(np.uint8))
+    report = uqeval.evaluate("p.npz", metrics={"calibration": {}}, workers=1)
+    assert (report.results["calibration"]["temperature"]["value"] is None) == (scale != 1)
+    report.save("p.json")
+    found = verify("p.json", everything=True)
+    assert found.passed, found.problems()
+    assert "temperature" in found.fields["calibration"]
+
+    record = json.loads(Path("p.json").read_text())
+    record["results"]["calibration"]["temperature"]["value"] = 1.5
+    Path("p.json").write_text(json.dumps(record))
+    fields = [own.field for own in verify("p.json", everything=True).differences]
+    assert "calibration.temperature.value" in fields
 
 
 def test_a_row_that_was_removed_is_found(folder: Path) -> None:

@@ -56,9 +56,9 @@ class Recomputed:
 class Comparison:
     """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed.
 
-    `fields`: the compared fields by key; `intervals`: the addresses of compared intervals and
-    debiased values; `slices` and `rows`: the keys of which slices, or rows of classes, were
-    compared.
+    `fields`: the compared fields by key, and `fields_of_set` those of the set; `intervals`: the
+    addresses of compared intervals and debiased values; `slices` and `rows`: the keys of which
+    slices, or rows of classes, were compared.
     """
 
     def __init__(self, report: Report) -> None:
@@ -71,6 +71,7 @@ class Comparison:
         self.why_not: dict[str, str] = {}
         self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
         self.fields: dict[str, set[str]] = {}
+        self.fields_of_set: dict[str, set[str]] = {}
         self.intervals: set[str] = set()
         self.slices: set[str] = set()
         self.rows: set[str] = set()
@@ -101,7 +102,10 @@ class Comparison:
         where = "the set" if item is None else f"item {self.report.items[item]['name']}"
         tally = self.tallies["set" if item is None else "items"]
         compare(where, key, record, scores.values, scores.slack, tally)
-        self.fields.setdefault(key, set()).update(set(scores.values) & set(record))
+        names = set(scores.values) & set(record)
+        self.fields.setdefault(key, set()).update(names)
+        if item is None:
+            self.fields_of_set.setdefault(key, set()).update(names)
 
 
 def compare(

@@ -74,6 +74,8 @@ class Pixels:
     patches: dict[str, cs.Patches] = field(default_factory=dict)
     #: By number of bins: the bins of each class, and the pixels near their edges.
     by_class: dict[int, tuple[Array, int]] = field(default_factory=dict)
+    #: Mean probabilities float32 [class, i], where a temperature is recomputed.
+    probs: Array | None = None
 
     @property
     def wrong(self) -> Array:

@@ -86,8 +86,10 @@ def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:
 
 
 def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:
-    """Return AUSE, AURG and both curves of a mean error, which is squared if a root is taken."""
-    undefined = {"ause": None, "aurg": None, "curve": None, "oracle": None}
+    """Return AUSE, AURG and the curves of a mean error, which is squared if a root is taken."""
+    fractions = [k / steps for k in range(steps)]
+    names = ("ause", "aurg", "curve", "oracle", "error_curve", "normalisation")
+    undefined: dict[str, Any] = {"fractions": fractions} | dict.fromkeys(names)
     if not score.size:
         return undefined
     model, oracle = (curve(ranking, error, steps, rooted) for ranking in (score, error))
@@ -96,8 +98,9 @@ def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict
     x, curves = np.arange(steps) / steps, [values / model[0] for values in (model, oracle)]
     area = [float(np.trapezoid(values, x)) for values in curves]
     return {
-        "ause": area[0] - area[1], "aurg": float(x[-1]) - area[0],
+        "ause": area[0] - area[1], "aurg": float(x[-1]) - area[0], "fractions": fractions,
         "curve": curves[0].tolist(), "oracle": curves[1].tolist(),
+        "error_curve": (curves[0] - curves[1]).tolist(), "normalisation": float(model[0]),
     }  # fmt: skip
 
 

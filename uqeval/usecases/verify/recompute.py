@@ -20,6 +20,7 @@ from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, 
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution, item_of_sets
 from uqeval.usecases.verify.pooled import compare_intervals, compare_slices
 from uqeval.usecases.verify.regions import in_region, of_place
+from uqeval.usecases.verify.whole_set import of_set
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -66,9 +67,13 @@ class Recomputation(Comparison):
         source = self.opened.source
         return source.source if self.opened.reference else source  # type: ignore[attr-defined]
 
-    def _too_much(self, bytes_a_pixel: int) -> bool:
+    @property
+    def _pixels(self) -> int:
         source = self.opened.source
-        pixels = sum(h * w for h, w in map(source.size, range(source.items)))
+        return sum(h * w for h, w in map(source.size, range(source.items)))
+
+    def _too_much(self, bytes_a_pixel: int) -> bool:
+        pixels = self._pixels
         if pixels * bytes_a_pixel <= MOST_BYTES:
             return False
         for key in self.keys:
@@ -83,6 +88,7 @@ class Recomputation(Comparison):
         parts: dict[str | None, list[f.Pixels]] = {region: [] for region in views}
         pooled = pooled and not self._too_much(64 * max(len(views), 1))
         self._keep_pixels(pooled)
+        with_probs = pooled and self._keeps_probabilities(len(views), classes)
         kl: dict[str, list[Any]] = {}
         for item in items:
             maps = class_maps(source, item)
@@ -96,12 +102,33 @@ class Recomputation(Comparison):
                 for key, scores in self._scores(settings, pixels, item):
                     self.hold(key, item, scores)
                 if pooled:
+                    if with_probs and view.probs is not None:
+                        pixels.probs = view.valid(view.probs)
                     parts[region].append(pixels)
         if pooled:
             for region, settings in views.items():
-                self._pooled_classes(parts[region], self._of_pixels(settings), region)
+                self._pooled_classes(parts, self._of_pixels(settings), region)
             self._pooled_item_scores()
         self._pooled_divergence(kl, pooled)
+
+    def _keeps_probabilities(self, views: int, classes: int) -> bool:
+        """Return whether a temperature is recomputed, which needs all probabilities of pixels."""
+        keys = [key for key in self.keys if "temperature" in self.report.results[key]]
+        why_not = None
+        if self._pixels * (64 * views + classes * (4 * views + 8)) > MOST_BYTES:
+            why_not = f"{self._pixels:,} pixels are too many to recompute in memory"
+        recomputed = False
+        for key in keys:
+            settings = self.settings[key]
+            reason = why_not
+            if settings["fit_on"]:
+                reason = "the names of the items that it is fitted on are in a file"
+            elif settings["temperature_of"] != "mean":
+                reason = "--temperature-of samples is not supported by uqeval verify"
+            if reason:
+                self.why_not[f"{key}.temperature"] = reason
+            recomputed |= reason is None
+        return recomputed
 
     def _keep_pixels(self, pooled: bool) -> None:
         """Let the scores of the set be computed later, or not."""
@@ -157,22 +184,29 @@ class Recomputation(Comparison):
         return views
 
     def _pooled_classes(
-        self, parts: list[f.Pixels], settings: Mapping[str, Mapping[str, Any]], region: str | None
-    ) -> None:
+        self, parts_by_region: Mapping[str | None, list[f.Pixels]],
+        settings: Mapping[str, Mapping[str, Any]], region: str | None,
+    ) -> None:  # fmt: skip
         """Compare the scores of the set, its intervals and slices, in one region."""
+        parts = parts_by_region[region]
         if not parts:
             return
         all_pixels = f.join_pixels(parts)
         for key, scores in self._scores(settings, all_pixels, None):
             if self._is_mean_of_items(key):
                 continue
-            of_image = region is None and family_of(key) in ("pavpu", "failure")
-            if of_image and not isinstance(scores, str):
+            if family_of(key) in ("pavpu", "failure") and not isinstance(scores, str):
                 self._threshold(key, all_pixels)
             self.hold(key, None, scores)
             if not isinstance(scores, str):
                 results = self.report.results[key]
                 self.hold_rows(key, f.rows_of_classes(key, all_pixels, settings[key], results))
+                of_image = str(Key.parse(key).of(None)), parts_by_region[None]
+                for extra in of_set(
+                    key, parts, all_pixels, of_image, settings[key], results,
+                    self.opened.class_names,
+                ):  # fmt: skip
+                    self.hold(key, None, extra)
         results = self.report.results
         compare_intervals(
             self, settings, lambda key: of_classes(key, parts, settings[key], results[key])
@@ -199,9 +233,12 @@ class Recomputation(Comparison):
         return mean
 
     def _threshold(self, key: str, all_pixels: f.Pixels) -> None:
-        """Compare a threshold that is the mean of all pixels."""
-        settings = self.settings[key]
-        if (
+        """Compare a threshold that is the mean of all pixels, or in a region that of the image."""
+        settings, of_image = self.settings[key], str(Key.parse(key).of(None))
+        if of_image != key:
+            threshold = self.report.results[of_image]["uncertainty_threshold"]
+            self.hold(key, None, Recomputed({"uncertainty_threshold": threshold}))
+        elif (
             settings.get("threshold") == "mean"
             and not settings.get("threshold_from")
             and all_pixels.label.size

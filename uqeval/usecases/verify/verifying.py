@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from uqeval.disk.files import MOST_REPORT, content_of, read_bytes
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
+from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.report import Report, now
+from uqeval.records.scalars import BESIDE
 from uqeval.usecases.verify.opening import (
     Role,
     fingerprints,
@@ -33,12 +35,8 @@ if TYPE_CHECKING:
 
 #: The largest number of names in one sentence.
 _NAMED = 60
-#: Sentences on what is not recomputed.
-_ALWAYS = (
-    "Curves over thresholds and coverages are not recomputed, nor is recalibration (temperature, "
-    "isotonic, vector).",
-    "Stored files are decoded by the same code as in the run; what follows is independent.",
-)  # fmt: skip
+#: What no verification checks.
+_ALWAYS = ("Stored files are decoded by the same code as in the run; what follows is independent.",)
 
 
 def verify(
@@ -219,7 +217,26 @@ def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
         if scores:
             fields_of[key] = scores
     messages += _grouped(fields_of, "{} of the items are not recomputed.")
+    of_set = _of_set_left_out(recomputation, report)
+    messages += _grouped(of_set, "not recomputed of the set: {}.")
     return messages + _intervals_left_out(recomputation, report)
+
+
+def _of_set_left_out(recomputation: Recomputation, report: Report) -> dict[str, list[str]]:
+    """Return the fields with numbers of the set that were not recomputed, by key.
+
+    Rows of classes and debiased values have sentences of their own; settings are no results.
+    """
+    omitted: dict[str, list[str]] = {}
+    for key, recomputed in recomputation.fields_of_set.items():
+        settings = report.settings.get(key, {})
+        for name, value in report.results[key].items():
+            is_named = name in recomputed or f"{key}.{name}" in recomputation.why_not
+            is_setting = name in settings and settings[name] == value
+            is_beside = name.endswith((*BESIDE, "_debiased")) or name == "per_class" or is_setting
+            if not is_named and not is_beside and isinstance(value, int | float | list | dict):
+                omitted.setdefault(key, []).append(name)
+    return omitted
 
 
 def _grouped(fields_of: Mapping[str, Sequence[str]], sentence: str) -> list[str]:
@@ -259,11 +276,16 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
         messages.append(
             f"Of {number_of(len(report.slices), 'slice')}, intervals"
             + (f" and the scores of {listed(keys, 12)}" if keys else "")
-            + " are not recomputed."
+            + ", curves, temperatures and scores of single images are not recomputed."
         )
     swept = [key for key, record in report.results.items() if "sweep_bins" in record]
     if swept:
         messages.append(f"{listed(swept, 4)}: sweep_bins is taken from the report.")
+    curves = [key for key in recomputation.fields_of_set if family_of(key) == "failure"]
+    if curves:
+        messages.append(
+            f"{_all(curves)}: the points and the coverages of curve are taken from the report."
+        )
     return messages
 
 

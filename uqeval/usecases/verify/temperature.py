@@ -1,0 +1,97 @@
+"""Temperature scaling: the temperature with the least NLL, and the scores at it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from uqeval.arrays import Array
+from uqeval.usecases.verify.class_scores import equal_width, gaps, nll
+from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.families import Pixels
+
+#: The exponents of 2 between which a temperature is searched.
+_EXPONENTS = range(-5, 6)
+#: The allowed relative difference of the temperature, whose maps are float32.
+TOLERANCE = 1e-5
+#: Mean NLLs that differ by less are the same: the errors of their sums.
+_SAME = 1e-12
+
+
+def temperature(
+    parts: Sequence[Pixels], fitted_on: Sequence[Pixels], settings: Mapping[str, Any],
+    reported: Mapping[str, Any],
+) -> Recomputed:  # fmt: skip
+    """Return the temperature that fits the pixels of some items, and the scores of others at it.
+
+    Scores are those at the temperature of the report.
+    """
+    at = reported["temperature"]["value"]
+    value, slack = _fitted(fitted_on, settings["clip"], at)
+    label_probs = np.concatenate([item.maps["label_probability"] for item in fitted_on])
+    record: dict[str, Any] = {
+        "value": value, "fitted_on": "all items",
+        "pixels": int((label_probs > 0).sum()),
+        "label_probability_zero": int((label_probs == 0).sum()),
+        "ece": None, "mce": None, "nll": None,
+    }  # fmt: skip
+    all_slack = {"temperature.value": slack}
+    if at is None:
+        return Recomputed({"temperature": record}, all_slack)
+    scaled = [_scaled(_logarithms(item), item.label, 1 / at) for item in parts]
+    confidence, label_probability = (np.concatenate(values) for values in zip(*scaled, strict=True))
+    right = np.concatenate([~item.wrong for item in parts])
+    bins, near = equal_width(confidence.astype(np.float32), right, settings["bins"])
+    record["ece"], record["mce"], _ = gaps(bins)
+    record["nll"] = nll(label_probability, settings["clip"])
+    all_slack["temperature.ece"] = 2 * near / max(right.size, 1)
+    all_slack["temperature.mce"] = float(near > 0)
+    return Recomputed({"temperature": record}, all_slack)
+
+
+def _logarithms(item: Pixels) -> Array:
+    """Return the logarithms of the mean probabilities [class, i], -∞ at 0."""
+    assert item.probs is not None
+    with np.errstate(divide="ignore"):
+        return np.log(item.probs.astype(np.float64))
+
+
+def _scaled(logits: Array, label: Array, beta: float) -> tuple[Array, Array]:
+    """Return the confidences and the labels' probabilities [i] of softmax(β·logits)."""
+    powers = np.exp(beta * (logits - logits.max(axis=0)))
+    total = powers.sum(axis=0)
+    return 1 / total, np.take_along_axis(powers, label[None], 0)[0] / total
+
+
+def _fitted(
+    parts: Sequence[Pixels], clip: float, reported: float | None
+) -> tuple[float | None, float]:
+    """Return the temperature with the least clipped NLL, and the allowed difference from it.
+
+    None if the NLL is as low at an end of the search. A reported temperature may differ more where
+    its NLL is the same.
+    """
+    from scipy.optimize import minimize_scalar
+
+    fitted = [(_logarithms(item), item.label) for item in parts if item.label.size]
+
+    def loss(exponent: float) -> float:
+        """Return the mean NLL at the temperature 2^-exponent."""
+        sums = [
+            float(-np.log(np.maximum(_scaled(logits, label, 2.0**exponent)[1], clip)).sum())
+            for logits, label in fitted
+        ]
+        return math.fsum(sums) / max(sum(label.size for _, label in fitted), 1)
+
+    losses = [loss(exponent) for exponent in _EXPONENTS]
+    best = _EXPONENTS[int(np.argmin(losses))]
+    ends = max(best - 1, _EXPONENTS[0]), min(best + 1, _EXPONENTS[-1])
+    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
+    same = min(found.fun, *losses) + _SAME
+    value = None if min(losses[0], losses[-1]) <= same else float(2.0**-found.x)
+    if reported is not None and loss(-math.log2(reported)) <= same:
+        return value, math.inf if value is None else abs(reported - value)
+    return value, 0.0 if value is None else TOLERANCE * value
