@@ -9,7 +9,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.usecases.verify.comparing import Recomputed
-from uqeval.usecases.verify.ranks import NOISE
+from uqeval.usecases.verify.ranks import noise
 
 #: The relative width of the bins of uncertainty in a run.
 _WIDTH = 2.0**-13
@@ -28,9 +28,9 @@ def risk_curve(score: Array, wrong: Array, reported: Mapping[str, Any]) -> Recom
     k = np.clip(np.rint(np.array(own["coverage"]) * score.size), 1, score.size).astype(np.int64)
     risk = up[k - 1] / k
     # Pixels on both sides of a cut that float32 cannot tell apart may change places.
-    last = ordered[k - 1]
-    before = k - np.searchsorted(ordered, last - NOISE, side="left")
-    behind = np.searchsorted(ordered, last + NOISE, side="right") - k
+    last, step = ordered[k - 1], noise(ordered)
+    before = k - np.searchsorted(ordered, last - step, side="left")
+    behind = np.searchsorted(ordered, last + step, side="right") - k
     slack = {f"curve.risk.{i}": float(n) for i, n in enumerate(np.minimum(before, behind) / k)}
     curve = {
         "coverage": (k / score.size).tolist(), "risk": risk.tolist(),
@@ -41,7 +41,7 @@ def risk_curve(score: Array, wrong: Array, reported: Mapping[str, Any]) -> Recom
     distance = np.abs(up / number - line)
     # A run does not cut inside its bins, whose width is known and whose edges are not.
     following = np.r_[ordered[1:], np.inf]
-    is_surely_cut = following > ordered * (1 + _WIDTH) + NOISE
+    is_surely_cut = following > ordered * (1 + _WIDTH) + step
     most, least = (
         float(distance[is_cut].max(initial=0.0)) for is_cut in (following != ordered, is_surely_cut)
     )
