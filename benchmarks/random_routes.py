@@ -234,7 +234,10 @@ _COUNTED: dict[str, dict[str, Any]] = {
     "segmentation": {}, "divergence": {}, "sparsification": {"scope": "item"},
     "regression": {"ence": False, "sigma_scale": False},
     "pavpu": {"threshold": 0.3, "curve_range": "0:1", "deciles": False},
-    "calibration": {"adaptive": False, "temperature": False, "isotonic": False, "vector": False},
+    "calibration": {
+        "adaptive": False, "temperature": False, "isotonic": False, "vector": False,
+        "definition": "paper",
+    },
 }  # fmt: skip
 
 
@@ -420,7 +423,7 @@ def separate(trial: Trial) -> list[str] | None:
 @route
 def map_cache(trial: Trial) -> list[str] | None:
     """Cached maps, written and read."""
-    if trial.kind == "video":
+    if trial.kind == "video" or trial.case.is_sweep:
         return None
     found = []
     for turn in ("cold", "warm"):
@@ -435,9 +438,10 @@ def reduced(trial: Trial) -> list[str] | None:
     from uqeval.inputs import InputOptions, open_inputs
     from uqeval.usecases.reduce import reduce
 
-    text = json.dumps(trial.case.metrics)
+    text = json.dumps([trial.case.metrics, trial.case.options.get("region")], default=str)
     without_maps = trial.kind in ("video", "numbers", "divergence") or trial.case.is_sweep
-    if without_maps or '"samples"' in text:
+    # The store of maps has neither the store's own uncertainties nor its maps of regions.
+    if without_maps or any(own in text for own in ('"samples"', "learned", "map:", "depth:")):
         return None
     predictions, *truth = trial.case.stores
     names = [record["name"] for record in trial.report.items]

@@ -182,3 +182,15 @@ def test_the_window_of_a_preset_must_fit() -> None:
     p, truth = scenes.softmax(0, 1, 1, 3, 2, 2), np.zeros((1, 2, 2), "u1")
     with pytest.raises(UsageError, match="window=3 is larger"):
         uqeval.evaluate(p, truth, {"pavpu": {"definition": "ma"}})
+
+
+def test_the_keys_of_variants_do_not_depend_on_the_order_of_the_options() -> None:
+    p = scenes.softmax(1, 2, 1, 3, 8, 8)
+    truth = scenes.labels(1, 2, 8, 8, classes=3)
+    options = {"window": [2, 4], "stride": [1, 2], "uncertainty": ["entropy", "confidence"]}
+    reports = [
+        uqeval.evaluate(p, truth, {"pavpu": {name: options[name] for name in order}})
+        for order in (list(options), list(reversed(options)))
+    ]
+    assert reports[0].results == reports[1].results
+    assert "pavpu[confidence,window=4,stride=2]" in reports[0].results

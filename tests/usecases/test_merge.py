@@ -537,3 +537,22 @@ def test_sums_of_states_leave_items_out(stores: Path, tmp_path: Path) -> None:
             for name, values in expected.items():
                 assert values.tobytes() == result.total[name].tobytes(), (tally.id, name)
             assert [*map(bytes, result.items)] == (kept if tally.keeps_items else [])
+
+
+@pytest.mark.parametrize("definition", ["kumar-l2", "kumar-l1"])
+def test_bins_that_two_runs_share_by_chance_are_not_those_of_all_items(
+    definition: str, tmp_path: Path
+) -> None:
+    """A run of one pixel has a single bin, two pixels have two."""
+    options = {"definition": definition, "adaptive": False, "temperature": False}
+    p = np.array([[0.1, 0.9], [0.2, 0.8]], "f4")
+    for name, items in (("all", [0, 1]), ("a", [0]), ("b", [1])):
+        uqeval.evaluate(
+            p[items], np.array(items, "u1"), {"calibration": options}, axes="NC",
+            names=[str(i) for i in items], states=tmp_path / f"{name}.zip",
+        )  # fmt: skip
+    field = definition.replace("-", "_")
+    merged = uqeval.merge([tmp_path / "a.zip", tmp_path / "b.zip"]).results["calibration"]
+    assert merged[field] is None and "pixels of all items" in merged[f"{field}_reason"]
+    alone = uqeval.merge([tmp_path / "a.zip"]).results["calibration"]
+    assert field in alone and "pixels of all items" not in alone.get(f"{field}_reason", "")

@@ -190,6 +190,12 @@ class Evaluation(ABC, Generic[Settings]):
         return evaluation.of_region(self.region) if self.region else evaluation
 
     @property
+    def of_one_run(self) -> frozenset[str]:
+        """Return the names of fitted numbers that do not hold for all items of several runs
+        together, even if every run has the same ones."""
+        return frozenset()
+
+    @property
     def flat(self) -> bool:
         """Return whether the results of a part are fields of the results of the whole."""
         return False

@@ -132,9 +132,9 @@ def variants(
     """Return the settings of every combination of the options' values, by report key.
 
     `settings` is a dataclass with a constructor `of`. The first value of each option has the plain
-    key, such as `pavpu`. Other keys name the changed option, `pavpu[window=7]`; options in `bare`
-    appear by their value alone, `pavpu[mutual_information]`. Raises `UsageError` for unknown
-    options and empty lists.
+    key, such as `pavpu`. Other keys name the changed options, `pavpu[window=7]`, in the order of
+    the fields, whatever that of `options`; options in `bare` appear by their value alone,
+    `pavpu[mutual_information]`. Raises `UsageError` for unknown options and empty lists.
     """
     fields = settings.__dataclass_fields__
     strange = [name for name in options if name not in fields]
@@ -145,7 +145,7 @@ def variants(
         )
     plain = {
         k: os.fspath(v) if isinstance(v, os.PathLike) else python_value(v)
-        for k, v in options.items()
+        for k, v in ((name, options[name]) for name in fields if name in options)
     }
     lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in plain.items()}
     for name, values in lists.items():

@@ -45,6 +45,10 @@ class InView(Evaluation[Any]):
         return InView(self.inner.unfitted(), self.view)
 
     @property
+    def of_one_run(self) -> frozenset[str]:
+        return self.inner.of_one_run
+
+    @property
     def approximate(self) -> frozenset[str]:
         return self.inner.approximate
 

@@ -53,6 +53,13 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
         for _, by_key in variants.values()
         for key, evaluations_of_family in by_key.items()
     }
+    if len(merged_states.files) > 1:
+        for evaluation in fitted.values():
+            evaluation.fitted = {
+                name: value
+                for name, value in evaluation.fitted.items()
+                if name not in evaluation.of_one_run
+            }
     sections: dict[str, Section] = {}
     unfinished: list[str] = []
     for group in groups_of({key: evaluation for key, (_, evaluation) in evaluations.items()}):
@@ -295,7 +302,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
         {} if part_name else index["settings"][key],
         {} if part_name else numerics,
         warnings,
-        index["fitted"].get(key, {}),
+        evaluation.fitted,
     )
 
 
