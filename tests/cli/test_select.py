@@ -121,6 +121,7 @@ def test_other_reports(stores: Path, tmp_path: Path) -> None:
     items = json.loads(path.read_text())["items"]
     worst = sorted(items, key=lambda item: item["pavpu"]["pavpu"])
     assert chosen(path, "--by", "pavpu.pavpu") == [item["name"] for item in worst]
+    assert "sequence" not in run_well("select", path, "--by", "pavpu.pavpu").stdout
     assert chosen(path) == chosen(path, "--by", chosen_field(path))
 
 

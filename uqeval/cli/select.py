@@ -137,10 +137,15 @@ def _columns(selection: Selection) -> list[str]:
 def _table(selection: Selection) -> Table:
     from uqeval.report.tables.table import format_number, text_table
 
+    # Images have no sequence.
+    sequences = any(item.sequence for item in selection.chosen)
+    columns = [name for name in _columns(selection) if sequences or name != "sequence"]
     rows = [
-        [str(rank), item.name, item.sequence, format_number(item.value), item.reason]
+        [str(rank), item.name, *([item.sequence] if sequences else []), format_number(item.value),
+         item.reason]
         for rank, item in enumerate(selection.chosen, 1)
-    ]
+    ]  # fmt: skip
     left_out = "; ".join(f"{reason}: {n}" for reason, n in selection.left_out.items())
     note = f"left out: {left_out}." if left_out else ""
-    return text_table("To label next", _columns(selection), rows, note, left=frozenset({1, 2, 4}))
+    left = frozenset(i for i, name in enumerate(columns) if name in ("name", "sequence", "reason"))
+    return text_table("To label next", columns, rows, note, left=left)
