@@ -16,8 +16,8 @@ from uqeval.report.figures import figures_of, forest
 from uqeval.report.figures.style import inline_svg, render
 
 
-def change(value: float, p: float | None) -> Difference:
-    ends = Interval(0.95, value - 0.05, value + 0.05, False)
+def change(value: float, p: float | None, width: float = 0.05) -> Difference:
+    ends = Interval(0.95, value - width, value + width, False)
     return Difference(value, value > 0, 0.95, ends, p, p)
 
 
@@ -42,6 +42,22 @@ def test_marks_tell_what_differs_and_show_their_numbers() -> None:
     assert " better" in titles[0] and not re.search("better|worse", titles[1])
     for part in ("improvement (fraction)", "improvement (nats)"):
         assert part in svg
+
+
+def test_a_far_wider_interval_does_not_hide_the_others() -> None:
+    (row, _), models = comparison().rows, comparison().models
+    widths = {"a": 0.05, "wide": 2.0, "b": 0.04, "c": 0.03}
+    rows = tuple(
+        replace(row, address=Address.parse(f"toy.{name}"),
+                cells=(Cell(0.5), Cell(0.51, difference=change(0.01, 0.5, width))))
+        for name, width in widths.items()
+    )  # fmt: skip
+    drawn = forest.figure(Comparison(models, 0, Choice(), rows, (), 4, 0))
+    assert drawn is not None
+    svg = inline_svg(drawn)
+    assert svg.count("improvement (fraction)") == 2
+    titles = [title.split(":")[0] for title in re.findall(r"<title>(toy.*?)</title>", svg)]
+    assert titles == [f"toy.{name}, n&lt;w" for name in ("a", "b", "c", "wide")]
 
 
 def test_files_have_no_texts_under_the_pointer() -> None:

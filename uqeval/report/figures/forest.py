@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
@@ -17,10 +19,14 @@ if TYPE_CHECKING:
 
 #: No figure with more scores than this, because it is not readable; the table has all.
 MOST = 40
+#: A score whose interval reaches farther from 0 than this many times the median of its unit would
+#: hide the others.
+_FAR = 8
 
 
 def figure(comparison: Comparison) -> Figure | None:
-    """Return the differences, with one axis per unit; None if no difference has an interval.
+    """Return the differences, with an axis for each unit and one for its scores of far wider
+    intervals; None if no difference has an interval.
 
     To the right is better. A filled mark: the models differ after Holm's adjustment for all tests.
     """
@@ -28,9 +34,7 @@ def figure(comparison: Comparison) -> Figure | None:
     rows = [row for row in comparison.rows if any(_known(row, m) for m in models)][:MOST]
     if not rows:
         return None
-    units: dict[str, list[Row]] = {}
-    for row in rows:
-        units.setdefault(row.unit, []).append(row)
+    panels = list(_panels(rows, models))
     base = comparison.names[comparison.baseline]
     lines = [
         f"{row.address}, {comparison.names[m]}: {difference(row.cells[m]).plain}"
@@ -45,8 +49,8 @@ def figure(comparison: Comparison) -> Figure | None:
         f"Improvement over {base} on the same items; to the right is better. Lines: intervals of "
         "the paired difference. Filled marks: the models differ after the adjustment for all "
         "comparisons (Holm).",
-        (7.6, 0.8 + 0.75 * len(units) + 0.3 * len(rows) * max(1.0, 0.6 * len(models))),
-        lambda canvas: _draw(canvas, comparison, units, models),
+        (7.6, 0.8 + 0.75 * len(panels) + 0.3 * len(rows) * max(1.0, 0.6 * len(models))),
+        lambda canvas: _draw(canvas, comparison, panels, models),
     )
 
 
@@ -55,12 +59,34 @@ def _known(row: Row, model: int) -> bool:
     return bool(row.direction) and change is not None and change.interval is not None
 
 
+def _panels(rows: Sequence[Row], models: Sequence[int]) -> Iterator[list[Row]]:
+    """Yield the rows of each unit, and those with far wider intervals apart."""
+    units: dict[str, list[Row]] = {}
+    for row in rows:
+        units.setdefault(row.unit, []).append(row)
+    for rows_of_unit in units.values():
+        reaches = [_reach(row, models) for row in rows_of_unit]
+        limit = _FAR * median(reaches)
+        is_far = [reach > limit > 0 for reach in reaches]
+        for far in (False, True):
+            if panel := [row for row, f in zip(rows_of_unit, is_far, strict=True) if f == far]:
+                yield panel
+
+
+def _reach(row: Row, models: Sequence[int]) -> float:
+    """Return the largest distance of an end of an interval from 0."""
+    changes = (row.cells[m].difference for m in models if _known(row, m))
+    intervals = (change.interval for change in changes if change is not None)
+    return max(max(abs(i.low), abs(i.high)) for i in intervals if i is not None)
+
+
 def _draw(
-    canvas: Canvas, comparison: Comparison, units: dict[str, list[Row]], models: list[int]
+    canvas: Canvas, comparison: Comparison, rows_of_panels: Sequence[list[Row]], models: list[int]
 ) -> None:
-    heights = [len(rows) + 1 for rows in units.values()]
-    panels = canvas.subplots(len(units), 1, squeeze=False, height_ratios=heights)
-    for axes, (unit, rows) in zip(panels.flat, units.items(), strict=True):
+    heights = [len(rows) + 1 for rows in rows_of_panels]
+    panels = canvas.subplots(len(rows_of_panels), 1, squeeze=False, height_ratios=heights)
+    for axes, rows in zip(panels.flat, rows_of_panels, strict=True):
+        unit = rows[0].unit
         for y, row in enumerate(rows):
             for n, model in enumerate(models):
                 if _known(row, model):
