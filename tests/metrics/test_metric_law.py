@@ -1,5 +1,6 @@
-"""One law for all metrics: the value is that of a plain oracle of the same id, in a run and from
-its saved states; without data it is null with a reason; and it gets worse when the data do.
+"""One law for all metrics: the value is that of a plain oracle of the same id, in a run, from its
+saved states and in a table of sets; the metric's own formula computes it; without data it is null
+with a reason; and it gets worse when the data do.
 
 A new metric is measured by it as soon as it stands in a family: its oracle is a function in
 `tests/helpers/naive_metrics.py`.
@@ -10,8 +11,13 @@ from __future__ import annotations
 import functools
 import json
 import math
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
 import naive_metrics
@@ -22,7 +28,9 @@ from small_videos import save_store, video
 import uqeval
 from uqeval.metrics import METRICS, Metric
 from uqeval.metrics.calibration_estimators import PUBLISHED
+from uqeval.records.addresses import number_at
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.weighting import Weighting
 from uqeval.stores.states.saved import SavedStates
 
 ITEMS, CLASSES = 2, 3
@@ -369,11 +377,13 @@ def filmed(folder: Path, worse: str, **options: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Found:
-    """Results of a run over the data of one kind, from its states, and of no item."""
+    """Results of a run over the data of one kind, from its states, and of no item; and numbers that
+    differ in a table of sets."""
 
     results: dict[str, Any]
     again: dict[str, Any]
     empty: dict[str, Any]
+    differ_in_table: list[str]
     #: By family, the scores that states tell inside bins of ranks only.
     approximate: dict[str, frozenset[str]]
 
@@ -384,7 +394,21 @@ def found(folder: Path, kind: str) -> Found:
     results = evaluated(folder, kind, "", states=states)
     scoring = Scoring(SavedStates(states))
     names = {key: own.approximate for key, own in scoring.evaluations.items()}
-    return Found(results, scoring.whole(), scoring.whole([]), names)
+    again = scoring.whole()
+    return Found(results, again, scoring.whole([]), differ_in_table(scoring, again), names)
+
+
+def differ_in_table(scoring: Scoring, results: dict[str, Any]) -> list[str]:
+    """The numbers of results that a table of sets, with the set of all items, has as others."""
+    places = scoring.addresses
+    every = Weighting(np.ones((1, scoring.items), np.int64))
+    columns = zip(places, scoring.table(every, list(places))[0].tolist(), strict=True)
+    expected = {address: number_at(results, place) for address, place in places.items()}
+    return [
+        f"{address} is {value} in a table, from states {expected[address]}"
+        for address, value in columns
+        if not math.isnan(value) and value != pytest.approx(expected[address], rel=1e-9, abs=1e-12)
+    ]
 
 
 def value_of(results: dict[str, Any], metric: Metric) -> tuple[Any, Any]:
@@ -452,19 +476,52 @@ def wrong_direction(metric: Metric, before: dict[str, Any], after: dict[str, Any
     return f"should be worse than {first} on worse data, is {then}"
 
 
+def code_of(metric: Metric) -> CodeType:
+    """The code of the function that computes a metric."""
+    formula = metric.formula
+    while isinstance(formula, functools.partial):
+        formula = formula.func
+    code: CodeType = formula.__code__
+    return code
+
+
+@contextmanager
+def executed() -> Iterator[set[CodeType]]:
+    """The code of all functions that run meanwhile, in this thread and in those that it starts."""
+    codes: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            codes.add(frame.f_code)
+
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield codes
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(before)  # type: ignore[arg-type]
+
+
 def test_each_metric_has_an_oracle() -> None:
     assert {metric.id for metric in METRICS} == naive_metrics.ORACLES.keys()
 
 
 @pytest.mark.parametrize("kind", DATA)
 def test_all_metrics_of_a_kind_of_data(tmp_path: Path, kind: str) -> None:
-    """Value, undefined case and direction of each; one message for each that is wrong."""
-    run = found(tmp_path, kind)
+    """Value, undefined case and direction of each; one message for each that is wrong.
+
+    The formula of each metric runs: a value from elsewhere would not be its formula's.
+    """
+    with executed() as codes:
+        run = found(tmp_path, kind)
     worse = functools.cache(lambda how: evaluated(tmp_path, kind, how))
-    messages = []
+    messages = list(run.differ_in_table)
     for metric in (own for own in METRICS if kind_of(own) == kind):
         special = DEFINED_WITHOUT_PIXELS.get(metric.id)
         problems = [
+            None if code_of(metric) in codes else "is not computed by its formula",
             wrong_value(metric, run),
             wrong_without_pixels(metric, worse(special) if special else run.empty),
         ]

@@ -72,7 +72,7 @@ def _metric(field: str, label: str, meaning: str, better: Any = "higher") -> Met
     return Metric(
         "ood", f"bravo.{field}", "fraction", better, (0.0, 1.0),
         "Vu et al. 2024 (BRAVO challenge), §3", _NONE,
-        lambda *values: harmonic_mean(values), label=label, meaning=meaning,
+        harmonic_mean, label=label, meaning=meaning,
         advice="Look at the lowest of its component scores.", interval="draws",
     )  # fmt: skip
 

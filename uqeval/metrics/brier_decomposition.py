@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
@@ -19,19 +20,33 @@ if TYPE_CHECKING:
 _MURPHY = "Murphy 1973, eq. 3"
 
 
-def reliability(terms: tuple[float, float, float]) -> float:
-    """Return Σ_c Σ_b n_cb/N·(confidence_cb - frequency_cb)²."""
-    return terms[0]
+@dataclass(frozen=True)
+class ClassBins:
+    """Bins [set, class, bin], the pixels [set] and the frequency of each class [set, class]."""
+
+    bins: Binned
+    pixels: Array
+    frequency: Array
 
 
-def resolution(terms: tuple[float, float, float]) -> float:
-    """Return Σ_c Σ_b n_cb/N·(frequency_cb - frequency_c)²."""
-    return terms[1]
+def reliability(of: ClassBins) -> Array:
+    """Return Σ_c Σ_b n_cb/N·(confidence_cb - frequency_cb)² of each set."""
+    bins = of.bins
+    gaps = np.where(bins.count > 0, over(bins.signed**2, bins.count), 0.0)
+    return over(gaps.sum(axis=(1, 2)), of.pixels)
 
 
-def uncertainty(terms: tuple[float, float, float]) -> float:
-    """Return Σ_c frequency_c·(1 - frequency_c)."""
-    return terms[2]
+def resolution(of: ClassBins) -> Array:
+    """Return Σ_c Σ_b n_cb/N·(frequency_cb - frequency_c)² of each set."""
+    bins, frequency = of.bins, of.frequency[..., None]
+    in_bin = np.where(bins.count > 0, over(bins.correct, bins.count), frequency)
+    spread = bins.count * (in_bin - frequency) ** 2
+    return over(spread.sum(axis=(1, 2)), of.pixels)
+
+
+def uncertainty(of: ClassBins) -> Array:
+    """Return Σ_c frequency_c·(1 - frequency_c) of each set."""
+    return np.asarray((of.frequency * (1 - of.frequency)).sum(axis=1))
 
 
 METRICS = (
@@ -88,16 +103,11 @@ class BrierDecomposition(Part[CalibrationSettings]):
     def _decomposed(self, states: Mapping[Tally, SetStates]) -> dict[str, Array]:
         """Return the terms of each set."""
         by_class, scores = (states[tally] for tally in self._tallies)
-        bins = Binned.of(by_class, self.settings.at_one)  # [set, class, bin]
         pixels = by_class["count"].sum(axis=2)[:, 0]
         frequency = over(by_class["correct"].sum(axis=2), pixels[:, None])
-        in_bin = np.where(bins.count > 0, over(bins.correct, bins.count), frequency[..., None])
-        gaps = np.where(bins.count > 0, over(bins.signed**2, bins.count), 0.0)
-        spread = bins.count * (in_bin - frequency[..., None]) ** 2
+        bins = ClassBins(Binned.of(by_class, self.settings.at_one), pixels, frequency)
         terms = {
-            "reliability": over(gaps.sum(axis=(1, 2)), pixels),
-            "resolution": over(spread.sum(axis=(1, 2)), pixels),
-            "uncertainty": (frequency * (1 - frequency)).sum(axis=1),
+            metric.field.removeprefix(f"{self.name}."): metric.formula(bins) for metric in METRICS
         }
         total = terms["reliability"] - terms["resolution"] + terms["uncertainty"]
         return terms | {"remainder": over(scores["sums"][:, 1], pixels) - total}

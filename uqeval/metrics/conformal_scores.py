@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over, quantile
@@ -32,6 +31,14 @@ def width(cut: float, sigma: float, pixels: int) -> float | None:
 def mean(values: Sequence[float]) -> float | None:
     """Return the mean; undefined without values."""
     return sum(values) / len(values) if values else None
+
+
+Score = Callable[[Array, Array], Array]
+
+
+def _percentile(p: float) -> Score:
+    """Return a function of weights [set, item] and losses [item]: a percentile of 1 - loss."""
+    return lambda weights, loss: quantile(p / 100, weights, 1 - loss)
 
 
 METRICS = (
@@ -66,26 +73,13 @@ METRICS = (
            meaning="Share of pixels whose set is empty: no class is likely enough.",
            interval="share", counted=("pixels",)),
     Metric("conformal", "items.p05", "fraction", "higher", _UNIT, "docs/metrics.md, Conformal",
-           NO_ITEM, partial(lambda values, p: percentile(values, p), p=5.0),
+           NO_ITEM, _percentile(5.0),
            label="coverage of the worst images", column="5 %",
            meaning="Coverage that 5 % of the images do not reach.",
            advice="Look at the images with the lowest coverage first.", interval="draws",
            quantile=0.05),
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
-
-Score = Callable[[Array, Array], Array]
-
-
-def percentile(values: Sequence[float], p: float) -> float | None:
-    """Return a percentile, linearly interpolated; undefined without values."""
-    found = float(quantile(p / 100, np.ones((1, len(values)), np.int64), np.array(values))[0])
-    return found if np.isfinite(found) else None
-
-
-def _percentile(p: float) -> Score:
-    """Return a function of weights [set, item] and losses [item]: a percentile of 1 - loss."""
-    return lambda weights, loss: quantile(p / 100, weights, 1 - loss)
 
 
 def _moments(weights: Array, loss: Array) -> tuple[Array, Array]:
@@ -102,7 +96,7 @@ DISTRIBUTION: Mapping[str, Score] = {
     "items.mean": lambda weights, loss: _moments(weights, loss)[0],
     "items.std": lambda weights, loss: _moments(weights, loss)[1],
     "items.least": _percentile(0.0),
-    "items.p05": _percentile(5.0),
+    "items.p05": BY_FIELD["items.p05"].formula,
     "items.p25": _percentile(25.0),
     "items.median": _percentile(50.0),
     "items.p75": _percentile(75.0),

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._item_numbers as item_numbers
-import uqeval.metrics._ranked_items as ranked_items
 import uqeval.metrics.image_failure_scores as scores_of_items
 from uqeval.arrays import Array, State, np
 from uqeval.errors import UsageError, quoted
@@ -92,7 +91,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
     def over_items(self) -> OverItems:
         scores = {
-            name: partial(_of_confidence, getattr(ranked_items, name))
+            name: partial(_of_confidence, scores_of_items.BY_FIELD[name].formula)
             for name in ("aurc", "e_aurc", "augrc", "spearman", "kendall")
         }
         limit = self.fitted.get("risk_limit")
@@ -236,7 +235,8 @@ def _above(limit: float | None, weights: Array, risk: Array, uncertainty: Array)
     if limit is None:
         return np.full(len(weights), np.nan)
     positive = np.where(np.isfinite(risk), risk > limit, np.nan)
-    return ranked_items.auroc(weights, positive, uncertainty)
+    values: Array = scores_of_items.BY_FIELD["auroc"].formula(weights, positive, uncertainty)
+    return values
 
 
 def _count(limit: float | None, name: str, weights: Array, risk: Array, confidence: Array) -> Array:

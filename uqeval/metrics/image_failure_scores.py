@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import uqeval.metrics._ranked_items as ranked_items
 from uqeval.arrays import Array, np
@@ -21,52 +21,40 @@ _FAILED = Events(lambda risk, failed, last: failed, "items above the risk limit"
 _FAILED_AND_OTHER = tuple((name,) for name in BY_LIMIT)
 
 
-def _of_one_set(score: Callable[..., Array]) -> Callable[..., float | None]:
-    """Return a function of risks and uncertainties, for one set with weight 1 for each item."""
-
-    def value(risk: Sequence[float], uncertainty: Sequence[float]) -> float | None:
-        with np.errstate(all="ignore"):
-            weights = np.ones((1, len(risk)), np.int64)
-            found = float(score(weights, np.array(risk, float), np.array(uncertainty, float))[0])
-        return found if np.isfinite(found) else None
-
-    return value
-
-
 METRICS = (
     Metric("image_failure", "aurc", "risk", "lower", (None, None),
            "Geifman & El-Yaniv 2017, §2; Jaeger et al. 2023, §2", _NONE,
-           _of_one_set(ranked_items.aurc),
+           ranked_items.aurc,
            label="AURC", headline=1,
            meaning="Mean risk of the most confident items, averaged over all coverages.",
            advice=_ADVICE, interval="positive", units_with=("mean_risk",)),
     Metric("image_failure", "e_aurc", "risk", "lower", (0.0, None), "Geifman et al. 2019, eq. 2",
-           _NONE, _of_one_set(ranked_items.e_aurc),
+           _NONE, ranked_items.e_aurc,
            label="e-AURC", headline=3,
            meaning="AURC above that of the best possible order of the items.",
            advice=_ADVICE, interval="biased", units_with=("mean_risk",)),
     Metric("image_failure", "augrc", "risk", "lower", (None, None), "Traub et al. 2024, eq. 5",
-           _NONE, _of_one_set(ranked_items.augrc),
+           _NONE, ranked_items.augrc,
            label="AUGRC",
            meaning="Sum of the accepted items' risks over the number of all items, averaged over "
                    "all coverages.",
            advice=_ADVICE, interval="positive", units_with=("mean_risk",),
            counted=BY_LIMIT[:1], events=_FAILED),
     Metric("image_failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _LIMIT,
-           _of_one_set(ranked_items.auroc),
+           ranked_items.auroc,
            label="AUROC", headline=2,
            meaning="Probability that an item above the risk limit is less confident than another; "
            "0.5 is chance.",
            chance=Chance(0.5, "the confidence finds items above the risk limit"),
            advice=_ADVICE, interval="logit", units_with=_FAILED_AND_OTHER),
     Metric("image_failure", "spearman", "correlation", "higher", (-1.0, 1.0), "Spearman 1904",
-           _CONSTANT, _of_one_set(ranked_items.spearman),
+           _CONSTANT, ranked_items.spearman,
            label="Spearman's ρ",
            meaning="Rank correlation of risk and uncertainty: 1 is the same order, 0 is chance.",
            chance=Chance(0.0, "the confidence ranks the items by risk"),
            advice=_ADVICE, interval="linear", units_with=("mean_risk",)),
     Metric("image_failure", "kendall", "correlation", "higher", (-1.0, 1.0), "Kendall 1945 (τ-b)",
-           _CONSTANT, _of_one_set(ranked_items.kendall),
+           _CONSTANT, ranked_items.kendall,
            label="Kendall's τ",
            meaning="Share of item pairs in the right order minus the share in the wrong order.",
            chance=Chance(0.0, "the confidence ranks the items by risk"),

@@ -41,9 +41,25 @@ def _best(record: Mapping[str, Any]) -> float:
     return 0.0
 
 
-def identity(value: float | None) -> float | None:
-    """Return a percentile or a mean as it is."""
-    return value
+def factor(parts: Parts) -> float | None:
+    """Return λ^α; undefined where it is infinite."""
+    ratio = parts.ratio
+    return ratio if ratio is not None and math.isfinite(ratio) else None
+
+
+def mean_error(parts: Parts) -> float | None:
+    """Return the mean error of all pixels."""
+    return parts.every.mae
+
+
+def trimmed_error(parts: Parts) -> float | None:
+    """Return the mean error of the pixels up to a percentile."""
+    return None if parts.trimmed is None else parts.trimmed.mae
+
+
+def error_percentile(parts: Parts) -> float | None:
+    """Return max^α, a percentile of the errors."""
+    return parts.most
 
 
 METRICS = (
@@ -59,23 +75,24 @@ METRICS = (
            meaning="Mean uncertainty, scaled so that it covers α of the errors.",
            advice=RANKING, interval="draws"),
     Metric("nmerci", "lambda", "fraction", None, (0.0, None), f"{_PAPER}, §III-C", _INFINITE,
-    identity,
+           factor,
            label="λ",
            meaning="Factor by which the uncertainty has to be scaled to cover α of the errors.",
            interval="draws"),
-    Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", NO_PIXEL, identity,
+    Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", NO_PIXEL,
+           mean_error,
            label="MAE",
            meaning="Mean absolute error.",
            advice="Look at the worst items first.",
            interval="positive"),
     Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", NO_PIXEL,
-           identity,
+           trimmed_error,
            label="MAE trimmed", headline=2,
            meaning="Mean absolute error without the largest errors.",
            advice="Look at the worst items first.",
            interval="draws"),
     Metric("nmerci", "max_alpha", "target", "lower", (0.0, None), f"{_PAPER}, §III-D", NO_PIXEL,
-    identity,
+           error_percentile,
            label="max error",
            meaning="The α-th percentile of the errors.",
            advice="Look at the worst items first.",
@@ -131,15 +148,13 @@ def score(parts: Parts, over: str, mae: str) -> tuple[float | None, float | None
         return ratio, value, nmerci(value, trimmed.mae, trimmed.most)
     normaliser = trimmed.mae if mae == "trimmed" and trimmed else parts.every.mae
     value = merci(ratio, parts.every.mean_sigma)
-    finite = ratio if ratio is not None and math.isfinite(ratio) else None
-    return finite, value, nmerci(value, normaliser, parts.most)
+    return factor(parts), value, nmerci(value, normaliser, parts.most)
 
 
 def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     """Return all fields of a set, an item or an interval of the target, with reasons."""
     n = parts.every.pixels
     ratio, merci_value, normalised = score(parts, over, mae)
-    trimmed = parts.trimmed.mae if parts.trimmed and parts.trimmed.pixels else None
     reason = NO_PIXEL if not n else "no pixel is kept at this α"
     infinite = f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 "
     infinite = reason if not n or parts.ratio is None else infinite + "and there is an error"
@@ -153,8 +168,8 @@ def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     set_value(result, "nmerci", normalised, infinite if merci_value is None else small)
     set_value(result, "merci", merci_value, infinite)
     set_value(result, "lambda", ratio, infinite)
-    set_value(result, "mae", parts.every.mae, reason)
-    set_value(result, "mae_trimmed", trimmed, infinite if over == "kept" else reason)
-    set_value(result, "max_alpha", parts.most, reason)
+    set_value(result, "mae", mean_error(parts), reason)
+    set_value(result, "mae_trimmed", trimmed_error(parts), infinite if over == "kept" else reason)
+    set_value(result, "max_alpha", error_percentile(parts), reason)
     result["pixels"] = n
     return result

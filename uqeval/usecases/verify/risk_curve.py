@@ -45,5 +45,6 @@ def risk_curve(score: Array, wrong: Array, reported: Mapping[str, Any]) -> Recom
     most, least = (
         float(distance[is_cut].max(initial=0.0)) for is_cut in (following != ordered, is_surely_cut)
     )
-    curve["bound"], slack["curve.bound"] = most, most - least
+    curve["bound"] = most
+    slack["curve.bound"] = most - least + max(slack.values())  # the line moves with its points
     return Recomputed({"curve": curve}, slack)
