@@ -142,3 +142,22 @@ def test_items_that_change_during_a_run_are_seen(tmp_path: Path) -> None:
     assert len(part.states()) == len(last.states()) == 1 and part.states() != last.states()
     stamps = part.stamp(), last.stamp()
     assert None in stamps or stamps[0] != stamps[1]  # none while the files are new
+
+
+@pytest.mark.parametrize("form", ["npz", "zarr"])
+def test_items_of_their_own_have_a_class_as_a_scalar(form: str, tmp_path: Path) -> None:
+    for i in range(N):
+        if form == "npz":
+            (tmp_path / "items").mkdir(exist_ok=True)
+            np.savez(tmp_path / f"items/{i:02}.npz", probs=PROBS[i], labels=LABELS[i])
+            continue
+        item = zarr.open_group(str(tmp_path / "p.zarr"), mode="a").require_group(f"items/{i:02}")
+        item.create_array("probs", data=PROBS[i])
+        everything = {"write_empty_chunks": True}
+        item.create_array("labels", data=np.asarray(LABELS[i]), config=everything)
+    store = tmp_path / ("items" if form == "npz" else "p.zarr")
+    found = uqeval.evaluate(store, metrics=("calibration", "failure"))
+    together = uqeval.evaluate(
+        {"probs": PROBS, "labels": LABELS}, metrics=("calibration", "failure")
+    )
+    assert found.results == together.results

@@ -293,6 +293,6 @@ def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> Sto
         fits = any(set(axes) == set(form) for form in forms)
         return OnePixel(array, axes) if fits else array
     for form in forms:
-        if form and len(form) == len(array.shape):
+        if len(form) == len(array.shape):
             return OnePixel(array, form)
     return array
