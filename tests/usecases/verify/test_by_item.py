@@ -129,6 +129,9 @@ CHANGES: list[tuple[str, str, tuple[Any, ...]]] = [
     ("ood", "ood", ("items", 13, "score")), ("ood", "ood", ("results", "auroc")),
     ("ood", "ood", ("results", "images", "fpr95")),
     ("two_sets", "ood", ("results", "per_set", "more", "aupr_in")),
+    *(("bravo", "ood", ("results", "bravo", name)) for name in (
+        "bravo_index", "semantic", "ood", "miou", "ece", "auroc", "aupr_error", "aupr_success",
+        "fpr95", "ood_auroc", "ood_aupr", "ood_fpr95")),
     ("two_sets", "ood[aggregation=p90]", ("items", 2, "score")),
     ("mask", "ood", ("items", 1, "pixels_out")), ("mask", "ood", ("results", "detection_error")),
     ("lac", "conformal", ("items", 1, "loss")), ("lac", "conformal", ("results", "mean_loss")),
@@ -237,9 +240,17 @@ def test_pixels_are_not_kept_if_the_set_is_too_large(
     assert "are too many to recompute in memory" in " ".join(found.not_verified)
 
 
-def test_bravo_scores_are_named_as_not_recomputed(folder: Path) -> None:
-    texts = verify("bravo.json", everything=True).not_verified
-    assert "ood.bravo: BRAVO scores are not recomputed." in texts
+def test_bravo_scores_are_recomputed(folder: Path) -> None:
+    found = verify("bravo.json", everything=True)
+    assert "bravo" in found.fields["ood"]
+    assert not any("bravo" in text for text in found.not_verified)
+
+
+def test_forged_bravo_scores_without_labels_of_classes_are_named(folder: Path) -> None:
+    scores = json.loads(Path("bravo.json").read_text())["results"]["ood"]["bravo"]
+    path = _changed("label_id", lambda record: record["results"]["ood"].update(bravo=scores))
+    texts = verify(path, everything=True).not_verified
+    assert "ood: not recomputed of the set: bravo." in texts
 
 
 def test_given_stores_take_the_place_of_the_paths(folder: Path, monkeypatch: Any) -> None:

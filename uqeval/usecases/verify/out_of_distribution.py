@@ -9,6 +9,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.aggregation import aggregated
+from uqeval.usecases.verify.bravo import InPixels, bravo
 from uqeval.usecases.verify.classes import ClassMaps, class_maps, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
 
@@ -29,9 +30,12 @@ class OutOfDistribution:
     def __init__(self, key: str, report: Report) -> None:
         self._key, self._report = key, report
         self._settings = report.settings[key]
+        self._bravo = report.results[key].get("bravo")
         self._names = [str(own["name"]) for own in report.inputs.get("sets") or ()]
         self._values: list[Array] = []
         self._sets: list[Array] = []
+        self._inside: list[InPixels] = []
+        self._classes = 0
 
     def add(self, maps: ClassMaps, classes: int, sets: Array) -> Recomputed | str:
         """Return the scores of an item; `sets` uint8 [y, x]: 0 IN, k the k-th OUT set."""
@@ -42,6 +46,11 @@ class OutOfDistribution:
         if self.keeps_pixels:
             self._values.append(values[~maps.void])
             self._sets.append(own)
+            if self._bravo is not None and maps.label is not None and maps.confidence is not None:
+                self._classes = classes
+                all_maps = (maps.label, maps.prediction, maps.confidence, values)
+                is_inside = ~maps.void & (sets == 0)
+                self._inside.append(InPixels(*(of_map[is_inside] for of_map in all_maps)))
         record: dict[str, Any] = {
             "pixels": own.size, "pixels_in": int((own == 0).sum()),
             "pixels_out": int((own > 0).sum()),
@@ -74,6 +83,13 @@ class OutOfDistribution:
                 slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
         if self._names:
             record["images"] = self._of_items()
+        if self._bravo is not None and self._inside:
+            inside = InPixels.concatenate(self._inside)
+            of_bravo = bravo(inside, self._classes, record, self._bravo)
+            record["bravo"] = of_bravo.values
+            shared = {"ood_auroc": "auroc", "ood_aupr": "aupr_out", "ood_fpr95": "fpr95"}
+            slack |= {f"bravo.{field}": own for field, own in of_bravo.slack.items()}
+            slack |= {f"bravo.{field}": slack.get(own, 0.0) for field, own in shared.items()}
         return Recomputed(record, slack)
 
     def _of_items(self) -> dict[str, Any]:

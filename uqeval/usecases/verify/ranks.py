@@ -121,13 +121,16 @@ def slack_of(
 
 
 def slack_of_order(
-    scores: Callable[[Array, Array], Mapping[str, Any]], score: Array, error: Array
+    scores: Callable[[Array, Array], Mapping[str, Any]],
+    score: Array,
+    error: Array,
+    step: float | None = None,
 ) -> dict[str, float]:
     """Return how far the order of nearly equal uncertainties moves each score of a ranking.
 
     Float32 maps order values that differ by less than `noise` by chance, or make them equal. The
     score is computed with such values equal, and in two orders, with the largest errors among them
-    first and last.
+    first and last. `step`: another difference than `noise`.
     """
     if not score.size or score.size > _MOST_ORDERED:
         return {}
@@ -136,7 +139,7 @@ def slack_of_order(
     # Few equal values may be equal by chance: each is a value of its own.
     own = np.where(times[same] <= _FEW, 1 + np.arange(wide.size), 0)
     first, place = np.unique(same + 1j * own, return_index=True, return_inverse=True)[1:]
-    values, step = wide[first], noise(wide)
+    values, step = wide[first], step or noise(wide)
     means = np.bincount(place, error) / np.bincount(place)
     found: dict[str, list[float]] = {}
     # Values up to half a step apart are in one group, at least with one of the two shifts.

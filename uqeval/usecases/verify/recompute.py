@@ -163,11 +163,10 @@ class Recomputation(Comparison):
 
     def _sets(self, items: Sequence[int], pooled: bool) -> None:
         """Recompute out-of-distribution scores."""
-        pooled = pooled and not self._too_much(8 * max(len(self._item_scores), 1))
+        with_classes = sum("bravo" in self.report.results[key] for key in self._item_scores)
+        bytes_a_pixel = 8 * max(len(self._item_scores), 1) + 24 * with_classes
+        pooled = pooled and not self._too_much(bytes_a_pixel)
         self._keep_pixels(pooled)
-        for key in self._keys_by_item(self._item_scores):
-            if "bravo" in self.report.results[key]:
-                self.why_not[f"{key}.bravo"] = "BRAVO scores are not recomputed"
         for item in items:
             maps, classes, sets = item_of_sets(self.opened.source, item)
             for key in self._keys_by_item(self._item_scores):
