@@ -38,6 +38,12 @@ def ood(
     elif shared.ood_mask is not None:
         members = [member for path in paths for member in members_of(path)]
         data = o.data_of(members) | {"ood_mask": shared.ood_mask}
+        if len(data["predictions"]) > len(members_of(paths[0])):  # OUT, not LABELS
+            raise UsageError(
+                "--ood-mask is for out-of-distribution pixels inside the images of one set, given "
+                f"as PREDS [LABELS], and {paths[1]} holds predictions. Leave out --ood-mask to "
+                "evaluate IN OUT, or join the members of an ensemble by +."
+            )
     elif len(paths) == 1:
         raise UsageError(
             f"no OUT given with {paths[0]}; give IN OUT, or --ood-mask for pixels inside IN."
