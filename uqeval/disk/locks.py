@@ -289,5 +289,5 @@ def _refusal(output: str | Path, owner: bytes) -> OutputError:
         who = f"process {words[0]}" + ("" if same_host else f" on {words[2][:64]}")
         stop += f", or stop it (kill {words[0]})"
     return OutputError(
-        f"{output}: {who} of uqeval writes to it now. {stop}, or give another output with -o."
+        f"{output}: {who} of uqeval writes to it now. {stop}, or name another output."
     )

@@ -242,7 +242,9 @@ class StatesWriter:
         Older states are kept until this process has replaced their report (`put_file`).
         """
         if not self._is_mine():
-            raise OutputError(f"{cut(self.path)}: another run writes to it; give each its own -o.")
+            raise OutputError(
+                f"{cut(self.path)}: another run writes to it; give each run its own output."
+            )
         with writing(self.path):
             put_file(self._file, self.partial, self.path, keep_older=bool(self._reports()))
             self._file.close()
