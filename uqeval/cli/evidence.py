@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from uqeval.cli.streams import tell
 from uqeval.disk.files import content_of
+from uqeval.errors import UsageError, cut
 
 
 def evidence(
@@ -46,6 +48,7 @@ def evidence(
     from uqeval.usecases.evidence.writing import check_folder, check_library, write_evidence
 
     check_library()
+    _refuse_urls([*reports, verdicts, rules, selftest, *(verify or ())])
     with content_of(" + ".join(reports)):
         content = collect(reports, verdicts, rules)
     attachments = [path for path in (selftest, *(verify or ())) if path is not None]
@@ -63,3 +66,13 @@ def evidence(
     for title in tests["failed"]:
         typer.echo(f"failed: {title}")
     typer.echo(f"wrote {output}: {', '.join(names)}")
+
+
+def _refuse_urls(paths: Sequence[str | None]) -> None:
+    """Raise `UsageError` for a URL among the files to collect."""
+    for path in paths:
+        if path is not None and "://" in path:
+            raise UsageError(
+                f"{cut(path)}: is a URL, and evidence collects local files. Copy the file to a "
+                "local folder, and give that path."
+            )
