@@ -259,10 +259,10 @@ def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
             total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
             raise StoreError(
                 f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
-                f"{list(first)} (from {corner} on). Zarr would read them as the fill value. "
-                "Either the store is incomplete, or Zarr left them out because all their values "
-                "are the fill value. If you are sure of that, give --missing-chunks fill, or "
-                "write the store with write_empty_chunks=True."
+                f"{list(first)} (from {corner} on). {array.format_name} would read them as the "
+                f"fill value. Either the store is incomplete, or {array.format_name} left them out "
+                "because all their values are the fill value. If you are sure of that, give "
+                f"--missing-chunks fill, or write the store {array.write_all_chunks}."
             )
 
 

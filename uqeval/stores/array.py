@@ -76,6 +76,9 @@ class StoredArray(ABC):
     dimension_names: tuple[str | None, ...] | None = None
     axes: tuple[str, ...] = ()
     attributes: dict[str, Any]
+    #: The name of a format that can leave out chunks, and how to write all of them.
+    format_name: str = "Zarr"
+    write_all_chunks: str = "with write_empty_chunks=True"
     #: Set by a reader that accepts unaligned numbers: members of an .npz may be unaligned, and then
     #: need no copy.
     anywhere: bool = False
@@ -256,6 +259,7 @@ class OnePixel(StoredArray):
         self.dimension_names = (*axes, "y", "x")
         self.attributes = array.attributes
         self.anywhere = array.anywhere
+        self.format_name, self.write_all_chunks = array.format_name, array.write_all_chunks
 
     def read(self, region: Region) -> Array:
         """Return the values of `region`, whose last two slices are those of y and x."""

@@ -162,8 +162,9 @@ def _check_chunks(
             warnings.append(f"{text}they are read as the fill value (--missing-chunks fill).")
         else:
             problems.append(
-                f"{text}Zarr would read them as the fill value. Write them again, with "
-                "write_empty_chunks=True, or give --missing-chunks fill if that is what they hold."
+                f"{text}{arrays[0].format_name} would read them as the fill value. Write them "
+                f"again, {arrays[0].write_all_chunks}, or give --missing-chunks fill if that is "
+                "what they hold."
             )
     return missing
 

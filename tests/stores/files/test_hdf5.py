@@ -111,6 +111,8 @@ def test_missing_chunks(tmp_path: Path) -> None:
     done = run_uqeval("pavpu", tmp_path / "s.h5")
     refused(done, "s.h5::/labels: 3 of 6 chunks are missing, first chunk [1, 0, 0]")
     assert "--missing-chunks fill" in done.stderr
+    assert "HDF5 would read them as the fill value" in " ".join(done.stderr.split())
+    assert "Zarr" not in done.stderr and "write_empty_chunks" not in done.stderr
     labels = np.full_like(LABELS, 3)
     labels[0], labels[2, :4] = 1, 2
     report = uqeval.evaluate(tmp_path / "s.h5", metrics=("pavpu",), missing_chunks="fill")
@@ -118,6 +120,7 @@ def test_missing_chunks(tmp_path: Path) -> None:
     assert report.results["segmentation"] == expected["segmentation"]
     inspected = run_uqeval("inspect", tmp_path / "s.h5", "--format", "json")
     assert inspected.status == 2
+    assert "HDF5 would read them" in inspected.stdout and "Zarr would" not in inspected.stdout
     arrays = json.loads(inspected.stdout)["arrays"]
     missing = {own["name"]: own["missing_chunks"] for own in arrays}
     assert missing == {"probs": 0, "labels": 3}

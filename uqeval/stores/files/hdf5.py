@@ -43,6 +43,8 @@ class Hdf5Array(StoredArray):
     """
 
     has_files_of_items = False
+    format_name = "HDF5"
+    write_all_chunks = "with a value assigned to every element"
 
     def __init__(self, path: str, dataset: Any) -> None:
         self.where = f"{cut(path)}::{cut(dataset.name)}"
