@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from command import pavpu_refused
+from command import pavpu_refused, refused, run_uqeval, run_well
 from PIL import Image
 from small_stores import (
     NAMES,
@@ -476,6 +476,23 @@ def test_maps_with_values_that_cannot_be(tmp_path: Path) -> None:
         again, maps_store(again, predictions=labels()), "--uncertainty", "energy",
         says=["maps.zarr/predictions, item 0: predicted ids run from 0 to 255; expected 0 … 4"],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [2.0, 1.01, -0.25])
+def test_maps_of_probabilities_outside_0_and_1(tmp_path: Path, value: float) -> None:
+    confidence = np.full(labels().shape, 0.5, np.float32)
+    confidence[1, 2, 3] = value
+    store = maps_store(tmp_path, confidence=confidence)
+    outcome = run_uqeval("pavpu", store, "--uncertainty", "confidence")
+    refused(
+        outcome, "maps.zarr/confidence, item 1: 1 of 768 probabilities are outside 0 … 1",
+        f"first {value:g} at row 2, column 3",
+    )  # fmt: skip
+
+
+def test_maps_of_probabilities_may_exceed_1_by_rounding(tmp_path: Path) -> None:
+    confidence = np.full(labels().shape, 1 + 2.0**-7, np.float32)
+    run_well("pavpu", maps_store(tmp_path, confidence=confidence), "--uncertainty", "confidence")
 
 
 def test_ids_without_a_number_of_classes(tmp_path: Path) -> None:

@@ -16,7 +16,12 @@ from uqeval.maps.names import (
     id_dtype,
     void_of,
 )
+from uqeval.stores.bfloat16 import TOLERANCE
 from uqeval.stores.planes import Planes
+
+#: Maps of probabilities. They may exceed 1 by the largest tolerance of stacks, because a maps store
+#: does not record the dtype of the probabilities that it was computed from.
+_PROBABILITIES = ("confidence", "mean_probs", "label_probability")
 
 
 class StoredMaps:
@@ -95,6 +100,8 @@ class StoredMaps:
                 f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond "
                 f"float32, first at row {y}, column {x}. An uncertainty is a finite number."
             )
+        if name in _PROBABILITIES:
+            _check_probabilities(values, where)
         return values
 
     def label_rank(self, item: int, label: Array, prediction: Array) -> Array:
@@ -115,6 +122,19 @@ class StoredMaps:
             larger = (mean[c] > label_probs) | ((mean[c] == label_probs) & (c < y))
             rank += larger & (y != prediction) & (c != y) & (c != prediction)
         return np.where(is_labelled, rank, 0).astype(np.uint16)
+
+
+def _check_probabilities(values: Array, where: str) -> None:
+    """Raise `DataError` for finite values outside [0, 1], apart from rounding."""
+    if values.min() >= 0.0 and values.max() <= 1.0 + TOLERANCE:
+        return
+    bad = (values < 0.0) | (values > 1.0 + TOLERANCE)
+    *_, y, x = (int(k[0]) for k in np.nonzero(bad))
+    raise DataError(
+        f"{where}: {int(bad.sum())} of {bad.size} probabilities are outside 0 … 1, first "
+        f"{values[bad][0]:.6g} at row {y}, column {x}. Write the map again from probabilities "
+        "that sum to 1, for example with uqeval reduce."
+    )
 
 
 def missing_map_message(where: str, name: str, stored: list[str], samples: bool) -> str:
