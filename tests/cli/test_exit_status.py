@@ -233,6 +233,30 @@ def test_what_is_no_bug(tmp_path: Path, complete: Path, error: str, status: int,
     assert (done.status, done.stdout, done.stderr) == (status, "", says)
 
 
+#: Interrupts the process when it imports a module, as Ctrl+C may.
+INTERRUPTING = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("module", ["uqeval.cli.entry", "typer", "uqeval.cli.evaluating", "numba"])
+def test_interrupted_during_imports(tmp_path: Path, complete: Path, module: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(module=module))
+    done = subprocess.run(
+        [str(EXECUTABLE), "pavpu", str(complete)], env=environment(PYTHONPATH=str(tmp_path)),
+        capture_output=True, text=True, check=False, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "uqeval: interrupted before the end.\n"
+
+
 def test_version_and_help() -> None:
     assert run_well("--version").stdout == f"uqeval {__version__}\n"
     whole = run_well("--help")

@@ -1,5 +1,5 @@
 """`python -m uqeval.cli` is `uqeval`."""
 
-from uqeval.cli.entry import main
+from uqeval.cli import main
 
 main()

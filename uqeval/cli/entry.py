@@ -250,7 +250,12 @@ def _run() -> None:
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
         sys.exit(2)
-    except Exception:  # a bug: print its traceback
+    except Exception as error:
+        # Python wraps an interrupt while it makes a class, such as at an import.
+        if _is_caused_by(error, KeyboardInterrupt):
+            tell(f"uqeval: interrupted before the end.{_notes(error)}")
+            sys.exit(130)
+        # A bug: print its traceback.
         traceback.print_exc()
         typer.echo(
             f"uqeval {VERSION}: this is a bug; please report it with the lines above.", err=True
