@@ -126,6 +126,9 @@ def test_replicates(folder: Path) -> None:
     for one, other in zip(alone["scores"], beside["scores"], strict=True):
         assert one["models"]["replicates"]["value"] == other["models"]["ours"]["value"]
     assert "low" in beside["scores"][0]["models"]["ours"]
+    noted = compare(folder, "--replicates", *seeds).stderr
+    assert "--draws has no effect on one model" in " ".join(noted.split())
+    assert "no effect" not in compare(folder, "mc.json", "--replicates", *seeds).stderr
     table = compare(folder, "mc.json", "--replicates", *seeds)
     assert " ± " in table.stdout
     shown = " ".join(table.stdout.split())

@@ -106,6 +106,16 @@ class CompareOptions(Settings):
                 "models. Leave it out, or give two models."
             )
 
+    def without_effect(self, models: Sequence[Model], typed: frozenset[str]) -> list[str]:
+        """Return the warning about options of draws if no differences are drawn."""
+        unused = [f"--{name}" for name in ("draws", "seed") if name in typed]
+        if len(models) > 1 or not unused:
+            return []
+        return [
+            f"{', '.join(unused)} has no effect on one model: the interval of its trainings is "
+            "Student's t, without draws."
+        ]
+
     @property
     def forms(self) -> list[str]:
         """Return the formats that are written."""
@@ -169,7 +179,7 @@ def compare(
 
     Example: uqeval compare mc.json ensemble.json --replicates seed1.json seed2.json seed3.json
     """
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.compare import compare as compare_models
     from uqeval.compare import load_models
 
@@ -178,8 +188,10 @@ def compare(
     least = 2 if settings.layout == "scores" else 1
     models = load_models(reports or [], groups, list(settings.name), least)
     settings.refuse_of_one(models, shared.typed)
+    warn(settings.without_effect(models, shared.typed), settings.quiet)
     files = [p for m in models for t in m.trainings for r in t.reports.values() for p in r.files]
-    check_outputs(settings.output, inputs=files)
+    kind = "comparison" if settings.forms[-1] == "json" else None
+    check_outputs(Output(settings.output, kind=kind), inputs=files)
     reports_of_page = _reports_of_page(models) if "page" in settings.forms else {}
     choice = settings.choice()
     with _waiting(settings.quiet or not settings.intervals):
