@@ -26,6 +26,10 @@ CASES = {
     "pavpu p.npy l.npy --part 3/2": "--part 3/2; expected K/N, the K-th of N parts, such as 2/3.",
     "ood p.npy": "no OUT given with p.npy; give IN OUT, or --ood-mask for pixels inside IN.",
     "ood p.npy p.npy": "p.npy is in two sets; give each store once.",
+    "ood p.npy q.npy --ood-mask 2": (
+        "--ood-mask is for out-of-distribution pixels inside the images of one set, given as "
+        "PREDS [LABELS], and q.npy holds predictions."
+    ),
     "ood p.npy --ood-mask other.npz": "other.npz holds bar, foo; expected ids [item, y, x]",
     "regression free.npz --invalid 0": "--invalid is for a target, and free.npz has none.",
     "regression free.npz other.npz": "holds bar, foo; expected `mean` with one of",
@@ -48,9 +52,29 @@ CASES = {
     ),
     "report r.json --gallery 1 --predictions p.npy --labels l.npy --model x": "--model",
     "evidence r.json r.json -o e": "are both called r; give each report its own name.",
+    "evidence r.json -o e --verify s3://bucket/v.json": (
+        "s3://bucket/v.json: is a URL, and evidence collects local files."
+    ),
+    "evidence s3://bucket/r.json -o e": "s3://bucket/r.json: is a URL",
     "evidence r.json -o gone/e": "does not exist; make it, or name another.",
     "evidence r.json -o e --verdicts no.json": "no.json",
     "merge r.json r.json": "r.states.zip is given twice.",
+    "selftest -o r.states.zip": (
+        "r.states.zip is the states of a report, which -o would overwrite; give -o another name, "
+        "or remove the file."
+    ),
+    "pavpu p.npy l.npy -o r.states.zip": "r.states.zip is the states of a report",
+    "pavpu p.npy l.npy --csv r.json": "r.json is a report, which --csv would overwrite; give --csv",
+    "gate r.json rule.yaml --junit s.states.zip": "s.states.zip is the states of a report",
+    "gate r.json rule.yaml -o s.json": "s.json is a report, which -o would overwrite",
+    "gate r.json rule.yaml --markdown s.json": "s.json is a report, which --markdown would",
+    "verify r.json -o s.json": "s.json is a report, which -o would overwrite",
+    "select r.json -o s.json": "s.json is a report, which -o would overwrite",
+    "report r.json -o s.json": "s.json is a report, which -o would overwrite",
+    "compare r.json s.json -o other.json": "other.json is a self-test, which -o would overwrite",
+    "merge r.json -o other.json": "other.json is a self-test, which -o would overwrite",
+    "pavpu p.npy l.npy --csv=": "--csv is given as ''; give the name of a file.",
+    "gate r.json rule.yaml --junit=": "--junit is given as ''; give the name of a file.",
     "gate r.json empty.yaml": "empty.yaml: is empty; expected keys with values.",
     "gate r.json list.yaml": "list.yaml: holds a list; expected keys with values.",
     "gate r.json tag.yaml": "tag.yaml:1: the tag 'tag:yaml.org,2002:int'; write plain values",
@@ -85,6 +109,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         report.save(folder / f"{name}.json")
     (folder / "no.json").write_text(json.dumps({"schema": 1}))
+    (folder / "rule.yaml").write_text("pavpu.pavpu: {min: 0}\n")
+    (folder / "other.json").write_text('{\n  "schema": "uqeval.selftest/1",\n  "checks": []\n}')
     for name, text in {"empty": "", "list": "[1]", "tag": "a: !!int 3", "deep": "[" * 999}.items():
         (folder / f"{name}.yaml").write_text(text)
     return folder

@@ -78,13 +78,13 @@ def evaluated(
 
 def completed(
     command: str, shared: Shared, data: dict[str, Any], settings: dict[str, Any], needs: str,
-    *outputs: str | None,
+    states_file: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """Return data with the shared options, and settings; without data, those of `uqeval.yaml`.
 
-    Raises `UsageError` before the work if `outputs` or the shared outputs cannot be written.
+    Raises `UsageError` before the work if `states_file` or the shared outputs cannot be written.
     """
-    from uqeval.cli.finish import check_outputs, refuse_other_format
+    from uqeval.cli.finish import check_outputs, refuse_other_format, report_outputs
     from uqeval.cli.from_file import from_file, merged_options
     from uqeval.disk.outputs import paths_in, refuse_overlap
 
@@ -105,8 +105,9 @@ def completed(
     refuse_other_format(shared)
     # The seed of a sweep is another option, of its subsets.
     o.refuse_draws_without_level(shared.typed & shared.option_names, request.get("ci"))
-    output_paths = (shared.output, shared.csv, *outputs)
-    check_outputs(*output_paths, inputs=[*paths_in(read_by(request | settings)), *files])
+    outputs = report_outputs(shared, states_file)
+    check_outputs(*outputs, inputs=[*paths_in(read_by(request | settings)), *files])
+    output_paths = [output.path for output in outputs]
     for option in ("map_cache", "flow_cache"):
         positional = f"give the output or {option_name(option)} another name"
         refuse_overlap(output_paths, [request.get(option)], positional)

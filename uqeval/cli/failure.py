@@ -64,7 +64,13 @@ def _refuse_options_of_images(settings: dict[str, Any]) -> None:
 
 def _from_reports(paths: Sequence[str], shared: Shared, settings: dict[str, Any]) -> None:
     """Evaluate the items of reports from their states and records, and deliver the report."""
-    from uqeval.cli.finish import check_outputs, deliver, refuse_other_format, states_path
+    from uqeval.cli.finish import (
+        check_outputs,
+        deliver,
+        refuse_other_format,
+        report_outputs,
+        states_path,
+    )
     from uqeval.usecases.merge import files_of, merge
 
     strange = [path for path in paths if not path.endswith(_SAVED)]
@@ -83,7 +89,7 @@ def _from_reports(paths: Sequence[str], shared: Shared, settings: dict[str, Any]
     o.refuse_draws_without_level(shared.typed, shared.ci)
     states_file = states_path(shared)
     inputs = [*files_of(paths), shared.slices, settings.get("item_table")]
-    check_outputs(shared.output, shared.csv, states_file, inputs=inputs)
+    check_outputs(*report_outputs(shared, states_file), inputs=inputs)
     with content_of(", ".join(paths)):
         report = merge(
             paths, states=states_file, metrics={"image_failure": settings},

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.outputs import check_writable, refuse_overlap, write
 from uqeval.disk.publishing import drop_older, settle_states, writing
+from uqeval.disk.written_kind import refuse_other_kind
 from uqeval.errors import UsageError
 from uqeval.records.report import Report
 from uqeval.stores.states.writer import partial_path
@@ -64,10 +66,35 @@ def refuse_other_format(shared: Shared) -> None:
             )
 
 
-def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
-    """Reject outputs that cannot be written, are given twice, or overlap an input."""
+@dataclass(frozen=True)
+class Output:
+    """A file to write: its path, the option that names it, and its kind (see `written_kind`).
+
+    `path` is None without the option, and "-" for stdout.
+    """
+
+    path: str | None
+    option: str = "-o"
+    kind: str | None = None
+
+
+def report_outputs(shared: Shared, states_file: str | None) -> tuple[Output, ...]:
+    """Return the outputs of a command that writes a report."""
+    return (
+        Output(shared.output, "-o", "report"), Output(shared.csv, "--csv"),
+        Output(states_file, "-o", "states"),
+    )  # fmt: skip
+
+
+def check_outputs(*outputs: Output, inputs: Sequence[Any] = ()) -> None:
+    """Reject outputs that cannot be written, are given twice, or overlap an input.
+
+    Also reject an output over a file of another kind that uqeval wrote, such as saved states.
+    """
+    paths = [output.path for output in outputs]
     written: set[str] = set()
-    for path in paths:
+    for output in outputs:
+        path = output.path
         if path is None:
             continue
         real = path if path == "-" else os.path.realpath(path)
@@ -76,8 +103,11 @@ def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
             raise UsageError(f"two outputs go to {destination}; give each its own file.")
         written.add(real)
         if path != "-":
-            check_writable(path)
+            check_writable(path, output.option)
     refuse_overlap(paths, inputs)
+    for output in outputs:
+        if output.path is not None and output.path != "-":
+            refuse_other_kind(output.path, output.option, output.kind)
     for path in paths:
         if (
             path is not None

@@ -91,7 +91,7 @@ def gate(
 
     Example: uqeval gate report.json gate.yaml --baseline main.json --junit gate.xml
     """
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.config import load_rules
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.gate import judge
@@ -110,7 +110,11 @@ def gate(
     reports = load_reports(report)
     before = load_reports(settings.baseline) if settings.baseline is not None else []
     read_files = [path for named_report in (*reports, *before) for path in named_report.files]
-    check_outputs(settings.output, settings.junit, settings.markdown, inputs=[file, *read_files])
+    outputs = (
+        Output(settings.output, kind="verdicts"), Output(settings.junit, "--junit"),
+        Output(settings.markdown, "--markdown"),
+    )  # fmt: skip
+    check_outputs(*outputs, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
     states = cast("Resampler", _Tallies(demanded))
     judgement = judge(reports, demanded, before, states, today=day).dated(day)

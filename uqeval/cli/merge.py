@@ -44,14 +44,21 @@ def merge(
     if fit:
         _fit(shared, parts)
         return
-    from uqeval.cli.finish import check_outputs, deliver, refuse_other_format, states_path
+    from uqeval.cli.finish import (
+        check_outputs,
+        deliver,
+        refuse_other_format,
+        report_outputs,
+        states_path,
+    )
     from uqeval.usecases.merge import files_of
     from uqeval.usecases.merge import merge as join
 
     refuse_other_format(shared)
     o.refuse_draws_without_level(shared.typed, shared.ci)
     states_file = states_path(shared)
-    check_outputs(shared.output, shared.csv, states_file, inputs=[*files_of(parts), shared.slices])
+    inputs = [*files_of(parts), shared.slices]
+    check_outputs(*report_outputs(shared, states_file), inputs=inputs)
     report = join(
         parts, states=states_file, allow_missing=allow_missing, threshold=threshold,
         **shared.values_of(*o.CUTS),
@@ -61,7 +68,7 @@ def merge(
 
 def _fit(shared: Shared, parts: list[str]) -> None:
     """Write the file for the next pass of the shards; print the metrics that need it, or `done`."""
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.usecases.merge import files_of
     from uqeval.usecases.rounds.fitting import fit_shards
 
@@ -73,7 +80,7 @@ def _fit(shared: Shared, parts: list[str]) -> None:
         )
     if shared.output is None or shared.output == "-":
         raise UsageError("--fit writes a file for the shards; give -o FITTED.json.")
-    check_outputs(shared.output, inputs=files_of(parts))
+    check_outputs(Output(shared.output, kind="fitted"), inputs=files_of(parts))
     fitted = fit_shards(parts, shared.output)
     passes = f"{fitted.passes} {'pass' if fitted.passes == 1 else 'passes'}"
     if not shared.quiet:

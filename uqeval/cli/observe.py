@@ -121,14 +121,15 @@ def observe(
 
     Example: uqeval observe video/ --follow --alarm 0.6 | jq 'select(.alarm)'
     """
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.engine.heap import keep_freed_memory
     from uqeval.inputs.live import Live, Patience
 
     keep_freed_memory()
     output, quiet = settings.output, settings.quiet
     if output is not None and output != "-":
-        check_outputs(output, inputs=[p for p in (video, predictions, settings.alarm_from) if p])
+        read_paths = [path for path in (video, predictions, settings.alarm_from) if path]
+        check_outputs(Output(output), inputs=read_paths)
     below = settings.alarm_below()
     options = InputOptions(video=video, limit=settings.limit, **shared.values_of(*o.READING))
     waiting = (lambda _: None) if quiet else tell

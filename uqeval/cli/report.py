@@ -82,11 +82,11 @@ def report(
 
 def _check_outputs(target: str, settings: ReportOptions, loaded: Sequence[Named]) -> None:
     """Raise `UqevalError` for outputs that cannot be written, or would be written over inputs."""
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.disk.outputs import refuse_overlap
 
     inputs = [*(path for named_report in loaded for path in named_report.files), *settings.files]
-    check_outputs(target, inputs=inputs)
+    check_outputs(Output(target), inputs=inputs)
     for name, folder in (("figures", settings.figures), ("tensorboard", settings.tensorboard)):
         refuse_overlap([folder], inputs, f"give --{name} another folder", may_contain=True)
     if settings.gallery and target != "-":

@@ -65,14 +65,14 @@ def select(
 
     Example: uqeval select report.json -n 50 --min-gap 10 -o label_next.csv
     """
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.disk.outputs import write
     from uqeval.records.folder import Named
     from uqeval.usecases.select import select as choose
 
     output = settings.output
     loaded = Named.load(Path(report))
-    check_outputs(output, inputs=loaded.files)
+    check_outputs(Output(output), inputs=loaded.files)
     selection = choose(
         loaded.report, settings.count, field=settings.by, min_gap=settings.min_gap,
         per_sequence=settings.per_sequence, min_coverage=settings.min_coverage,

@@ -30,11 +30,11 @@ def selftest(
 
     Example: uqeval selftest -o selftest.json
     """
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.disk.outputs import write
     from uqeval.usecases.selftest.record import selftest as run
 
-    check_outputs(output)
+    check_outputs(Output(output, kind="selftest"))
     result = run(begin=lambda title: None if quiet else _progress(title))
     if output is not None and output != "-":
         write(output, result.to_json())

@@ -41,7 +41,7 @@ def verify(
 
     Example: uqeval verify report.json preds.zarr labels/ --all -o verification.json
     """
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.disk.outputs import write
     from uqeval.usecases.verify.verifying import verify as run
 
@@ -49,7 +49,7 @@ def verify(
         raise UsageError(
             "--all takes all items, so --items and --seed have no effect; leave them out."
         )
-    check_outputs(output, inputs=[report, *(stores or ())])
+    check_outputs(Output(output, kind="verification"), inputs=[report, *(stores or ())])
     verification = run(report, stores or (), items=items, everything=all_, seed=seed)
     if output is not None and output != "-":
         write(output, verification.to_json())

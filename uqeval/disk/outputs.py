@@ -191,11 +191,14 @@ def refuse_file_name(folder: str | Path) -> None:
         )
 
 
-def check_writable(path: str | Path) -> None:
-    """Raise `OutputError` now for a file that could not be written later."""
+def check_writable(path: str | Path, option: str = "an output file") -> None:
+    """Raise `OutputError` now for a file that could not be written later.
+
+    `option`: what names the file, for messages about an empty name.
+    """
     target = Path(path)
     if not str(path):
-        raise OutputError("an output file is given as ''; give the name of a file.")
+        raise OutputError(f"{option} is given as ''; give the name of a file.")
     if is_url(path) and not target.parent.is_dir():
         raise OutputError(
             f"{cut(path)}: is a URL to which nothing can be written; give a local path. Reports "
