@@ -478,15 +478,22 @@ def test_maps_with_values_that_cannot_be(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("value", [2.0, 1.01, -0.25])
-def test_maps_of_probabilities_outside_0_and_1(tmp_path: Path, value: float) -> None:
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (2.0, "above 1.0078, which rounding cannot explain"),
+        (1.01, "above 1.0078, which rounding cannot explain"),
+        (-0.25, "negative or above 2, so they are not probabilities"),
+    ],
+)
+def test_maps_of_probabilities_outside_0_and_1(tmp_path: Path, value: float, fault: str) -> None:
     confidence = np.full(labels().shape, 0.5, np.float32)
     confidence[1, 2, 3] = value
     store = maps_store(tmp_path, confidence=confidence)
     outcome = run_uqeval("pavpu", store, "--uncertainty", "confidence")
     refused(
-        outcome, "maps.zarr/confidence, item 1: 1 of 768 probabilities are outside 0 … 1",
-        f"first {value:g} at row 2, column 3",
+        outcome, "maps.zarr/confidence, item 1: 1 of 768 values of the map confidence are",
+        f"{fault}: first {value:g} at row 2, column 3",
     )  # fmt: skip
 
 

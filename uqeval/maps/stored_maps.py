@@ -101,7 +101,7 @@ class StoredMaps:
                 f"float32, first at row {y}, column {x}. An uncertainty is a finite number."
             )
         if name in _PROBABILITIES:
-            _check_probabilities(values, where)
+            _check_probabilities(name, values, where)
         return values
 
     def label_rank(self, item: int, label: Array, prediction: Array) -> Array:
@@ -124,14 +124,19 @@ class StoredMaps:
         return np.where(is_labelled, rank, 0).astype(np.uint16)
 
 
-def _check_probabilities(values: Array, where: str) -> None:
+def _check_probabilities(name: str, values: Array, where: str) -> None:
     """Raise `DataError` for finite values outside [0, 1], apart from rounding."""
-    if values.min() >= 0.0 and values.max() <= 1.0 + TOLERANCE:
+    most = 1.0 + TOLERANCE
+    if values.min() >= 0.0 and values.max() <= most:
         return
-    bad = (values < 0.0) | (values > 1.0 + TOLERANCE)
+    is_no_rounding = (values < 0.0) | (values > 2.0)
+    if is_no_rounding.any():
+        bad, fault = is_no_rounding, "negative or above 2, so they are not probabilities"
+    else:
+        bad, fault = values > most, f"above {most:.5g}, which rounding cannot explain"
     *_, y, x = (int(k[0]) for k in np.nonzero(bad))
     raise DataError(
-        f"{where}: {int(bad.sum())} of {bad.size} probabilities are outside 0 … 1, first "
+        f"{where}: {int(bad.sum())} of {bad.size} values of the map {name} are {fault}: first "
         f"{values[bad][0]:.6g} at row {y}, column {x}. Write the map again from probabilities "
         "that sum to 1, for example with uqeval reduce."
     )
