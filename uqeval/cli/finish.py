@@ -15,7 +15,6 @@ from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.outputs import check_writable, refuse_overlap, write
 from uqeval.disk.publishing import drop_older, settle_states, writing
-from uqeval.disk.written_kind import refuse_other_kind
 from uqeval.errors import UsageError
 from uqeval.records.report import Report
 from uqeval.stores.states.writer import partial_path
@@ -106,7 +105,9 @@ def check_outputs(*outputs: Output, inputs: Sequence[Any] = ()) -> None:
             check_writable(path, output.option)
     refuse_overlap(paths, inputs)
     for output in outputs:
-        if output.path is not None and output.path != "-":
+        if output.path is not None and output.path != "-" and Path(output.path).is_file():
+            from uqeval.disk.written_kind import refuse_other_kind
+
             refuse_other_kind(output.path, output.option, output.kind)
     for path in paths:
         if (

@@ -38,10 +38,8 @@ def refuse_other_kind(path: str | Path, option: str, kind: str | None) -> None:
 
 
 def kind_of(path: Path) -> str | None:
-    """Return the kind of an existing file of uqeval; None for other files, and for none."""
+    """Return the kind of a file that uqeval wrote; None for any other file."""
     try:
-        if not path.is_file():
-            return None
         with path.open("rb") as file:
             start = file.read(100)
         if match := _SCHEMA.match(start):
