@@ -36,8 +36,8 @@ class CompareOptions(Settings):
 
     # fmt: off
     replicates: Sequence[str] = shared_option(
-        (), "Reports of separate trainings of one method, up to the next option. They form one "
-        "model: mean ± std over the trainings. Repeat for another method.",
+        (), "Reports of separate trainings of one method: all paths up to the next option. They "
+        "form one model: mean ± std over the trainings. Repeat for another method.",
         flags=(_REPLICATES,), metavar="REPORT…", list_by="repeat")
     name: Sequence[str] = shared_option(
         (), "Name of a model. Give one per model, in their order; models of --replicates come "

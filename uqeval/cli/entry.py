@@ -47,7 +47,8 @@ COMMANDS = {
     "pixels?",
     "conformal": "Conformal prediction: sets of classes, or intervals, that contain the truth.",
     "annotators": "Several annotators: do the predictions disagree where people disagree?",
-    "sweep": "Show how many samples are enough: each metric over M, mean ± std over drawn subsets.",
+    "sweep": "Show how many samples are enough: each metric for M samples, mean ± std over "
+    "subsets.",
     "divergence": "KL(PREDS ‖ REFERENCE): how far are the predictions from a reference "
     "distribution?",
     "tc": "TC and mTC: is a video segmentation stable over time?",

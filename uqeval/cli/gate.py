@@ -86,8 +86,8 @@ def gate(
 ) -> None:  # fmt: skip
     """Check reports against rules. Status 0: all hold; 1: a rule fails; 2: not judged.
 
-    A rule is an address with limits: pavpu.pavpu: {min: 0.78, confidence: 0.95}. Undefined values,
-    and intervals that contain the limit, fail unless the rule lets them pass.
+    A rule is an address with limits: pavpu.pavpu: {min: 0.78, confidence: 0.95}. A rule fails
+    if its value is undefined or its interval contains the limit, unless the rule allows that.
 
     Example: uqeval gate report.json gate.yaml --baseline main.json --junit gate.xml
     """

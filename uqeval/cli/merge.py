@@ -20,8 +20,8 @@ def merge(
     parts: Annotated[list[str], typer.Argument(
         metavar="STATES...", show_default=False,
         help="Reports with their saved states, states files, or folders of them: all shards of "
-        "one run (--part), or runs with the same settings on different items. Give only one to "
-        "recompute it with --ci or --slices.")],
+        "one run (--part), or runs with the same settings on different items. Give a single one "
+        "to recompute its scores with --ci or --slices.")],
     allow_missing: Annotated[bool, typer.Option(
         "--allow-missing",
         help="Accept missing shards; the report is then partial.")] = False,
@@ -36,8 +36,8 @@ def merge(
 ) -> None:  # fmt: skip
     """Join the saved states of several machines or shards into one report.
 
-    Opens no store. Shards (--part) whose metrics need several passes are counted in rounds:
-    --fit writes the file for their next pass, until it prints `done`.
+    Opens no store. Some metrics need several passes over all shards (--part): after each pass,
+    --fit writes the file for the next one. Repeat until it prints `done`.
 
     Example: uqeval merge part1.json part2.json part3.json -o report.json
     """

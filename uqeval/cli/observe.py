@@ -51,11 +51,11 @@ class ObserveOptions(Settings):
         None, "Take the alarm limit from a report of `uqeval tc` with the same flow: a quantile "
         "of its TC_t.", metavar="REPORT", panel=_ALARM)
     alarm_model: str | None = shared_option(
-        None, "Model of the --alarm-from report, if it has several.", metavar="NAME", panel=_ALARM,
-        needs="alarm_from")
+        None, "Take the limit from the TC_t of this model, if the --alarm-from report has several.",
+        metavar="NAME", panel=_ALARM, needs="alarm_from")
     alarm_quantile: float = shared_option(
-        0.05, "Quantile of TC_t for --alarm-from: about this fraction of good frames raises an "
-        "alarm.",
+        0.05, "Quantile that --alarm-from takes: about this fraction of frames like those of the "
+        "report raises an alarm.",
         metavar="SHARE", panel=_ALARM, needs="alarm_from")
     follow: bool = shared_option(
         False, "Wait for new frames and predictions until interrupted.", panel=_WAIT)
@@ -111,8 +111,8 @@ def observe(
     predictions: Annotated[str | None, typer.Argument(
         metavar="[PREDS]", show_default=False,
         help="Predictions of the frames: a folder of PNGs of class ids, or a store with "
-        "`predictions`, `probs` or `logits`. Matched by name; for a video file or a camera in "
-        "natural order.")] = None,
+        "`predictions`, `probs` or `logits`. Matched to frames by name. For a video file or "
+        "a camera, in natural order of names.")] = None,
 ) -> None:  # fmt: skip
     """Measure TC online: print one JSON line per new frame, and raise alarms.
 

@@ -23,8 +23,8 @@ def ood(
     paths: Annotated[list[str] | None, typer.Argument(
         metavar="IN [OUT]...", show_default=False,
         help="Stores of predictions: IN-distribution items, then one or more OUT sets. Members of "
-        "an ensemble are joined by +, such as a.zarr+b.zarr. With --ood-mask: PREDS [LABELS], "
-        "whose void pixels do not count.")] = None,
+        "an ensemble are joined by +, such as a.zarr+b.zarr. With --ood-mask: PREDS [LABELS]; "
+        "void pixels of LABELS do not count.")] = None,
 ) -> None:  # fmt: skip
     """Out-of-distribution detection: is the model less certain about what it does not know?
 

@@ -29,7 +29,7 @@ def report(
     settings: ReportOptions,
     paths: Annotated[list[str], typer.Argument(
         metavar="REPORT...", show_default=False,
-        help="A report, or several to compare. A folder means all reports in it.")],
+        help="A report, or several to compare. Give a folder for all reports in it.")],
 ) -> None:  # fmt: skip
     """Write an HTML page: scores, figures, tables and the worst items.
 

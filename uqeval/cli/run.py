@@ -40,8 +40,9 @@ def run(
 ) -> None:  # fmt: skip
     """Evaluate everything, with one read per store: reports, one page, and the gate's verdict.
 
-    With a file: evaluates its stores with the metrics under evaluate:. The exit status is that
-    of the rules under gate:. Without a file: evaluates all metrics that fit the predictions.
+    With a file: evaluates its stores with the metrics under evaluate:, and judges the rules under
+    gate:. Without a file: evaluates all metrics that fit the predictions. Status 0: done; 1: a rule
+    fails; 2: a part could not be evaluated.
 
     Example: uqeval run preds.zarr labels/ -o report/
     """

@@ -19,7 +19,7 @@ def schema(
 ) -> None:  # fmt: skip
     """Print the JSON Schema of uqeval.yaml, for completion and checks in editors; or check files.
 
-    With files: prints one line per invalid file; the exit status is then 2.
+    With files: prints one line per invalid file. Status 0: all files are valid; 2: one is not.
 
     Example: uqeval schema > uqeval.schema.json
     """

@@ -32,7 +32,7 @@ def sweep(
         "--reference alone.")]
         = None,
 ) -> None:  # fmt: skip
-    """Show how many samples are enough: each metric over M, mean ± std over drawn subsets.
+    """Show how many samples are enough: each metric for M samples, mean ± std over subsets.
 
     Reads the stack once for all subsets. --csv writes one row per metric, M and draw, for plots.
 

@@ -33,7 +33,8 @@ def tc(
         "flow.")] = None,
     labels: Annotated[str | None, typer.Option(
         metavar="LABELS", show_default=False,
-        help="Labels of some or all frames: adds mIoU_t and its correlation with TC_t.")] = None,
+        help="Labels of some or all frames, to compute mIoU_t and its correlation with "
+        "TC_t.")] = None,
 ) -> None:  # fmt: skip
     """TC and mTC: is a video segmentation stable over time?
 

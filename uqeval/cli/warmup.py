@@ -31,9 +31,9 @@ def warmup(
 ) -> None:  # fmt: skip
     """Compile the loops of commands and save them for later runs, such as in a container image.
 
-    Runs the commands on small inputs of all data types. Compiled loops are saved in the folder
-    NUMBA_CACHE_DIR, else in that of the installed package or in your home folder. Later runs load
-    them, also if they cannot write to that folder.
+    Runs the commands on small inputs of all data types. Saves the compiled loops in the folder
+    NUMBA_CACHE_DIR if that is set, else in that of the installed package or in your home folder.
+    Later runs load them, even if they cannot write to that folder.
 
     Example: NUMBA_CACHE_DIR=/opt/uqeval uqeval warmup run
     """

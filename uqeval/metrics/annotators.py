@@ -218,7 +218,7 @@ def _reliability(votes: State, edges: Sequence[float]) -> Record:
 _ABOUT = """Several annotators: do the predictions disagree where people disagree?
 
 Computes the generalized energy distance between samples and annotators (GED), the correlation of
-the uncertainty with the annotators' disagreement (NCC), calibration against the shares of their
+the uncertainty with the annotators' disagreement (NCC), calibration against the fractions of their
 votes, and how well the annotators agree. LABELS is an array `labels` with the axes item,
 annotator, y and x. With --annotator-folders it is a folder with one folder of label PNGs for each
 annotator.

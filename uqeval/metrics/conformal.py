@@ -312,10 +312,10 @@ def _class_rows(
 
 _ABOUT = f"""Conformal prediction: sets of classes, or intervals, that contain the truth.
 
-Calibrates a threshold on the items that --fit-on names, so that the expected risk of a new image is
-at most --alpha, and evaluates the sets of all other items: coverage and size of the sets (width of
-the intervals), overall, per class and per image. The guarantee needs exchangeable images, and is an
-average over images. Risks: {MISCOVERAGE}, or the false negative rate of a class.
+Calibrates a threshold on the items that --fit-on names: the expected risk of a new image is then at
+most --alpha. Evaluates the sets of all other items: coverage and size (width of the intervals),
+overall, per class and per image. The guarantee is an average over images, and needs exchangeable
+images. Risks: {MISCOVERAGE}, or the false negative rate of a class.
 
 Example: uqeval conformal preds.zarr labels/ --fit-on calibration.txt --alpha 0.1
 """

@@ -34,9 +34,9 @@ class ConformalSettings(Settings):
         0.1, "Level of the risk: the expected risk of a new image is at most this. Repeat for "
         "variants.", metavar="A", above=0, below=1, common=True)
     method: str = option(
-        "", "Nonconformity score of a class: 1 - probability (lac), the probability of all "
-        "likelier classes (aps), or that plus a random share of its own (aps-randomised); of "
-        "numbers |error| / σ (scaled). Repeat for variants.",
+        "", "Nonconformity score. For classes: lac (1 - probability of the class), aps "
+        "(probability of all likelier classes) or aps-randomised (aps plus a random share of the "
+        "class's own probability). For numbers: scaled (|error| / σ). Repeat for variants.",
         choices=tuple(name for names in METHODS.values() for name in names),
         shown="lac; scaled for numbers", common=True)
     risk: str = option(

@@ -235,8 +235,8 @@ def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
 
 _ABOUT = """n-MeRCI: does the predicted uncertainty follow the error, at any scale?
 
-0 means an uncertainty equal to the error, 1 a constant one. Computes MeRCI and n-MeRCI, the
-curve over α, and a table by interval of the ground truth.
+n-MeRCI is 0 if the uncertainty equals the error, and 1 if it is constant. Computes MeRCI and
+n-MeRCI, the curve over α, and a table by interval of the ground truth.
 
 Example: uqeval nmerci depth.zarr kitti/ --depth-step 5 -o report.json
 """

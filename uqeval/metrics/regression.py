@@ -234,7 +234,8 @@ def _target_spread(states: Iterable[State]) -> float:
 _ABOUT = """Regression: are the predicted standard deviations as large as the errors?
 
 Computes RMSE, MAE, AUCE with its over- and under-confident parts, the calibration plot, NLL,
-CRPS, sharpness, interval scores and coverage. On request, scores of depths and of the scale of σ.
+CRPS, sharpness, interval scores and coverage. Options add scores of depths (--depth) and of the
+scale of σ (--ence, --sigma-scale).
 
 Example: uqeval regression depth.zarr kitti/ -o report.json
 """
