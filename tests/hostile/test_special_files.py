@@ -140,7 +140,7 @@ def test_a_store_that_is_no_file(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_loop_of_links_is_no_bug(tmp_path: Path) -> None:
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import Output, check_outputs
     from uqeval.inputs.common import open_predictions
     from uqeval.inputs.options import InputOptions
 
@@ -148,7 +148,7 @@ def test_a_loop_of_links_is_no_bug(tmp_path: Path) -> None:
     assert files.resolved(loop) == loop
     with pytest.raises(UqevalError):
         open_predictions([str(loop), str(tmp_path / "b.zarr")], InputOptions())
-    check_outputs(str(tmp_path / "r.json"), inputs=[str(loop)])
+    check_outputs(Output(str(tmp_path / "r.json")), inputs=[str(loop)])
 
 
 def test_what_is_larger_than_expected_is_not_read(tmp_path: Path) -> None:
