@@ -17,7 +17,7 @@ DIFF = re.compile(r"^```diff\n\+\+\+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL
 ADDED = """
 import numpy as np, typer.main, uqeval
 from naive_metrics import ORACLES, Classes
-from uqeval.cli import app
+from uqeval.cli.entry import app
 from uqeval.config import json_schema
 
 rng = np.random.default_rng(0)

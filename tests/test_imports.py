@@ -316,7 +316,7 @@ def loaded_by(statement: str) -> set[str]:
     "statement",
     [
         "import uqeval",
-        "import uqeval.cli",
+        "import uqeval.cli.entry",
         "import uqeval.compare, uqeval.cli.compare",
         "import uqeval.metrics; uqeval.metrics.METRICS",
         "import pkgutil, uqeval.tallies as t\n"
@@ -324,9 +324,9 @@ def loaded_by(statement: str) -> set[str]:
         "import uqeval.config; uqeval.config.json_schema()",
         "import uqeval; uqeval.Report; uqeval.evaluate; uqeval.UqevalError",
         "import sys; sys.argv = ['uqeval', '--version']\n"
-        "try:\n import uqeval.cli; uqeval.cli.main()\nexcept SystemExit: pass",
+        "try:\n import uqeval.cli.start; uqeval.cli.start.main()\nexcept SystemExit: pass",
         "import sys; sys.argv = ['uqeval', '--help']\n"
-        "try:\n import uqeval.cli; uqeval.cli.main()\nexcept SystemExit: pass",
+        "try:\n import uqeval.cli.start; uqeval.cli.start.main()\nexcept SystemExit: pass",
     ],
 )
 def test_what_starts_at_once(statement: str) -> None:

@@ -44,7 +44,7 @@ class Finder(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Finder())
 import typer.main
 import uqeval
-from uqeval.cli import app
+from uqeval.cli.entry import app
 from uqeval.config import json_schema
 from uqeval.config.model import Config, Store
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import uqeval.report.figures.style as style
-from uqeval.cli import app
+from uqeval.cli.entry import app
 
 ROOT = Path(__file__).parents[1]
 PAPERS = ROOT / "docs" / "papers"

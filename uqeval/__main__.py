@@ -1,5 +1,5 @@
 """`python -m uqeval` is `uqeval`."""
 
-from uqeval.cli import main
+from uqeval.cli.start import main
 
 main()

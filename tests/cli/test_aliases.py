@@ -9,7 +9,7 @@ import small_videos
 import typer.main
 from command import run_forked
 
-from uqeval.cli import COMMANDS, app
+from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.parsing import OPTION_ALIASES, replace_options
 from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.metrics import FAMILIES

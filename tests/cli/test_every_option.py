@@ -18,7 +18,7 @@ import typer.main
 from PIL import Image
 from typer.testing import CliRunner
 
-from uqeval.cli import COMMANDS, app
+from uqeval.cli.entry import COMMANDS, app
 from uqeval.errors import UqevalError
 
 ANY, PERMISSION, CHECKED = "any", "permission", "checked when the inputs are opened"

@@ -51,7 +51,7 @@ def test_a_difference_found_by_selftest_is_3_without_a_traceback(
 ) -> None:
     import sys
 
-    from uqeval import cli
+    from uqeval.cli.start import main
     from uqeval.usecases.selftest import record
     from uqeval.usecases.selftest.record import Check, Selftest
 
@@ -62,7 +62,7 @@ def test_a_difference_found_by_selftest_is_3_without_a_traceback(
     monkeypatch.setattr(record, "selftest", lambda **_: bad)
     monkeypatch.setattr(sys, "argv", ["uqeval", "selftest", "-o", str(tmp_path / "s.json")])
     with pytest.raises(SystemExit) as left:
-        cli.main()
+        main()
     assert left.value.code == 3
     captured = capsys.readouterr()
     assert "logarithm: found 1.0, expected 2.0" in captured.err

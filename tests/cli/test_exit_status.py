@@ -206,7 +206,7 @@ uqeval.usecases.evaluate.evaluate = fail
 
 def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
     script = FAILING.format(error="RuntimeError('deep inside')")
-    main = f"import uqeval.cli, uqeval.usecases.evaluate\n{script}\nuqeval.cli.main()\n"
+    main = f"import uqeval.cli.start, uqeval.usecases.evaluate\n{script}\nuqeval.cli.start.main()\n"
     done = subprocess.run(
         [sys.executable, "-c", main, "pavpu", str(complete)],
         env=environment(), capture_output=True, text=True, check=False, timeout=TIMEOUT,
@@ -228,7 +228,7 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
 )
 def test_what_is_no_bug(tmp_path: Path, complete: Path, error: str, status: int, says: str) -> None:
     script = f"import sys, uqeval.cli, uqeval.usecases.evaluate\n{FAILING.format(error=error)}"
-    begin = f"sys.argv = {['uqeval', 'pavpu', str(complete)]}\nuqeval.cli.main()"
+    begin = f"sys.argv = {['uqeval', 'pavpu', str(complete)]}\nuqeval.cli.start.main()"
     done = run_script(f"{script}\n{begin}", tmp_path)
     assert (done.status, done.stdout, done.stderr) == (status, "", says)
 

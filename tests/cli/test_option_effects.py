@@ -21,7 +21,7 @@ import typer.main
 from option_inputs import write_all
 from typer.testing import CliRunner
 
-from uqeval.cli import app
+from uqeval.cli.entry import app
 from uqeval.errors import UqevalError, option_name
 
 COMMANDS = {

@@ -19,7 +19,7 @@ import typer.main
 from command import EXECUTABLE, Outcome, environment, run_forked, run_well
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_complete
 
-from uqeval.cli import COMMANDS, app
+from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.parsing import unwrap
 from uqeval.records.report import Report
 from uqeval.report.latex import report_to_latex

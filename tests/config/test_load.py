@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from uqeval.cli import app
 from uqeval.cli.declared import shared_options
+from uqeval.cli.entry import app
 from uqeval.config import Config, Store, json_schema, load_config, load_rules
 from uqeval.config.options import commands
 from uqeval.errors import UsageError

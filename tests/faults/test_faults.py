@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from injection import CASES, Bench, Injection, build_shim, forking
 
-from uqeval.cli import COMMANDS
+from uqeval.cli.entry import COMMANDS
 
 #: By command: operation, kind of fault, and the calls that it meets, from 1 on; 0 is the last
 #: call, -1 the one before. All over an older output, but those with "new".

@@ -183,7 +183,7 @@ def _be(command: str, folder: Path, streams: list[int]) -> None:
         _before = sys.stdout, sys.stderr  # without a reference they would close 1 and 2
         sys.stdout = open(1, "w")  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
-        from uqeval.cli import main
+        from uqeval.cli.start import main
 
         if ".yaml -o out/run" in command:  # pages take most of the time, and other kinds draw them
             import forked

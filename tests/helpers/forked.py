@@ -1,8 +1,8 @@
 """Run commands in forks of a process that has loaded all modules, so that they start at once.
 
-The fork runs `uqeval.cli.main`, which is all that the executable does, with streams, a folder, an
-environment and an end of its own. What depends on how a process begins, such as the encoding of
-its streams or its limits, is for the executable itself.
+The fork runs `uqeval.cli.start.main`, which is all that the executable does, with streams, a
+folder, an environment and an end of its own. What depends on how a process begins, such as the
+encoding of its streams or its limits, is for the executable itself.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _lose(fd: int, reader: str) -> None:
 
 def _run(asked: dict[str, Any]) -> None:
     """Be `uqeval ARGUMENTS`, or `python -c SCRIPT`."""
-    from uqeval.cli import main
+    from uqeval.cli.start import main
 
     try:
         os.chdir(asked["cwd"])

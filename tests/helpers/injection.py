@@ -58,7 +58,7 @@ import os; os._exit(0)
 #: `uqeval demo`, with few and small images.
 _DEMO = """
 import sys
-from uqeval.cli import main
+from uqeval.cli.start import main
 from uqeval.usecases.demo import demo
 demo.__kwdefaults__.update(items=2, samples=2, size=(64, 96))
 sys.argv = ["uqeval", "demo", "out/demo", "-q"]
@@ -68,7 +68,7 @@ main()
 #: `uqeval selftest`, with the only group of checks that writes files.
 _SELFTEST = """
 import sys
-from uqeval.cli import main
+from uqeval.cli.start import main
 from uqeval.usecases.selftest import selftest
 selftest.__defaults__ = (("codecs",), *selftest.__defaults__[1:])
 sys.argv = ["uqeval", "selftest", "-o", "out/s.json", "-q"]

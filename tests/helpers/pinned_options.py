@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import typer.main
 
-from uqeval.cli import COMMANDS, app
+from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.parsing import OPTION_ALIASES
 
 PINS = Path(__file__).parents[1] / "golden" / "options.json"

@@ -1,5 +1,1 @@
-"""The command line: one file per command. entry.py turns errors into messages and exit statuses."""
-
-from uqeval.cli.start import __getattr__, main
-
-__all__ = ["COMMANDS", "__getattr__", "app", "main"]
+"""The command line: one file per command. `start.py` starts it, `entry.py` finds the command."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 
 def main() -> None:
@@ -15,15 +14,3 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("uqeval: interrupted before the end.\n")
         sys.exit(130)
-
-
-def __getattr__(name: str) -> Any:
-    """Return `COMMANDS` or `app` for `uqeval.cli`, which takes this function over.
-
-    They are imported at their first use: an import before `main` could not catch an interrupt.
-    """
-    if name in ("COMMANDS", "app"):
-        from uqeval.cli import entry
-
-        return getattr(entry, name)
-    raise AttributeError(f"module 'uqeval.cli' has no attribute {name!r}")

@@ -12,7 +12,7 @@ from command import refused, run_forked, run_uqeval
 from typer.testing import CliRunner
 
 import uqeval
-from uqeval.cli import COMMANDS, app
+from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.warmup import _run
 from uqeval.kernels import _jit, _saved
 from uqeval.metrics import FAMILIES
