@@ -14,8 +14,6 @@ from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.comparing import Recomputed
 
 _BINS = 15
-#: The relative width of the bins of uncertainty in a run.
-_WIDTH = 2.0**-13
 #: Scores that are better lower enter the harmonic means as 1 minus them.
 _LOWER = ("ece", "fpr95", "ood_fpr95")
 _SEMANTIC = ("miou", "ece", "auroc", "aupr_success", "aupr_error", "fpr95")
@@ -46,10 +44,11 @@ def bravo(
     The harmonic means follow from the report's own scores.
     """
     wrong = pixels.label != pixels.prediction
+    bins, near = cs.equal_width(pixels.confidence, ~wrong, _BINS, with_lower=True)
     matrix = cs.confusion(pixels.label, pixels.prediction, classes)
     record: dict[str, Any] = {
         "miou": cs.segmentation(matrix)["miou"],
-        "ece": _ece(pixels.confidence, ~wrong),
+        "ece": cs.gaps(bins)[0],
         **_ranked(pixels.uncertainty, wrong),
         "ood_auroc": of_sets["auroc"], "ood_aupr": of_sets["aupr_out"],
         "ood_fpr95": of_sets["fpr95"],
@@ -61,9 +60,9 @@ def bravo(
     # A run ranks pixels in bins.
     logarithms = np.log(np.maximum(pixels.uncertainty.astype(np.float64), 1e-30))
     by_order = ranks.slack_of_order(_ranked, pixels.uncertainty, wrong)
-    in_bins = ranks.slack_of_order(_ranked, logarithms, wrong, _WIDTH)
+    in_bins = ranks.slack_of_order(_ranked, logarithms, wrong, ranks.BIN_WIDTH)
     slack = {name: value + in_bins[name] for name, value in by_order.items()}
-    slack["ece"] = 2 * _near(pixels.confidence) / max(wrong.size, 1)
+    slack["ece"] = 2 * near / max(wrong.size, 1)
     return Recomputed(record, slack)
 
 
@@ -91,19 +90,3 @@ def _ranked(uncertainty: Array, wrong: Array) -> dict[str, Any]:
         first = np.flatnonzero(20 * right >= 19 * right[-1])[0]
         record["fpr95"] = float(missed[first] / missed[-1])
     return record
-
-
-def _ece(confidence: Array, right: Array) -> float | None:
-    """Return the ECE of bins [lo, hi), the last one closed."""
-    place = np.minimum(np.floor(_BINS * confidence.astype(np.float64)), _BINS - 1).astype(np.int64)
-    weights = (None, right, confidence.astype(np.float64))
-    rows = [np.bincount(place, weights=w, minlength=_BINS) for w in weights]
-    return cs.gaps(np.stack(rows, axis=1))[0]
-
-
-def _near(confidence: Array) -> int:
-    """Return the pixels too close to the edge of a bin to call."""
-    scaled = _BINS * confidence.astype(np.float64)
-    edge = np.round(scaled)
-    is_inner = (edge > 0) & (edge < _BINS)
-    return int(((np.abs(scaled - edge) <= _BINS * cs.NEAR / 10) & is_inner).sum())

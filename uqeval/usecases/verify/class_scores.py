@@ -105,18 +105,35 @@ def patches(
     )  # fmt: skip
 
 
-def patch_counts(patches: Patches, settings: Mapping[str, Any], threshold: float) -> dict[str, int]:
-    """Return n_ac … n_iu at the thresholds, and `near`: patches too close to call in float32."""
-    limit = np.float32(threshold)
+def is_accurate(patches: Patches, settings: Mapping[str, Any], least: float) -> Array:
+    """Return whether the share of right pixels of each patch is above a threshold."""
     share = patches.right / np.maximum(patches.valid, 1)
-    least = settings["accuracy_threshold"]
-    accurate = share > least if settings["accuracy_op"] == ">" else share >= least
-    uncertain = patches.mean > limit if settings["uncertainty_op"] == ">" else patches.mean >= limit
+    return np.asarray(share > least if settings["accuracy_op"] == ">" else share >= least)
+
+
+def is_uncertain(
+    patches: Patches, settings: Mapping[str, Any], threshold: float, shift: float = 0.0
+) -> Array:
+    """Return whether the mean uncertainty of each patch, moved by `shift`, is above a threshold."""
+    mean, limit = patches.mean.astype(np.float64) + shift, np.float64(np.float32(threshold))
+    return np.asarray(mean > limit if settings["uncertainty_op"] == ">" else mean >= limit)
+
+
+def four_counts(accurate: Array, uncertain: Array, of_inaccurate: Array) -> dict[str, int]:
+    """Return n_ac … n_iu; whether inaccurate patches are uncertain is in `of_inaccurate`."""
     return {
         "n_ac": int((accurate & ~uncertain).sum()), "n_au": int((accurate & uncertain).sum()),
-        "n_ic": int((~accurate & ~uncertain).sum()), "n_iu": int((~accurate & uncertain).sum()),
-        "near": int((np.abs(patches.mean.astype(np.float64) - threshold) <= NEAR).sum()),
+        "n_ic": int((~accurate & ~of_inaccurate).sum()),
+        "n_iu": int((~accurate & of_inaccurate).sum()),
     }  # fmt: skip
+
+
+def patch_counts(patches: Patches, settings: Mapping[str, Any], threshold: float) -> dict[str, int]:
+    """Return n_ac … n_iu at the thresholds, and `near`: patches too close to call in float32."""
+    accurate = is_accurate(patches, settings, settings["accuracy_threshold"])
+    uncertain = is_uncertain(patches, settings, threshold)
+    near = int((np.abs(patches.mean.astype(np.float64) - threshold) <= NEAR).sum())
+    return four_counts(accurate, uncertain, uncertain) | {"near": near}
 
 
 def patch_scores(n: Mapping[str, int]) -> dict[str, float | None]:
@@ -142,10 +159,16 @@ def patch_scores(n: Mapping[str, int]) -> dict[str, float | None]:
     return scores
 
 
-def equal_width(value: Array, hit: Array, bins: int) -> tuple[Array, int]:
-    """Return [bin, (pixels, right ones, Σ value)] of bins (lo, hi], and pixels near their edges."""
+def equal_width(
+    value: Array, hit: Array, bins: int, *, with_lower: bool = False
+) -> tuple[Array, int]:
+    """Return [bin, (pixels, right ones, Σ value)] of bins (lo, hi], and pixels near their edges.
+
+    `with_lower`: bins [lo, hi), the last one with its upper end.
+    """
     wide = value.astype(np.float64)
-    place = np.clip(np.ceil(bins * wide), 1, bins).astype(np.int64) - 1
+    place = np.floor(bins * wide) if with_lower else np.ceil(bins * wide) - 1
+    place = np.clip(place, 0, bins - 1).astype(np.int64)
     rows = [np.bincount(place, weights=w, minlength=bins) for w in (None, hit, wide)]
     distance = np.abs(bins * wide - np.round(bins * wide))
     inner = (np.round(bins * wide) > 0) & (np.round(bins * wide) < bins)

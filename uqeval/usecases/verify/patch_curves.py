@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.usecases.verify.class_scores import NEAR, Patches, patch_scores, ratio
+from uqeval.usecases.verify.class_scores import (
+    NEAR,
+    Patches,
+    four_counts,
+    is_accurate,
+    is_uncertain,
+    patch_scores,
+    ratio,
+)
 from uqeval.usecases.verify.comparing import Recomputed
 
 #: Thresholds of a curve are at 0, 1/100 … 1.
@@ -30,7 +38,7 @@ def threshold_curve(
     """
     t = [i / _STEPS for i in range(_STEPS + 1)]
     thresholds = [ends[0] + x * (ends[1] - ends[0]) for x in t]
-    accurate = _accurate(patches, settings, settings["accuracy_threshold"])
+    accurate = is_accurate(patches, settings, settings["accuracy_threshold"])
     curve, slack = _along((_counts(patches, settings, accurate, at) for at in thresholds), "curve")
     largest = max(1.0, *map(abs, ends))
     slack |= {f"curve.threshold.{i}": 1e-6 * largest for i in range(_STEPS + 1)}
@@ -50,16 +58,11 @@ def accuracy_curve(patches: Patches, settings: Mapping[str, Any], threshold: flo
     """Return the scores over the accuracy threshold, at the fitted uncertainty threshold."""
     levels = [i / _STEPS for i in range(_STEPS + 1)]
     all_counts = (
-        _counts(patches, settings, _accurate(patches, settings, level), threshold)
+        _counts(patches, settings, is_accurate(patches, settings, level), threshold)
         for level in levels
     )
     curve, slack = _along(all_counts, "accuracy_curve")
     return Recomputed({"accuracy_curve": {"accuracy_threshold": levels} | curve}, slack)
-
-
-def _accurate(patches: Patches, settings: Mapping[str, Any], level: float) -> Array:
-    share = patches.right / np.maximum(patches.valid, 1)
-    return share > level if settings["accuracy_op"] == ">" else share >= level
 
 
 def _counts(
@@ -67,21 +70,11 @@ def _counts(
 ) -> list[dict[str, int]]:
     """Return n_ac … n_iu at a threshold; then those with the patches too close to call on either
     side of it, accurate and inaccurate ones apart."""
-    limit, mean = np.float64(np.float32(threshold)), patches.mean.astype(np.float64)
-
-    def uncertain(shift: float) -> Array:
-        moved = mean + shift
-        return moved > limit if settings["uncertainty_op"] == ">" else moved >= limit
-
-    exact, fewer, more = (uncertain(shift) for shift in (0.0, -NEAR, NEAR))
+    exact, fewer, more = (
+        is_uncertain(patches, settings, threshold, shift) for shift in (0.0, -NEAR, NEAR)
+    )
     sides = [(exact, exact), *((a, b) for a in (fewer, more) for b in (fewer, more))]
-    return [
-        {
-            "n_ac": int((accurate & ~a).sum()), "n_au": int((accurate & a).sum()),
-            "n_ic": int((~accurate & ~b).sum()), "n_iu": int((~accurate & b).sum()),
-        }
-        for a, b in sides
-    ]  # fmt: skip
+    return [four_counts(accurate, a, b) for a, b in sides]
 
 
 def _along(

@@ -14,6 +14,8 @@ from uqeval.usecases.verify.comparing import numbers_of
 
 #: Four times the error of a float32 map of uncertainty, in steps between its numbers.
 _NOISE_STEPS = 6
+#: The relative width of the bins of uncertainty in a run.
+BIN_WIDTH = 2.0**-13
 #: A bound that a report states is believed up to here.
 _MOST_BOUND = 1e-3
 #: The largest number of values that are equal by chance.

@@ -9,10 +9,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.usecases.verify.comparing import Recomputed
-from uqeval.usecases.verify.ranks import noise
-
-#: The relative width of the bins of uncertainty in a run.
-_WIDTH = 2.0**-13
+from uqeval.usecases.verify.ranks import BIN_WIDTH, noise
 
 
 def risk_curve(score: Array, wrong: Array, reported: Mapping[str, Any]) -> Recomputed:
@@ -41,7 +38,7 @@ def risk_curve(score: Array, wrong: Array, reported: Mapping[str, Any]) -> Recom
     distance = np.abs(up / number - line)
     # A run does not cut inside its bins, whose width is known and whose edges are not.
     following = np.r_[ordered[1:], np.inf]
-    is_surely_cut = following > ordered * (1 + _WIDTH) + step
+    is_surely_cut = following > ordered * (1 + BIN_WIDTH) + step
     most, least = (
         float(distance[is_cut].max(initial=0.0)) for is_cut in (following != ordered, is_surely_cut)
     )
