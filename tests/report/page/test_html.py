@@ -257,15 +257,18 @@ def test_links_lead_somewhere() -> None:
     assert not re.findall(r'(?:src|href)="(?!#|data:)', html)
 
 
+class Pictures:
+    """A gallery with one picture of each item."""
+
+    legend = (("#ff0000", "wrong <pixel>"),)
+    note = ""
+
+    def pictures(self, item: int) -> list[Picture]:
+        return [Picture(f"of {item}", b"png", f"alt {EVIL}")]
+
+
 def test_the_gallery_shows_what_it_is_given() -> None:
-    class Two:
-        legend = (("#ff0000", "wrong <pixel>"),)
-        note = ""
-
-        def pictures(self, item: int) -> list[Picture]:
-            return [Picture(f"of {item}", b"png", f"alt {EVIL}")]
-
-    html = to_html({"r": of_classes(family="pavpu")}, Two(), 2)  # type: ignore[arg-type]
+    html = to_html({"r": of_classes(family="pavpu")}, Pictures(), 2)  # type: ignore[arg-type]
     assert html.count("<article") == 3  # two of the worst, one good
     assert "wrong &lt;pixel&gt;" in html and "data:image/png;base64,cG5n" in html
     assert (
@@ -275,31 +278,17 @@ def test_the_gallery_shows_what_it_is_given() -> None:
 
 
 def test_good_items_with_pictures_are_in_the_table_without_javascript() -> None:
-    class One:
-        legend = ()
-        note = ""
-
-        def pictures(self, item: int) -> list[Picture]:
-            return [Picture(f"of {item}", b"png", "alt")]
-
     items = [{"name": f"i{i}", "pavpu": {"surplus": i / 1000}} for i in range(1000)]
     one = report(items=items, metrics={"pavpu.surplus": {"direction": "higher"}})
-    html = to_html({"r": one}, One(), 3)  # type: ignore[arg-type]
+    html = to_html({"r": one}, Pictures(), 3)  # type: ignore[arg-type]
     assert 'id="gallery-item-999"' in html and '<tr id="item-999"' in html
     assert set(re.findall(r'href="#([^"]+)"', html)) <= set(re.findall(r'\bid="([^"]+)"', html))
 
 
 def test_a_gallery_without_scores_of_items_ranks_none() -> None:
-    class Two:
-        legend = ()
-        note = ""
-
-        def pictures(self, item: int) -> list[Picture]:
-            return [Picture(f"of {item}", b"png", "alt")]
-
     one = copy.deepcopy(of_classes(family="pavpu"))
     one.items = [{"name": item["name"]} for item in one.items]
-    html = to_html({"r": one}, Two(), 2)  # type: ignore[arg-type]
+    html = to_html({"r": one}, Pictures(), 2)  # type: ignore[arg-type]
     assert html.count("<article") == 2
     assert "Item 1</span>" in html and not re.search(r"(Worst|Best) \d</span>", html)
 
