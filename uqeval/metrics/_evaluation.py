@@ -191,8 +191,8 @@ class Evaluation(ABC, Generic[Settings]):
 
     @property
     def of_one_run(self) -> frozenset[str]:
-        """Return the names of fitted numbers that do not hold for all items of several runs
-        together, even if every run has the same ones."""
+        """Return the names of fitted numbers that several runs may share by chance. They are not
+        those of all their items together."""
         return frozenset()
 
     @property

@@ -29,24 +29,24 @@ class ClassBins:
     frequency: Array
 
 
-def reliability(of: ClassBins) -> Array:
+def reliability(class_bins: ClassBins) -> Array:
     """Return Σ_c Σ_b n_cb/N·(confidence_cb - frequency_cb)² of each set."""
-    bins = of.bins
+    bins = class_bins.bins
     gaps = np.where(bins.count > 0, over(bins.signed**2, bins.count), 0.0)
-    return over(gaps.sum(axis=(1, 2)), of.pixels)
+    return over(gaps.sum(axis=(1, 2)), class_bins.pixels)
 
 
-def resolution(of: ClassBins) -> Array:
+def resolution(class_bins: ClassBins) -> Array:
     """Return Σ_c Σ_b n_cb/N·(frequency_cb - frequency_c)² of each set."""
-    bins, frequency = of.bins, of.frequency[..., None]
+    bins, frequency = class_bins.bins, class_bins.frequency[..., None]
     in_bin = np.where(bins.count > 0, over(bins.correct, bins.count), frequency)
     spread = bins.count * (in_bin - frequency) ** 2
-    return over(spread.sum(axis=(1, 2)), of.pixels)
+    return over(spread.sum(axis=(1, 2)), class_bins.pixels)
 
 
-def uncertainty(of: ClassBins) -> Array:
+def uncertainty(class_bins: ClassBins) -> Array:
     """Return Σ_c frequency_c·(1 - frequency_c) of each set."""
-    return np.asarray((of.frequency * (1 - of.frequency)).sum(axis=1))
+    return np.asarray((class_bins.frequency * (1 - class_bins.frequency)).sum(axis=1))
 
 
 METRICS = (

@@ -29,7 +29,7 @@ MOST = 5
 
 
 def items_by_cell(saved: SavedStates, keys: Collection[str]) -> ItemsByCell:
-    """Return the items with the most wrong pixels of every cell and bin of these results.
+    """Return, for every cell and bin of these results, the items with the most wrong pixels.
 
     Raises `StoreError` if its states `saved` are damaged.
     """

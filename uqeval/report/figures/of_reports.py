@@ -40,8 +40,8 @@ def figures_of(reports: Mapping[str, Report]) -> dict[str, list[Figure]]:
 
 
 def linked_keys(report: Report) -> set[str]:
-    """Return the keys of the results whose cells and bins have their items below a figure of the
-    page."""
+    """Return the keys of results for which a page lists the items of each cell or bin, below a
+    figure."""
     figures = [figure for group in figures_of({"": report}).values() for figure in group]
     return {figure.behind for figure in figures if figure.behind}
 
