@@ -70,10 +70,10 @@ def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
     text = _legal(message(verdict))
     if verdict.counts_as == "fail":
         kind = "undefined" if verdict.reason and not verdict.inconclusive else verdict.status
+        if verdict.status == "inconclusive":  # no limit is broken: say why it is a failure
+            text = f"{outcome(verdict)}: {text}"
         failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": text})
-        failure.text = _legal(
-            f"{name}: {message(verdict)}\n{verdict.rule.file}:{verdict.rule.line}"
-        )
+        failure.text = _legal(f"{name}: {text}\n{verdict.rule.file}:{verdict.rule.line}")
     elif verdict.status in _SKIPPED:
         ElementTree.SubElement(case, "skipped", {"message": f"{verdict.status}: {text}"})
     else:

@@ -147,16 +147,35 @@ def _line(facts: Sequence[str]) -> str:
 
 
 def summary(judgement: Judgement) -> str:
-    """Return the outcome of the gate in one line."""
-    counts = ", ".join(
+    """Return the outcome of the gate in one line.
+
+    If no rule fails, but inconclusive ones count as fail, the line begins with these.
+    """
+    only_inconclusive = judgement.failed and not judgement.count("fail")
+    counts = [
         f"{judgement.count(status)} {noun}"
         for status, noun in STATUSES
-        if judgement.count(status) or status in ("pass", "fail")
-    )
+        if (judgement.count(status) or status in ("pass", "fail"))
+        and not (only_inconclusive and status == "inconclusive")
+    ]
     if judgement.not_evaluated:
-        counts += f", {len(judgement.not_evaluated)} not evaluated"
+        counts.append(f"{len(judgement.not_evaluated)} not evaluated")
+    if only_inconclusive:
+        return f"gate not passed: {_inconclusive(judgement)} ({', '.join(counts)})"
     ended = "passed" if judgement.passed else "failed" if judgement.failed else "incomplete"
-    return f"gate {ended}: {counts}"
+    return f"gate {ended}: {', '.join(counts)}"
+
+
+def _inconclusive(judgement: Judgement) -> str:
+    """Return how many verdicts are inconclusive, and how many of them count as fail."""
+    total, number = len(judgement.verdicts), judgement.count("inconclusive")
+    failing = sum(verdict.counts_as == "fail" for verdict in judgement.verdicts)
+    of_all = f"{number} of {total} {plural('verdict', total)}"
+    if number == 1:
+        return f"{of_all} is inconclusive and counts as fail"
+    whose = "" if failing == number else f"{failing} of these "
+    verb = "counts" if failing == 1 else "count"
+    return f"{of_all} are inconclusive and {whose}{verb} as fail"
 
 
 def table(judgement: Judgement) -> Table:

@@ -1,0 +1,56 @@
+"""The one line that sums up a gate says what decided."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from uqeval.gate import Address, Judgement, Limits, Rule
+from uqeval.gate.verdict import Status, Verdict
+from uqeval.report.verdict_files import to_junit
+from uqeval.report.verdicts import summary, to_markdown
+
+
+def judgement(*statuses: Status, forgiven: int = 0) -> Judgement:
+    """Verdicts of these statuses; the first `forgiven` inconclusive ones count as pass."""
+    verdicts = []
+    for status in statuses:
+        passes = status in ("pass", "waived") or (status == "inconclusive" and forgiven > 0)
+        forgiven -= status == "inconclusive"
+        address = Address.parse("city/pavpu.pavpu")
+        rule = Rule(address, Limits(min=0.5, confidence=0.95), "gate.yaml", 1)
+        counts = "pass" if passes else "fail"
+        verdicts.append(Verdict(rule, address, "min", 0.5, 0.6, status, counts))  # type: ignore[arg-type]
+    return Judgement(tuple(verdicts))
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (judgement("pass", "inconclusive", "pass"),
+         "gate not passed: 1 of 3 verdicts is inconclusive and counts as fail (2 passed, 0 failed)"),
+        (judgement("inconclusive"),
+         "gate not passed: 1 of 1 verdict is inconclusive and counts as fail (0 passed, 0 failed)"),
+        (judgement("waived", "inconclusive", "inconclusive"),
+         "gate not passed: 2 of 3 verdicts are inconclusive and count as fail "
+         "(1 waived, 0 passed, 0 failed)"),
+        (judgement("inconclusive", "inconclusive", forgiven=1),
+         "gate not passed: 2 of 2 verdicts are inconclusive and 1 of these counts as fail "
+         "(0 passed, 0 failed)"),
+        (judgement("pass", "inconclusive", forgiven=1),
+         "gate passed: 1 passed, 0 failed, 1 inconclusive"),
+        (judgement("fail", "inconclusive"), "gate failed: 0 passed, 1 failed, 1 inconclusive"),
+    ],
+)  # fmt: skip
+def test_the_line_says_what_decided(found: Judgement, line: str) -> None:
+    assert summary(found) == line
+    assert to_markdown(found).startswith(f"## uqeval {line}\n")
+
+
+def test_junit_says_why_an_inconclusive_verdict_is_a_failure() -> None:
+    root = ElementTree.fromstring(to_junit(judgement("inconclusive")))
+    failure = next(root.iter("failure"))
+    assert failure.get("type") == "inconclusive"
+    assert str(failure.get("message")).startswith("inconclusive, counts as fail: is 0.6")
+    assert "at least 0.5: inconclusive, counts as fail: is 0.6" in str(failure.text)
