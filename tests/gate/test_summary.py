@@ -29,9 +29,11 @@ def judgement(*statuses: Status, forgiven: int = 0) -> Judgement:
     ("found", "line"),
     [
         (judgement("pass", "inconclusive", "pass"),
-         "gate not passed: 1 of 3 verdicts is inconclusive and counts as fail (2 passed, 0 failed)"),
+         "gate not passed: 1 of 3 verdicts is inconclusive and counts as fail "
+         "(2 passed, 0 failed)"),
         (judgement("inconclusive"),
-         "gate not passed: 1 of 1 verdict is inconclusive and counts as fail (0 passed, 0 failed)"),
+         "gate not passed: 1 of 1 verdict is inconclusive and counts as fail "
+         "(0 passed, 0 failed)"),
         (judgement("waived", "inconclusive", "inconclusive"),
          "gate not passed: 2 of 3 verdicts are inconclusive and count as fail "
          "(1 waived, 0 passed, 0 failed)"),
