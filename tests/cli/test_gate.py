@@ -130,6 +130,40 @@ def test_a_folder_of_reports_and_the_file_of_the_working_folder(folder: Path) ->
     assert stores == ["city", "city", "city", "night", "night"]
 
 
+def test_reports_of_no_store_of_the_file_are_named(folder: Path) -> None:
+    """Reports that an earlier run has left are judged, but not without a word."""
+    (folder / "uqeval.yaml").write_text(
+        "stores: {city: {predictions: p.zarr}}\ngate: {pavpu.pavpu: {min: 0}}\n"
+    )
+    done = gate(folder, None, "--format", "markdown", report="out")
+    text = (
+        "warning: the gate also judged out/night.json: uqeval.yaml has no such store. If an "
+        "earlier run left this report, remove it, and judge again: rm out/night.json"
+    )
+    assert done.status == 0 and "night/pavpu.pavpu" in done.stdout
+    assert text in done.stderr and f"- {text}" in done.stdout
+    shutil.copy(folder / "out" / "night.json", folder / "out" / "an old one.json")
+    done = gate(folder, None, report="out")
+    assert "left these reports, remove them" in done.stderr
+    assert done.stderr.rstrip().endswith("rm 'out/an old one.json' out/night.json")
+    command = done.stderr.rpartition("judge again: ")[2]
+    subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+    assert gate(folder, None, report="out").stderr == ""
+
+
+def test_reports_that_no_rule_judges_are_not_named(folder: Path) -> None:
+    """Nor those that were chosen on purpose, or judged by a file that lists no stores."""
+    (folder / "uqeval.yaml").write_text(
+        "stores: {city: {predictions: p.zarr}}\ngate: {city/pavpu.pavpu: {min: 0}}\n"
+    )
+    assert gate(folder, None, report="out").stderr == ""
+    (folder / "uqeval.yaml").write_text(
+        "stores: {city: {predictions: p.zarr}}\ngate: {pavpu.pavpu: {min: 0}}\n"
+    )
+    assert gate(folder, None, report="out/night.json").stderr == ""
+    assert gate(folder, "pavpu.pavpu: {min: 0}", report="out").stderr == ""
+
+
 def test_annotations_and_the_job_summary(folder: Path) -> None:
     (folder / "summary.md").write_text("before\n")
     rules = "pavpu.pavpu:\n  {min: 0.999}\n" + "".join(

@@ -92,10 +92,11 @@ def gate(
     Example: uqeval gate report.json gate.yaml --baseline main.json --junit gate.xml
     """
     from uqeval.cli.finish import Output, check_outputs
-    from uqeval.config import load_rules
+    from uqeval.config import load_rules, load_store_names
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.gate import judge
     from uqeval.gate.baseline import refuse_unused_baseline
+    from uqeval.gate.leftovers import with_leftovers
     from uqeval.gate.rules import day_of, refuse_unused_day
     from uqeval.records.folder import digests_of, load_reports
 
@@ -118,6 +119,8 @@ def gate(
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
     states = cast("Resampler", _Tallies(demanded))
     judgement = judge(reports, demanded, before, states, today=day).dated(day)
+    if Path(report).is_dir():  # a single report was chosen on purpose
+        judgement = with_leftovers(judgement, reports, load_store_names(file), file)
     inputs: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
     inputs["sha256"] = digests_of(reports, before, file)
     _deliver(_Texts(judgement, inputs), settings)

@@ -57,6 +57,11 @@ def load_rules(path: str | Path) -> list[Rule]:
     return list(_rules(document, limits, above))
 
 
+def load_store_names(path: str | Path) -> list[str]:
+    """Return the names of the stores of a `uqeval.yaml`; a rules file has none."""
+    return list(_mapping(read_yaml(path)).data.get("stores") or ())
+
+
 def check_file(path: str | Path) -> None:
     """Raise `UsageError` for a `uqeval.yaml` or a rules file that is not valid."""
     document = _mapping(read_yaml(path))
