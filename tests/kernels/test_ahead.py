@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import inspect
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from needed_kernels import called, stores, text_of
 
-from uqeval.kernels import _jit, ahead
+from uqeval.kernels import _jit, _saved, ahead
 from uqeval.usecases.warmup.warming import write_inputs
 
 HOW_TO = "run: python tests/helpers/needed_kernels.py"
@@ -47,3 +49,30 @@ def test_families_that_share_kernels_list_them_once() -> None:
     lines = ahead.needed([*evaluations, "strange of probs float16", "pavpu of strange float16"])
     assert len(set(lines)) == len(lines)
     assert set(lines) == set().union(*(ahead.needed([one]) for one in evaluations))
+
+
+def test_the_largest_kernels_come_first_and_those_of_others_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_saved, "_FOLDER", None)  # set back after the test
+    monkeypatch.setattr(_jit.numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    compiled: list[str] = []
+
+    def kernel_of(line: str) -> tuple[object, tuple[object, ...]]:
+        cache, types = ahead.kernel_named(line)._cache, real(line)[1]
+        if line.startswith("samples.predict("):
+            begun.append((tmp_path / cache._shared_name(types)).open("wb"))
+            fcntl.flock(begun[-1], fcntl.LOCK_EX)
+        return SimpleNamespace(_cache=cache, compile=lambda _: compiled.append(line)), types
+
+    real, begun = ahead.kernel_of, []  # type: ignore[var-annotated]
+    monkeypatch.setattr(ahead, "kernel_of", kernel_of)
+    for part in range(2):
+        ahead.main(str(tmp_path), part, 2, ["calibration of probs float16"])
+    begun.pop().close()
+    lines = ahead.needed(["calibration of probs float16"])
+    assert compiled[0].startswith("tempering.add_slopes(")
+    assert set(lines) - set(compiled) == {
+        line for line in lines if line.startswith("samples.predict(")
+    }
+    assert len(compiled) == len(lines) - 1

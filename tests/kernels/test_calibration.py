@@ -17,9 +17,6 @@ from uqeval.settings import options_of
 from uqeval.tallies.reliability import Bins
 
 bin_of = compiled(calibration.bin_of)
-count_bins = compiled(calibration.count_bins)
-count_intervals = compiled(calibration.count_intervals)
-sum_scores = compiled(calibration.sum_scores)
 CONFIDENCE = st.floats(0, 1, width=32)
 EDGES = options_of(CalibrationSettings)["edge"].choices
 
@@ -70,17 +67,19 @@ def test_special_values_are_counted() -> None:
     label = np.array([0, 255, 0, 0, 0, 0, 0, 0, 0, 255, 0], "u1")
     hit = np.ones(11, "u1")
     for edge in ("lower", "upper"):
-        count, right, total, special = (
-            np.zeros(5, int),
-            np.zeros(5, int),
-            np.zeros(5),
-            np.zeros(3, int),
+        count, right, total = (
+            np.zeros((1, 2, 5), int),
+            np.zeros((1, 2, 5), int),
+            np.zeros((1, 2, 5)),
         )
-        rule = Bins(4, edge)
-        count_bins(value, hit, label, 255, rule.edges(), rule.upper, count, right, total, special)
-        assert special.tolist() == [2, 3, 2]
-        assert count.sum() == right.sum() == 9
-        assert count[4] == 4
+        first, special, rule = np.array([0, 11]), np.zeros((1, 3), int), Bins(4, edge)
+        calibration.count_bins(
+            first, value, hit, label, 255, rule.edges(), rule.upper, 1, count, right, total, special
+        )
+        assert special.tolist() == [[2, 3, 2]]
+        assert count[0, 1].sum() == right[0, 1].sum() == 9
+        assert count[0, 1, 4] == 4
+        assert not count[0, 0].any()
 
 
 @given(st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.7, 1.0]), min_size=1, max_size=30),
@@ -88,22 +87,22 @@ def test_special_values_are_counted() -> None:
 def test_intervals(values: list[float], edges: list[float]) -> None:
     value, ascending = np.array(values, "f4"), np.sort(np.array(edges, "f4"))
     n = len(edges) + 1
-    count, right, total = np.zeros(n, int), np.zeros(n, int), np.zeros(n)
-    label = np.zeros(len(values), "u1")
+    count, right, total = np.zeros((1, n), int), np.zeros((1, n), int), np.zeros((1, n))
+    label, first = np.zeros(len(values), "u1"), np.array([0, len(values)])
     hit = np.arange(len(values), dtype="u1") % 2
-    count_intervals(value, hit, label, 255, ascending, count, right, total)
+    calibration.count_intervals(first, value, hit, label, 255, ascending[None], count, right, total)
     place = np.searchsorted(ascending, value, side="left")
-    assert count.tolist() == np.bincount(place, minlength=n).tolist()
-    assert right.tolist() == np.bincount(place, hit, minlength=n).tolist()
-    np.testing.assert_allclose(total, np.bincount(place, value.astype(float), minlength=n))
+    assert count[0].tolist() == np.bincount(place, minlength=n).tolist()
+    assert right[0].tolist() == np.bincount(place, hit, minlength=n).tolist()
+    np.testing.assert_allclose(total[0], np.bincount(place, value.astype(float), minlength=n))
 
 
 def test_scores() -> None:
     p = np.array([0.5, 0.25, 0, 1e-9, 1, 0.1], "f4")
     brier = np.array([0.1, 0.2, 1.5, 0.4, 0, 9], "f4")
     label = np.array([0, 0, 0, 0, 0, 255], "u1")
-    counts, sums = np.zeros(3, int), np.zeros(2)
-    sum_scores(p, brier, label, 255, 2.0**-24, counts, sums)
-    assert counts.tolist() == [5, 2, 0]
-    assert sums[0] == pytest.approx(5 * naive.nll(p[:5]), rel=1e-14)
-    assert sums[1] == pytest.approx(brier[:5].sum(dtype=float), rel=1e-14)
+    first, counts, sums = np.array([0, 4, 6]), np.zeros((2, 3), int), np.zeros((2, 2))
+    calibration.sum_scores(first, p, brier, label, 255, 2.0**-24, counts, sums)
+    assert counts.tolist() == [[4, 2, 0], [1, 0, 0]]
+    assert sums[:, 0].sum() == pytest.approx(5 * naive.nll(p[:5]), rel=1e-14)
+    assert sums[0, 1] == pytest.approx(brier[:4].sum(dtype=float), rel=1e-14)

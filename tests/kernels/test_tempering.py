@@ -7,18 +7,15 @@ from typing import Any
 import naive_calibration as naive
 import numpy as np
 import pytest
-from compiled import compiled
 
-from uqeval.kernels import tempering
 from uqeval.kernels.tempering import (
     BLOCK,
     add_label_logs,
+    add_slopes,
     finish_label_logs,
     temper,
     temper_samples,
 )
-
-add_slopes = compiled(tempering.add_slopes)
 
 
 def scene(seed: int, classes: int, n: int, sharp: float, zeros: float = 0.2) -> tuple[Any, Any]:
@@ -39,11 +36,10 @@ def worked_in(classes: int) -> tuple[Any, Any]:
 
 
 def slopes(p: Any, label: Any, lowest: float, step: float, count: int) -> tuple[Any, Any]:
-    lanes, pixels = np.zeros((2, count, BLOCK)), np.zeros(2, int)
-    logs, work = worked_in(len(p))
-    rungs = np.full((3, count, BLOCK), np.nan)
-    add_slopes(p, label, 0, label.size, 255, lowest, step, logs, work, rungs, lanes, pixels)
-    return lanes.sum(axis=2), pixels
+    slope, curvature, pixels = np.zeros((1, count)), np.zeros((1, count)), np.zeros((1, 2), int)
+    first = np.array([0, label.size])
+    add_slopes(first, p, label, 255, lowest, step, slope, curvature, pixels)
+    return np.concatenate([slope, curvature]), pixels[0]
 
 
 def exact(p: Any, label: Any, beta: float) -> tuple[float, float]:

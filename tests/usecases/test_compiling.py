@@ -138,5 +138,4 @@ def test_a_process_saves_its_part_for_others(
     run = [sys.executable, "-P", "-m", "uqeval.kernels.ahead", str(tmp_path), "0", "3"]
     subprocess.run([*run, evaluation], cwd=tmp_path, env=environment, check=True)
     saved = {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbc")}
-    assert saved == {"items.count_classes_of_items"}
-    assert ahead.needed([evaluation])[-1].startswith("items.count_classes_of_items(")
+    assert saved == {"samples.add_samples"}  # the largest

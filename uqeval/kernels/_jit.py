@@ -121,7 +121,7 @@ def kernel_part(function: Callable[..., Any]) -> Any:
 
     As a kernel it would also be compiled and saved alone, which takes a sixth longer.
     """
-    return register_jitable(nogil=True, error_model="numpy")(function)
+    return register_jitable(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
 
 
 def compiled_and_loaded() -> tuple[int, int]:

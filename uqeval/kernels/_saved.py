@@ -62,6 +62,17 @@ def begin(name: str) -> bool:
     return True
 
 
+def is_begun(name: str) -> bool:
+    """Return whether another process compiles a kernel now."""
+    if _FOLDER is not None:
+        with suppress(FileNotFoundError), (_FOLDER / name).open("r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+    return False
+
+
 def end(name: str) -> None:
     """Let others load the kernel, or compile it."""
     if (file := _LOCKED.pop(name, None)) is not None:
@@ -182,6 +193,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         if compiled is None:
             load_without_scipy()
         return compiled
+
+    def is_begun(self, signature: Any) -> bool:
+        """Return whether another process compiles the kernel now."""
+        return is_begun(self._shared_name(signature))
 
     def _load_saved(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel from this cache's own folder, or None."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +74,29 @@ def _type(word: str) -> Any:
     return types.Array(from_dtype(dtype(kind)), int(dimensions), order, bool(is_read_only))
 
 
-def main(folder: str, part: int, parts: int, evaluations: Iterable[str]) -> None:
-    """Compile each `parts`-th kernel, the last first: the process that evaluates begins at the
-    first.
+def _size(function: Any, seen: set[Any]) -> int:
+    """Return the bytes of Python code of a kernel and of the functions of kernels that it calls."""
+    function = getattr(function, "py_func", function)
+    if function in seen or not isfunction(function):
+        return 0
+    seen.add(function)
+    code, names = function.__code__, function.__globals__
+    called = (names[name] for name in code.co_names if callable(names.get(name)))
+    return len(code.co_code) + sum(_size(part, seen) for part in called)
 
-    Processes that share the folder compile each kernel once.
+
+def main(folder: str, part: int, parts: int, evaluations: Iterable[str]) -> None:
+    """Compile each `parts`-th kernel, the largest first, which takes longest: the process that
+    evaluates compiles in the order of the calls.
+
+    Processes that share the folder compile each kernel once. This one does not wait for others.
     """
     _saved.share(Path(folder))
-    for line in needed(evaluations)[::-1][part::parts]:
+    lines = sorted(needed(evaluations), key=lambda line: -_size(kernel_named(line), set()))
+    for line in lines[part::parts]:
         kernel, arguments = kernel_of(line)
-        kernel.compile(arguments)
+        if not kernel._cache.is_begun(arguments):
+            kernel.compile(arguments)
 
 
 if __name__ == "__main__":

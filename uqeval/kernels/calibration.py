@@ -1,4 +1,7 @@
-"""Count confidences by bin, for calibration errors and reliability diagrams."""
+"""Count confidences by bin, for calibration errors and reliability diagrams.
+
+`first` int64 [item + 1]: the pixels of item i are those from `first[i]` up to `first[i + 1]`.
+"""
 
 from __future__ import annotations
 
@@ -35,78 +38,93 @@ def bin_of(value, edges, upper):
     return min(max(b, 0), bins - 1)
 
 
-@kernel_part
-def count_bins(value, hit, label, void, edges, upper, count, hits, total, special):
-    """Count non-void values [i] by bin: all in `count`, right ones in `hits`, their sum in `total`.
+@kernel
+def count_bins(first, value, hit, label, void, edges, upper, row, count, hits, total, special):
+    """Count non-void values [k] by bin: all in `count`, right ones in `hits`, their sum in `total`.
 
-    All three are [bin + 1], the last bin for values at or above 1 (see `bin_of`). `special` [3]
-    counts values of exactly 1, values on an inner edge, and invalid values (negative or above 2).
+    All three are [item, row, bin + 1], the last bin for values at or above 1 (see `bin_of`).
+    `special` [item, 3] counts values of exactly 1, values on an inner edge, and invalid values
+    (negative or above 2).
     """
     last = edges.shape[0] - 2
     # Most probabilities of one class lie in the first bin: counted in registers, twice as fast.
-    first = edges[1]
-    many, right, sum_ = 0, 0, 0.0
-    for i in range(value.shape[0]):
-        if label[i] == void:
-            continue
-        v = value[i]
-        if 0 <= v < first:
-            many += 1
-            right += hit[i]
-            sum_ += np.float64(v)
-            continue
-        b = bin_of(v, edges, upper)
-        count[b] += 1
-        hits[b] += hit[i]
-        total[b] += np.float64(v)
-        special[0] += v == 1
-        if (0 < b <= last and v == edges[b]) or (b < last and v == edges[b + 1]):
-            special[1] += 1
-        special[2] += v < 0 or v > 2
-    count[0] += many
-    hits[0] += right
-    total[0] += sum_
+    end_of_first = edges[1]
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        values, is_hit, labels = value[a:b], hit[a:b], label[a:b]
+        counts, of_hits, sums, of_item = count[i, row], hits[i, row], total[i, row], special[i]
+        many, right, sum_ = 0, 0, 0.0
+        for k in range(values.shape[0]):
+            if labels[k] == void:
+                continue
+            v = values[k]
+            if 0 <= v < end_of_first:
+                many += 1
+                right += is_hit[k]
+                sum_ += np.float64(v)
+                continue
+            at = bin_of(v, edges, upper)
+            counts[at] += 1
+            of_hits[at] += is_hit[k]
+            sums[at] += np.float64(v)
+            of_item[0] += v == 1
+            if (0 < at <= last and v == edges[at]) or (at < last and v == edges[at + 1]):
+                of_item[1] += 1
+            of_item[2] += v < 0 or v > 2
+        counts[0] += many
+        of_hits[0] += right
+        sums[0] += sum_
 
 
-@kernel_part
-def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
-    """Add hit - value of the non-void pixels [i] to `gaps` [node] at the nodes k / (nodes - 1).
+@kernel
+def add_fine_gaps(first, value, hit, label, void, pixels, absolute, gaps):
+    """Add hit - value of the non-void pixels [k] to `gaps` [item, node] at the nodes
+    j / (nodes - 1).
 
     A value between two nodes is shared by its distance to them; values outside [0, 1] lie at the
-    ends. `pixels` [1] counts the pixels, `absolute` [1] sums |hit - value|.
+    ends. `pixels` [item, 1] counts the pixels, `absolute` [item, 1] sums |hit - value|.
     """
-    last = gaps.shape[0] - 1
-    count, total = 0, 0.0
-    for i in range(value.shape[0]):
-        if label[i] == void:
-            continue
-        v = np.float64(value[i])
-        place = min(max(v, 0.0), 1.0) * last
-        node = min(int(place), last - 1)
-        share = place - node
-        gap = np.float64(hit[i]) - v
-        gaps[node] += (1.0 - share) * gap
-        gaps[node + 1] += share * gap
-        count += 1
-        total += abs(gap)
-    pixels[0] += count
-    absolute[0] += total
+    last = gaps.shape[1] - 1
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        values, is_hit, labels, of_item = value[a:b], hit[a:b], label[a:b], gaps[i]
+        count, total = 0, 0.0
+        for k in range(values.shape[0]):
+            if labels[k] == void:
+                continue
+            v = np.float64(values[k])
+            place = min(max(v, 0.0), 1.0) * last
+            node = min(int(place), last - 1)
+            share = place - node
+            gap = np.float64(is_hit[k]) - v
+            of_item[node] += (1.0 - share) * gap
+            of_item[node + 1] += share * gap
+            count += 1
+            total += abs(gap)
+        pixels[i, 0] += count
+        absolute[i, 0] += total
 
 
-@kernel_part
-def count_intervals(value, hit, label, void, edges, count, hits, total):
-    """Count non-void values [i] by the number of ascending `edges` (float32) below them.
+@kernel
+def count_intervals(first, value, hit, label, void, edges, count, hits, total):
+    """Count non-void values [k] by the number of ascending `edges` (float32) below them.
 
-    Adds to `count`, `hits` and `total`, each [edges + 1].
+    `edges` is [item, edge], or [1, edge] for all items. Adds to `count`, `hits` and `total`, each
+    [item, edges + 1].
     """
-    for i in range(value.shape[0]):
-        if label[i] == void:
-            continue
-        v = value[i]
-        interval = count_below(edges, v, False)
-        count[interval] += 1
-        hits[interval] += hit[i]
-        total[interval] += np.float64(v)
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        values, is_hit, labels = value[a:b], hit[a:b], label[a:b]
+        of_item = edges[min(i, edges.shape[0] - 1)]
+        counts, of_hits, sums = count[i], hits[i], total[i]
+        for k in range(values.shape[0]):
+            if labels[k] == void:
+                continue
+            v = values[k]
+            interval = count_below(of_item, v, False)
+            counts[interval] += 1
+            of_hits[interval] += is_hit[k]
+            sums[interval] += np.float64(v)
 
 
 @kernel
@@ -132,19 +150,23 @@ def count_quantiles(mean, target, error, sigma, label, void, quantiles, counts):
         counts[low] += 1
 
 
-@kernel_part
-def sum_scores(probability, brier, label, void, clip, counts, sums):
-    """Sum the proper scores of non-void pixels [i].
+@kernel
+def sum_scores(first, probability, brier, label, void, clip, counts, sums):
+    """Sum the proper scores of non-void pixels [k].
 
-    `counts` [3]: pixels, those with p̄_y below `clip`, and those with an invalid p̄_y (negative or
-    above 2). `sums` [2]: -ln max(p̄_y, clip), and the Brier score.
+    `counts` [item, 3]: pixels, those with p̄_y below `clip`, and those with an invalid p̄_y
+    (negative or above 2). `sums` [item, 2]: -ln max(p̄_y, clip), and the Brier score.
     """
-    for i in range(probability.shape[0]):
-        if label[i] == void:
-            continue
-        p = np.float64(probability[i])
-        counts[0] += 1
-        counts[1] += p < clip
-        counts[2] += p < 0 or p > 2
-        sums[0] -= log_64(max(p, clip))
-        sums[1] += np.float64(brier[i])
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        probabilities, briers, labels = probability[a:b], brier[a:b], label[a:b]
+        of_item, scores = counts[i], sums[i]
+        for k in range(probabilities.shape[0]):
+            if labels[k] == void:
+                continue
+            p = np.float64(probabilities[k])
+            of_item[0] += 1
+            of_item[1] += p < clip
+            of_item[2] += p < 0 or p > 2
+            scores[0] -= log_64(max(p, clip))
+            scores[1] += np.float64(briers[k])

@@ -9,14 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
-from uqeval.kernels.calibration import add_fine_gaps, count_bins, count_intervals, sum_scores
 from uqeval.kernels.counting import BLOCK, high_bits, rank_key
+from uqeval.kernels.pairwise import pairwise_sum
 from uqeval.kernels.sorting import DIGITS, RADIX, radix_sort, sum_ties
-from uqeval.kernels.tempering import BLOCK as TEMPER_BLOCK
-from uqeval.kernels.tempering import add_likelihoods, add_slopes
 
-#: Largest block that NumPy sums in a loop with eight accumulators.
-_PAIRWISE_BLOCK = 128
 #: Up to this many keys, insertion sort is faster than radix sort.
 _FEW = 32
 
@@ -96,63 +92,6 @@ def measure_items(first, value, label, void, count, total, least, most):
                 sums[c] += v
                 low[c] = min(low[c], v)
                 high[c] = max(high[c], v)
-
-
-@kernel
-def count_bins_of_items(first, value, hit, label, void, edges, upper, count, hits, total, special):
-    """Count as `count_bins` does, into [item, bin + 1] and `special` [item, 3]."""
-    for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        count_bins(
-            value[a:b], hit[a:b], label[a:b], void, edges, upper,
-            count[i], hits[i], total[i], special[i],
-        )  # fmt: skip
-
-
-@kernel
-def count_class_bins_of_items(
-    first, value, label, void, edges, upper, count, hits, total, special
-):  # fmt: skip
-    """Count the values [class, pixel] of each class as `count_bins` does, right where the label is
-    that class, into [item, class, bin + 1] and `special` [item, 3]."""
-    hit = np.empty(label.shape[0], np.uint8)
-    for c in range(value.shape[0]):
-        for k in range(label.shape[0]):
-            hit[k] = label[k] == c
-        for i in range(first.shape[0] - 1):
-            a, b = first[i], first[i + 1]
-            count_bins(
-                value[c, a:b], hit[a:b], label[a:b], void, edges, upper,
-                count[i, c], hits[i, c], total[i, c], special[i],
-            )  # fmt: skip
-
-
-@kernel
-def count_intervals_of_items(first, value, hit, label, void, edges, count, hits, total):
-    """Count as `count_intervals` does between the `edges` [item, edge] of each item, or [1, edge]
-    of all, into [item, edges + 1]."""
-    for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        count_intervals(
-            value[a:b], hit[a:b], label[a:b], void, edges[min(i, edges.shape[0] - 1)],
-            count[i], hits[i], total[i],
-        )  # fmt: skip
-
-
-@kernel
-def sum_scores_of_items(first, probability, brier, label, void, clip, counts, sums):
-    """Sum as `sum_scores` does, into [item, 3] and [item, 2]."""
-    for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        sum_scores(probability[a:b], brier[a:b], label[a:b], void, clip, counts[i], sums[i])
-
-
-@kernel
-def add_fine_gaps_of_items(first, value, hit, label, void, pixels, absolute, gaps):
-    """Add as `add_fine_gaps` does, into [item, 1], [item, 1] and `gaps` [item, node]."""
-    for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        add_fine_gaps(value[a:b], hit[a:b], label[a:b], void, pixels[i], absolute[i], gaps[i])
 
 
 @kernel_part
@@ -243,39 +182,6 @@ def _take(used, used_words, counts, sums, written, places, pixels, errors):
 
 
 @kernel
-def pairwise_sum(values):
-    """Return the sum of float64 [i] with the same bits as `numpy.sum`."""
-    n = values.shape[0]
-    if n < 8:
-        total = 0.0
-        for i in range(n):
-            total += values[i]
-        return total
-    if n <= _PAIRWISE_BLOCK:
-        r0, r1, r2, r3 = values[0], values[1], values[2], values[3]
-        r4, r5, r6, r7 = values[4], values[5], values[6], values[7]
-        i = 8
-        while i < n - n % 8:
-            r0 += values[i]
-            r1 += values[i + 1]
-            r2 += values[i + 2]
-            r3 += values[i + 3]
-            r4 += values[i + 4]
-            r5 += values[i + 5]
-            r6 += values[i + 6]
-            r7 += values[i + 7]
-            i += 8
-        total = ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7))
-        while i < n:
-            total += values[i]
-            i += 1
-        return total
-    half = n // 2
-    half -= half % 8
-    return pairwise_sum(values[:half]) + pairwise_sum(values[half:])
-
-
-@kernel
 def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, sums):
     """Add the counts of `ItemFailure` of each item to [item, 3], [item, 2] and [item, 3].
 
@@ -321,30 +227,3 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
         pairs[i, 1] += in_order
         for s in range(3):
             sums[i, s] += pairwise_sum(terms[s, :ties])
-
-
-@kernel
-def add_slopes_of_items(first, probs, label, void, lowest, step, slope, curvature, pixels):
-    """Add as `add_slopes` does, into `slope` and `curvature` [item, β] and `pixels` [item, 2]."""
-    count = slope.shape[1]
-    logs, work = np.empty((probs.shape[0], TEMPER_BLOCK)), np.empty((3, TEMPER_BLOCK))
-    step_sums, lanes = np.empty((3, count, TEMPER_BLOCK)), np.empty((2, count, TEMPER_BLOCK))
-    for i in range(first.shape[0] - 1):
-        lanes[:] = 0.0
-        add_slopes(
-            probs, label, first[i], first[i + 1], void, lowest, step, logs, work, step_sums, lanes,
-            pixels[i],
-        )  # fmt: skip
-        for j in range(count):
-            slope[i, j] += pairwise_sum(lanes[0, j])
-            curvature[i, j] += pairwise_sum(lanes[1, j])
-
-
-@kernel
-def add_likelihoods_of_items(first, probs, label, void, betas, clip, nll, pixels):
-    """Add as `add_likelihoods` does, into `nll` [item, β] and `pixels` [item, 2]."""
-    logs, work = np.empty((probs.shape[0], TEMPER_BLOCK)), np.empty((3, TEMPER_BLOCK))
-    for i in range(first.shape[0] - 1):
-        add_likelihoods(
-            probs, label, first[i], first[i + 1], void, betas, clip, logs, work, nll[i], pixels[i]
-        )

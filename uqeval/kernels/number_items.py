@@ -8,7 +8,8 @@ from uqeval.kernels._jit import kernel
 from uqeval.kernels.counting import rank_key
 from uqeval.kernels.error_sums import BLOCK, sum_item, sum_powers_about
 from uqeval.kernels.intervals import count_levels, sum_scores
-from uqeval.kernels.items import largest_item, pairwise_sum, sort_keys
+from uqeval.kernels.items import largest_item, sort_keys
+from uqeval.kernels.pairwise import pairwise_sum
 from uqeval.kernels.ratios import look_at_item, ratio_of
 from uqeval.kernels.sorting import DIGITS, RADIX
 

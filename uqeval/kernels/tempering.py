@@ -15,6 +15,7 @@ import numpy as np
 from uqeval.kernels._jit import kernel, kernel_part
 from uqeval.kernels.exponential import exp_64
 from uqeval.kernels.logarithm import log_64
+from uqeval.kernels.pairwise import pairwise_sum
 
 #: Pixels in a block.
 BLOCK = 256
@@ -72,85 +73,84 @@ def _label(logs, label, void, start, n, enters, label_term):
             label_term[i] = logs[y, i]
 
 
-@kernel_part
-def add_slopes(
-    probs, label, begin, end, void, lowest, step, logs, work, step_sums, lanes, pixels
-):  # fmt: skip
-    """Add derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels from
-    `begin` up to `end`.
+@kernel
+def add_slopes(first, probs, label, void, lowest, step, slope, curvature, pixels):
+    """Add derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
 
     For one pixel, they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], moments under p̄^β / Σ p̄^β.
-    `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
-    2·lowest, 4·lowest …. `logs` [class, BLOCK], `work` [3, BLOCK] and `step_sums` [3, β, BLOCK] are
-    work arrays. Adds the derivatives to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK.
-    `pixels` [2] counts the pixels that are added, and those with p̄_y = 0, which are not: their
-    clipped NLL is the same at every β.
+    `probs` float32 [class, k], `slope` and `curvature` [item, β]; the pixels of item i are those
+    from `first[i]` up to `first[i + 1]`. The β are lowest, lowest + step …, or with a step of 0
+    lowest, 2·lowest, 4·lowest …. `pixels` [item, 2] counts the pixels that are added, and those
+    with p̄_y = 0, which are not: their clipped NLL is the same at every β.
     """
-    count = step_sums.shape[1]
+    count = slope.shape[1]
+    logs, work = np.empty((probs.shape[0], BLOCK)), np.empty((3, BLOCK))
+    step_sums, lanes = np.empty((3, count, BLOCK)), np.empty((2, count, BLOCK))
     power, factor, label_term = work[0], work[1], work[2]
-    for start in range(begin, end, BLOCK):
-        n = min(BLOCK, end - start)
-        _logs(probs, start, n, logs, power)
-        step_sums[:, :, :n] = 0.0
-        for c in range(probs.shape[0]):
-            log = logs[c]
-            _powers(log, n, lowest, power)
-            if step > 0:
-                _powers(log, n, step, factor)
-            for j in range(count):
-                z, first, second = step_sums[0, j], step_sums[1, j], step_sums[2, j]
+    for item in range(first.shape[0] - 1):
+        lanes[:] = 0.0
+        begin, end = first[item], first[item + 1]
+        for start in range(begin, end, BLOCK):
+            n = min(BLOCK, end - start)
+            _logs(probs, start, n, logs, power)
+            step_sums[:, :, :n] = 0.0
+            for c in range(probs.shape[0]):
+                log = logs[c]
+                _powers(log, n, lowest, power)
                 if step > 0:
+                    _powers(log, n, step, factor)
+                for j in range(count):
+                    z, first_sum, second = step_sums[0, j], step_sums[1, j], step_sums[2, j]
                     for i in range(n):
                         q = power[i]
                         ql = q * log[i]
                         z[i] += q
-                        first[i] += ql
+                        first_sum[i] += ql
                         second[i] += ql * log[i]
-                        power[i] = q * factor[i]
-                else:
-                    for i in range(n):
-                        q = power[i]
-                        ql = q * log[i]
-                        z[i] += q
-                        first[i] += ql
-                        second[i] += ql * log[i]
-                        power[i] = q * q if q > _SMALL else 0.0
-        _label(logs, label, void, start, n, factor, label_term)
-        for i in range(n):
-            if label[start + i] != void:
-                pixels[0 if factor[i] > 0 else 1] += 1
+                        square = q * q if q > _SMALL else 0.0
+                        power[i] = q * factor[i] if step > 0 else square
+            _label(logs, label, void, start, n, factor, label_term)
+            for i in range(n):
+                if label[start + i] != void:
+                    pixels[item, 0 if factor[i] > 0 else 1] += 1
+            for j in range(count):
+                z, first_sum, second = step_sums[0, j], step_sums[1, j], step_sums[2, j]
+                of_slope, of_curvature = lanes[0, j], lanes[1, j]
+                for i in range(n):
+                    divisor = z[i] if z[i] > 0 else 1.0
+                    mean = first_sum[i] / divisor
+                    of_slope[i] += factor[i] * (mean - label_term[i])
+                    of_curvature[i] += factor[i] * (second[i] / divisor - mean * mean)
         for j in range(count):
-            z, first, second = step_sums[0, j], step_sums[1, j], step_sums[2, j]
-            slope, curvature = lanes[0, j], lanes[1, j]
-            for i in range(n):
-                divisor = z[i] if z[i] > 0 else 1.0
-                mean = first[i] / divisor
-                slope[i] += factor[i] * (mean - label_term[i])
-                curvature[i] += factor[i] * (second[i] / divisor - mean * mean)
+            slope[item, j] += pairwise_sum(lanes[0, j])
+            curvature[item, j] += pairwise_sum(lanes[1, j])
 
 
-@kernel_part
-def add_likelihoods(probs, label, begin, end, void, betas, clip, logs, work, nll, pixels):
-    """Add -ln max(p̄_y^β / Σ p̄^β, `clip`) at each of `betas` to `nll` [β], over the non-void
-    pixels from `begin` up to `end` with p̄_y > 0.
+@kernel
+def add_likelihoods(first, probs, label, void, betas, clip, nll, pixels):
+    """Add -ln max(p̄_y^β / Σ p̄^β, `clip`) at each of `betas` to `nll` [item, β], over the non-void
+    pixels with p̄_y > 0.
 
-    `probs`, `logs`, `work` and `pixels` as in `add_slopes`.
+    `first`, `probs` and `pixels` as in `add_slopes`.
     """
+    logs, work = np.empty((probs.shape[0], BLOCK)), np.empty((3, BLOCK))
     z, enters, label_term = work[0], work[1], work[2]
-    for start in range(begin, end, BLOCK):
-        n = min(BLOCK, end - start)
-        _logs(probs, start, n, logs, z)
-        _label(logs, label, void, start, n, enters, label_term)
-        for i in range(n):
-            if label[start + i] != void:
-                pixels[0 if enters[i] > 0 else 1] += 1
-        for j in range(betas.shape[0]):
-            _sum_powers(logs, n, betas[j], z)
+    for item in range(first.shape[0] - 1):
+        begin, end = first[item], first[item + 1]
+        for start in range(begin, end, BLOCK):
+            n = min(BLOCK, end - start)
+            _logs(probs, start, n, logs, z)
+            _label(logs, label, void, start, n, enters, label_term)
             for i in range(n):
-                divisor = z[i] if z[i] > 0 else 1.0
-                z[i] = log_64(max(exp_64(betas[j] * label_term[i]) / divisor, clip))
-            for i in range(n):
-                nll[j] -= z[i] if enters[i] > 0 else 0.0
+                if label[start + i] != void:
+                    pixels[item, 0 if enters[i] > 0 else 1] += 1
+            for j in range(betas.shape[0]):
+                _sum_powers(logs, n, betas[j], z)
+                for i in range(n):
+                    divisor = z[i] if z[i] > 0 else 1.0
+                    z[i] = log_64(max(exp_64(betas[j] * label_term[i]) / divisor, clip))
+                for i in range(n):
+                    nll[item, j] -= z[i] if enters[i] > 0 else 0.0
 
 
 @kernel

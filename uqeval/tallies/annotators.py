@@ -78,7 +78,7 @@ class AnnotatorVotes(Tally):
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.annotators import sum_votes
-        from uqeval.kernels.items import count_bins_of_items
+        from uqeval.kernels.calibration import count_bins
 
         annotations, label = present(maps, self.annotators, self.classes)
         if not len(annotations):
@@ -90,10 +90,10 @@ class AnnotatorVotes(Tally):
             state["votes"], state["counts"], state["sums"], hits,
         )  # fmt: skip
         first, special = np.array([0, label.size]), np.zeros((1, 3), np.int64)
-        count_bins_of_items(
+        count_bins(
             first, maps["confidence"].reshape(-1), hits, label, void_of(self.classes),
-            self.bins.edges(), self.bins.upper,
-            *(state[name][None] for name in ("count", "share", "confidence")), special,
+            self.bins.edges(), self.bins.upper, 0,
+            *(state[name][None, None] for name in ("count", "share", "confidence")), special,
         )  # fmt: skip
 
 

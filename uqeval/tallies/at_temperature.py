@@ -61,14 +61,14 @@ class _AtBeta(OfBins):
         self, state: State, maps: Maps, first: Array, confidence: Array, probability: Array
     ) -> None:
         """Add the items' confidences and their labels' probabilities, both [i], to their states."""
-        from uqeval.kernels.items import sum_scores_of_items
+        from uqeval.kernels.calibration import sum_scores
 
         label, hit, confidence = self._hits(maps, confidence, probability)
         add_bins(self.bins, first, confidence, hit, label, self.classes, state)
         # The second sums, Brier scores, are unused.
         counts, sums = np.zeros((first.size - 1, 3), np.int64), np.zeros((first.size - 1, 2))
         void, brier = void_of(self.classes), confidence
-        sum_scores_of_items(first, probability, brier, label, void, self.clip, counts, sums)
+        sum_scores(first, probability, brier, label, void, self.clip, counts, sums)
         state["nll"][:, 0] += sums[:, 0]
         state["clipped"][:, 0] += counts[:, 1]
 

@@ -56,10 +56,10 @@ class FineGaps(Tally):
         return None
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import add_fine_gaps_of_items
+        from uqeval.kernels.calibration import add_fine_gaps
 
         value, hit, label = self._flat(maps)
-        add_fine_gaps_of_items(first, value, hit, label, void_of(self.classes), *state.values())
+        add_fine_gaps(first, value, hit, label, void_of(self.classes), *state.values())
 
     def _flat(self, maps: Maps) -> tuple[Array, Array, Array]:
         """Return confidences, hits uint8 and labels, all [i]."""

@@ -121,7 +121,7 @@ class _Recalibrated(OfBins):
         }  # fmt: skip
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import sum_scores_of_items
+        from uqeval.kernels.calibration import sum_scores
 
         label, void = maps["label"].reshape(-1), void_of(self.classes)
         top, of_label = np.zeros(label.size, np.float32), np.zeros(label.size)
@@ -129,7 +129,7 @@ class _Recalibrated(OfBins):
         hit = self._apply(maps, label, top, of_label, brier)
         add_bins(self.bins, first, top, hit, label, self.classes, state)
         counts = np.zeros((first.size - 1, 3), np.int64)
-        sum_scores_of_items(first, of_label, brier, label, void, self.clip, counts, state["sums"])
+        sum_scores(first, of_label, brier, label, void, self.clip, counts, state["sums"])
 
     def _apply(
         self, maps: Maps, label: Array, top: Array, of_label: Array,

@@ -122,13 +122,9 @@ class ClassReliability(OfBins):
         return state["count"][..., 0, :].sum(axis=-1)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import count_class_bins_of_items
-
-        value = maps["mean_probs"].reshape(self.classes, -1)
-        count_class_bins_of_items(
-            first, value, maps["label"].reshape(-1), void_of(self.classes),
-            self.bins.edges(), self.bins.upper, *state.values(),
-        )  # fmt: skip
+        label = maps["label"]
+        for c, value in enumerate(maps["mean_probs"]):
+            add_bins(self.bins, first, value, label == c, label, self.classes, state, c)
 
 
 @dataclass(frozen=True)
@@ -148,11 +144,11 @@ class AdaptiveReliability(OfBins):
         return Bins(len(self.edges)).fields()
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import count_intervals_of_items
+        from uqeval.kernels.calibration import count_intervals
 
         label = maps["label"].reshape(-1)
         hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
-        count_intervals_of_items(
+        count_intervals(
             first, maps["confidence"].reshape(-1), hit, label, void_of(self.classes),
             np.array([self.edges], np.float32), *state.values(),
         )  # fmt: skip
@@ -176,7 +172,7 @@ class ItemAdaptive(OfBins):
         return Bins(self.bins - 1).fields()
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import count_intervals_of_items
+        from uqeval.kernels.calibration import count_intervals
 
         label, confidence = maps["label"].reshape(-1), maps["confidence"].reshape(-1)
         hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
@@ -184,7 +180,7 @@ class ItemAdaptive(OfBins):
         labelled = label != void_of(self.classes)
         for item, (a, b) in enumerate(pairwise(first)):
             edges[item] = self._edges(confidence[a:b][labelled[a:b]])
-        count_intervals_of_items(
+        count_intervals(
             first, confidence, hit, label, void_of(self.classes), edges, *state.values()
         )
 
@@ -199,18 +195,21 @@ class ItemAdaptive(OfBins):
 
 
 def add_bins(
-    bins: Bins, first: Array, value: Array, hit: Array, label: Array, classes: int, state: State
-) -> None:
-    """Add values float32, right where `hit` (bool), to states of bins [item, …], in place.
+    bins: Bins, first: Array, value: Array, hit: Array, label: Array, classes: int, state: State,
+    row: int = 0,
+) -> None:  # fmt: skip
+    """Add values float32, right where `hit` (bool), to states of bins [item, bin] or [item, class,
+    bin], there to those of class `row`, in place.
 
     The values of all items are concatenated; item i begins at `first[i]`.
     """
-    from uqeval.kernels.items import count_bins_of_items
+    from uqeval.kernels.calibration import count_bins
 
-    count_bins_of_items(
+    sums = [state[name] for name in bins.fields()]
+    rows = [values if values.ndim == 3 else values[:, np.newaxis] for values in sums]
+    count_bins(
         first, value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1),
-        void_of(classes), bins.edges(), bins.upper,
-        state["count"], state["correct"], state["confidence"], state["special"],
+        void_of(classes), bins.edges(), bins.upper, row, *rows, state["special"],
     )  # fmt: skip
 
 
@@ -240,7 +239,7 @@ class ProperScores(Tally):
         return state["counts"][..., 0]
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import sum_scores_of_items
+        from uqeval.kernels.calibration import sum_scores
 
         flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
-        sum_scores_of_items(first, *flat, void_of(self.classes), self.clip, *state.values())
+        sum_scores(first, *flat, void_of(self.classes), self.clip, *state.values())

@@ -100,10 +100,10 @@ class TemperatureSlopes(_OfSample):
         return {"slope": signed, "curvature": sums, "pixels": Field((2,), "int64")}
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import add_slopes_of_items
+        from uqeval.kernels.tempering import add_slopes
 
         probs, label, first = self._sampled(maps, first)
-        add_slopes_of_items(
+        add_slopes(
             first, probs, label, void_of(self.classes), self.lowest, self.step, *state.values()
         )
 
@@ -159,10 +159,10 @@ class Likelihoods(_OfSample):
         return {"nll": Field((self.count,), "float64"), "pixels": Field((2,), "int64")}
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.items import add_likelihoods_of_items
+        from uqeval.kernels.tempering import add_likelihoods
 
         probs, label, first = self._sampled(maps, first)
         betas = np.array(self.betas())
-        add_likelihoods_of_items(
+        add_likelihoods(
             first, probs, label, void_of(self.classes), betas, self.clip, *state.values()
         )
