@@ -23,7 +23,8 @@ def reduce(
     paths: o.Paths = None,
     maps: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False,
-        help="Uncertainty maps to write (default: all defined ones). Repeat for more.")] = None,
+        help="Uncertainty maps to compute, and maps of the store to copy (default: all). Repeat "
+        "for more.")] = None,
     mean_probs: Annotated[bool, typer.Option(
         help="Write the mean probabilities: float32, 4 bytes per class and pixel.")] = True,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing store.")] = False,
@@ -31,7 +32,8 @@ def reduce(
     """Convert sample stacks to per-pixel maps once, for all later evaluations.
 
     Every command that does not need single samples accepts the maps store instead of the stack,
-    and gives identical results.
+    and gives identical results. Other maps of the store are copied: your uncertainty maps, and
+    those of `--region`.
 
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.inputs.common import in_order_of, open_truth, record_of, refuse_missing
 from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
@@ -47,7 +47,8 @@ class _Opener:
             return None
         assert self.store is not None
         self.records.append(record_of(self.store, [name], self.store.path))
-        return self._planes(arrays[name], f"{self.store.path}, {name}")
+        where = f"{self.store.path}, {name}"
+        return self._planes(arrays[name], where, self._void(arrays[name], where))
 
     def path(self, path: str, role: Role, option: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
@@ -64,7 +65,21 @@ class _Opener:
         self.records.append(record_of(store, [role], path))
         return self._planes(parts, option)
 
-    def _planes(self, parts: Sequence[ItemArray], where: str) -> RegionPlanes:
+    def _void(self, parts: Sequence[ItemArray], where: str) -> int:
+        """Return the id of no region: that of the options, of the array (which `uqeval reduce`
+        writes if its labels have another), or of the labels. Raises `StoreError`."""
+        void = parts[0].array.attributes.get("ignore_index")
+        if self.options.ignore_index is not None or void is None:
+            return self.inputs.ignore_index
+        if type(void) is not int:
+            raise StoreError(
+                f"{where}: attribute ignore_index is {quoted(void)}, expected an integer."
+            )
+        return void
+
+    def _planes(
+        self, parts: Sequence[ItemArray], where: str, void: int | None = None
+    ) -> RegionPlanes:
         from uqeval.maps.region_maps import RegionPlanes
 
         if any(set(part.array.axes) - {"item"} != {"y", "x"} for part in parts):
@@ -81,7 +96,7 @@ class _Opener:
         self.parts += [items, *([before] if before else [])]
         return RegionPlanes(
             Planes(items), Planes(before) if before else None, Planes(parts),
-            self.inputs.ignore_index,
+            self.inputs.ignore_index if void is None else void,
         )  # fmt: skip
 
 

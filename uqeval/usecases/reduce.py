@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from uqeval.arrays import Maps
 from uqeval.engine.options import RunOptions
 from uqeval.engine.passes import Progress as Advance
 from uqeval.engine.passes import Resources, in_order, workers_within
-from uqeval.errors import OutputError, UsageError
+from uqeval.errors import OutputError, UsageError, cut, quoted
 from uqeval.inputs import Inputs
+from uqeval.inputs.common import refuse_missing
 from uqeval.maps.names import (
     COMPUTED,
     OF_LABELS,
@@ -27,6 +28,7 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.maps.sources import Source, with_samples
+from uqeval.maps.with_stored import WithStored, stored_beside_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.zarr import writer as zw
 
@@ -70,11 +72,13 @@ def reduce(
 ) -> Path:
     """Write the maps of all items to a Zarr store at `destination`; return its path.
 
-    `maps`: uncertainties to write (default: all that are defined). On a cluster, the workers write
-    the maps of their items, so `destination` must be a folder that all see. Arrays: `mean_probs`
-    [item, class, y, x] and maps [item, y, x], float32; `predictions` and `labels`, uint8 (uint16
-    from 256 classes on); with labels of several annotators also `sample_predictions`
-    [item, sample, y, x]. Writes to a temporary name and renames at the end. Raises `UqevalError`.
+    `maps`: uncertainties to compute, and maps of the store to copy (default: all). On a cluster,
+    the workers write the maps of their items, so `destination` must be a folder that all see.
+    Arrays: `mean_probs` [item, class, y, x] and maps [item, y, x], float32; `predictions` and
+    `labels`, uint8 (uint16 from 256 classes on); with labels of several annotators also
+    `sample_predictions` [item, sample, y, x]; copied maps in their dtype. Adds a warning to
+    `inputs.warnings` for each map that cannot be copied. Writes to a temporary name and renames at
+    the end. Raises `UqevalError`.
     """
     from uqeval.stores.writing.new_store import NewStore, checked_target, replacing
 
@@ -83,11 +87,15 @@ def reduce(
     read_stores = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
     read_paths = [*(store["path"] for store in read_stores), inputs.options.get("names")]
     target = checked_target(destination, read_paths, overwrite)
-    map_names = _wanted_maps(source, maps, mean_probs)
+    copied = _copied_maps(inputs, source, maps)
+    map_names = _wanted_maps(source, maps, mean_probs, copied)
     source.want(map_names)
     dense = len({source.size(item) for item in range(source.items)}) == 1
     with replacing(target) as new, ExitStack() as stack:
-        writing = _Writing(str(new), dense, map_names, _mean_probs_origin(source))
+        writing = _Writing(
+            str(new), dense, map_names, _mean_probs_origin(source),
+            {name: _void_of_regions(inputs, source, name) for name in copied},
+        )  # fmt: skip
         options.progress.begin("reduce", source.items)
         stack.callback(options.progress.end)
         NewStore(new, source.items, source.names, dense).create(_attributes(inputs, source))
@@ -107,13 +115,15 @@ def reduce(
 class _Writing:
     """Writes maps of items into the new store at `root`, which is `dense` if all have one size.
 
-    `origin`: attributes of `mean_probs`.
+    `origin`: attributes of `mean_probs`. `copied`: maps of the old store, with the attributes of
+    each.
     """
 
     root: str
     dense: bool
     maps: tuple[str, ...]
     origin: Mapping[str, str] | None
+    copied: Mapping[str, Mapping[str, int] | None] = field(default_factory=dict)
 
     def __call__(self, opened: Opened) -> None:
         """Write the items of a job. Raises `OutputError` if this host does not see the store."""
@@ -131,7 +141,7 @@ class _Writing:
         """Write the items of some batches."""
         from uqeval.stores.writing.new_store import NewStore
 
-        source = inputs.source
+        source = WithStored(with_samples(inputs.source, "reduce"), tuple(self.copied))
 
         def work(batch: range, check: Callable[[], None]) -> list[Maps]:
             def heartbeat(nbytes: int) -> None:
@@ -150,18 +160,56 @@ class _Writing:
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
                     store.put(item, stored_name(name), values[name], attributes)
+                for name, void in self.copied.items():
+                    store.put(item, name, values[name], void)
 
 
-def _wanted_maps(source: Source, maps: Sequence[str] | None, mean_probs: bool) -> tuple[str, ...]:
-    """Return the maps to write. Raises `UsageError` for unknown names."""
+def _copied_maps(inputs: Inputs, source: Source, maps: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the maps of the store to copy: those in `maps`, by default all.
+
+    Raises `StoreError` for missing chunks, `UsageError` for a map in `maps` that cannot be copied.
+    By default such a map gives a warning.
+    """
+    obstacles = stored_beside_samples(source)
+    if maps is not None:
+        obstacles = {name: why for name, why in obstacles.items() if name in maps}
+    for name, why in obstacles.items():
+        if why is not None and maps is not None:
+            raise UsageError(f"--maps {cut(name)}: {source.where} has this map, but {why}.")
+        if why is not None:
+            inputs.warnings.append(f"left out the map {quoted(name)} of {source.where}: {why}.")
+    copied = tuple(name for name, why in obstacles.items() if why is None)
+    fill = inputs.recipe is not None and inputs.recipe.options.fill
+    refuse_missing([array for name in copied for array in source.stored[name].arrays], fill)
+    return copied
+
+
+def _wanted_maps(
+    source: Source, maps: Sequence[str] | None, mean_probs: bool, copied: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the maps to compute. Raises `UsageError` for unknown names."""
     names = default_maps(source, mean_probs)
     if maps is None:
         return names
-    unknown = [name for name in maps if name not in UNCERTAINTIES]
+    unknown = [name for name in maps if name not in UNCERTAINTIES and name not in copied]
     if unknown:
-        raise UsageError(f"--maps {unknown[0]}; expected some of {', '.join(UNCERTAINTIES)}.")
+        stored = stored_beside_samples(source)
+        raise UsageError(
+            f"--maps {cut(unknown[0])}; expected some of {', '.join([*UNCERTAINTIES, *stored])}."
+        )
     retained = [n for n in names if n not in UNCERTAINTIES or n in maps]
-    return (*retained, *(n for n in maps if n not in names))
+    return (*retained, *(n for n in maps if n not in names and n not in copied))
+
+
+def _void_of_regions(inputs: Inputs, source: Source, name: str) -> Mapping[str, int] | None:
+    """Return the attribute with the void id of a map of regions; None if it is that of the store.
+
+    The labels are written with a void id of their own.
+    """
+    is_ids = source.stored[name].arrays[0].dtype.kind in "iu"
+    if not is_ids or source.labels is None or inputs.ignore_index == void_of(source.classes):
+        return None
+    return {"ignore_index": inputs.ignore_index}
 
 
 def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
@@ -174,6 +222,7 @@ def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
     """Return the attributes of the new store."""
     return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
         "class_names": list(inputs.class_names),
-        "ignore_index": void_of(source.classes),
+        # Without labels, the void id is that of labels that are given later.
+        "ignore_index": inputs.ignore_index if source.labels is None else void_of(source.classes),
         "reduced_from": inputs.fingerprint,
     }

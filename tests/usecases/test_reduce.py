@@ -1,0 +1,138 @@
+"""`uqeval reduce` copies the other maps of a store: its uncertainties, and those of regions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from scenes import labels, softmax, zarr_group
+
+import uqeval
+from uqeval.errors import StoreError, UsageError
+from uqeval.inputs import InputOptions, open_inputs
+from uqeval.usecases.reduce import reduce
+
+N, T, C, H, W = 5, 3, 3, 6, 7
+NAMES = [f"i{item}" for item in range(N)]
+METRICS: dict[str, Any] = {
+    "pavpu": {"uncertainty": ["energy", "entropy", "rank"], "window": 2},
+    "failure": {"uncertainty": "energy"},
+}
+REGIONS = ["map:areas", "depth:0-2", "depth:2-9", "boundary:1"]
+
+
+def made(folder: Path, dtype: str = "f2", **more: Any) -> Path:
+    """Samples with uncertainties of several dtypes, ids of areas, and a depth with NaN."""
+    generator = np.random.default_rng(3)
+    truth = labels(0, N, H, W, classes=C)
+    depth = generator.uniform(0, 4, (N, H, W))
+    depth[:, 0, 0] = np.nan
+    arrays = {
+        "probs": softmax(0, N, T, C, H, W, dtype="f8").astype("f4"),
+        "labels": np.where(truth == 255, 7, truth),
+        "energy": (generator.normal(0, 1e3, (N, H, W)).astype(dtype), {"chunks": (2, 4, 3)}),
+        "rank": generator.integers(0, 9, (N, H, W)).astype(">i4"),
+        "areas": (generator.choice([1, 2, 7], (N, H, W)).astype("u2"), {"chunks": (3, H, W)}),
+        "depth": depth,
+        "entropy": np.zeros((N, H, W), "f4"),  # the samples give it
+    }
+    return zarr_group(folder, arrays | more, names=NAMES, ignore_index=7)
+
+
+def reduced(path: Path, target: Path, maps: Any = None, **options: Any) -> Path:
+    return reduce(open_inputs(path, None, InputOptions(**options)), target, maps)
+
+
+def conclusions(report: uqeval.Report) -> Any:
+    return report.results, report.items, report.intervals
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_maps_of_the_store_give_the_same_results(tmp_path: Path, dtype: str) -> None:
+    path = made(tmp_path / "p", dtype)
+    maps = reduced(path, tmp_path / "maps")
+    options = {"region": REGIONS, "ci": 0.9, "draws": 100}
+    expected = uqeval.evaluate(path, None, METRICS, **options)
+    # 7 is void in the labels, and no area.
+    areas = {name for name in expected.results if name.startswith("failure@map:areas")}
+    assert areas == {"failure@map:areas:1", "failure@map:areas:2"}
+    found = uqeval.evaluate(maps, None, METRICS, **options)
+    assert conclusions(found) == conclusions(expected)
+    old, new = zarr.open_group(str(path)), zarr.open_group(str(maps))
+    for name in ("energy", "rank", "areas", "depth"):
+        before, after = np.asarray(old[name]), np.asarray(new[name])
+        assert before.dtype.newbyteorder("=") == after.dtype
+        np.testing.assert_array_equal(before, after)
+    assert np.asarray(new["entropy"]).any()
+
+
+def test_labels_that_come_later_have_the_void_id_of_the_store(tmp_path: Path) -> None:
+    path = made(tmp_path / "p")
+    ids = np.asarray(zarr.open_group(str(path))["labels"])
+    truth = zarr_group(tmp_path / "truth", {"labels": ids}, names=NAMES)
+    del zarr.open_group(str(path))["labels"]
+    maps = reduced(path, tmp_path / "maps")
+    expected = uqeval.evaluate(path, truth, METRICS, region=REGIONS)
+    assert conclusions(uqeval.evaluate(maps, truth, METRICS, region=REGIONS)) == conclusions(
+        expected
+    )
+
+
+def test_named_maps_alone_are_written(tmp_path: Path) -> None:
+    maps = reduced(made(tmp_path / "p"), tmp_path / "maps", ["std", "areas"])
+    found = set(zarr.open_group(str(maps)))
+    assert {"std", "areas", "predictions"} <= found
+    assert not found & {"energy", "rank", "depth", "entropy"}
+    with pytest.raises(
+        UsageError, match=r"--maps enrgy; expected some of .*, std, areas, depth, energy"
+    ):
+        reduced(tmp_path / "p", tmp_path / "other", ["enrgy"])
+
+
+def test_maps_of_another_size_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    path = made(tmp_path / "p", small=np.zeros((N, 2, 3), "f4"))
+    inputs = open_inputs(path, None, InputOptions())
+    maps = reduce(inputs, tmp_path / "maps")
+    assert "small" not in zarr.open_group(str(maps))
+    (text,) = [text for text in inputs.warnings if "small" in text]
+    assert text == (f"left out the map 'small' of {path}: it is 2 × 3 pixels for item i0, whose "
+                    "samples are 6 × 7.")  # fmt: skip
+    with pytest.raises(UsageError, match=r"--maps small: .* has this map, but it is 2 × 3 pixels"):
+        reduced(path, tmp_path / "other", ["small"])
+
+
+def test_missing_chunks_of_a_map_are_not_read_as_numbers(tmp_path: Path) -> None:
+    path = made(tmp_path / "p")
+    (path / "areas/c/1/0/0").unlink()
+    with pytest.raises(StoreError, match=r"areas: 1 of 2 chunks are missing"):
+        reduced(path, tmp_path / "maps")
+    assert not (tmp_path / "maps").exists()
+    assert "areas" not in zarr.open_group(str(reduced(path, tmp_path / "a", ["energy"])))
+    filled = zarr.open_group(str(reduced(path, tmp_path / "b", missing_chunks="fill")))
+    assert not np.asarray(filled["areas"])[3:].any()
+
+
+def test_items_of_different_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    sizes = [(4, 5), (6, 3)]
+    group = zarr.create_group(str(path), attributes={"class_names": ["a", "b", "c"]})
+    items = group.create_group("items")
+    generator = np.random.default_rng(1)
+    for i, size in enumerate(sizes):
+        item = items.create_group(f"i{i}")
+        item["probs"] = softmax(i, 1, T, C, *size, dtype="f8").astype("f4")[0]
+        item["labels"] = labels(i, 1, *size, classes=C)[0]
+        item["energy"] = generator.normal(size=size)
+        item["areas"] = generator.integers(1, 3, size).astype("u1")
+    options = {"metrics": {"failure": {"uncertainty": "energy"}}, "region": ["map:areas"]}
+    maps = reduced(path, tmp_path / "maps")
+    expected = uqeval.evaluate(path, **options)
+    assert conclusions(uqeval.evaluate(maps, **options)) == conclusions(expected)
+    items["i1"]["energy"][...] = np.zeros((6, 3))
+    with pytest.raises(UsageError, match="several dtypes"):
+        del items["i1"]["energy"]
+        items["i1"]["energy"] = np.zeros((6, 3), "f4")
+        reduced(path, tmp_path / "other", ["energy"])
