@@ -113,6 +113,26 @@ def test_further_exhibits_become_html_on_demand(
     assert same == [True, True, True]
 
 
+_LINE = """(() => {
+  const box = (own) => own.getBoundingClientRect();
+  const plot = box(document.querySelector("#figure-temporal svg"));
+  const line = box(document.querySelector("svg .now"));
+  const marks = [...document.querySelectorAll("#figure-temporal circle")].map(box);
+  return [line.top - plot.top, plot.bottom - line.bottom,
+    Math.min(...marks.map((own) => own.top)) - line.top,
+    line.bottom - Math.max(...marks.map((own) => own.bottom))];
+})()"""
+
+
+def test_the_line_of_the_slider_ends_at_the_edges_of_the_axes(tmp_path: Path) -> None:
+    """It crosses neither the legend above nor the numbers below."""
+    path = tmp_path / "film.html"
+    path.write_text(to_html({"r": of_video()}), "utf-8")
+    above, below, *around = measured(path, _LINE, 1000)
+    assert above > 20 and below > 20
+    assert min(around) > -8  # marks may lie on an edge
+
+
 _FILM = """(() => {
   const range = document.querySelector(".timeline input");
   const text = () => document.querySelector(".timeline p").textContent;

@@ -58,6 +58,28 @@ def test_a_family_with_other_lines_begins_a_row(family: str) -> None:
     assert {len(upper), len(lower)} == {2, 3}
 
 
+@pytest.mark.parametrize(
+    ("ends", "texts"),
+    [
+        ((0.5739, 0.99996075), ["0.5739", "1.0000"]),
+        ((0.99996, 0.99999), ["0.99996", "0.99999"]),
+        ((3.21e-05, 0.00012), ["3.21e-05", "0.0001"]),
+        ((-0.99996075, 2.0), ["-1.0000", "2.0000"]),
+    ],
+)
+def test_ends_of_a_scale_are_rounded(ends: tuple[float, float], texts: list[str]) -> None:
+    report = with_regions("segmentation")
+    low, high = ends
+    for key, value in zip(list(report.results), (low, high, high), strict=True):
+        report.results[key] = report.results[key] | {"miou": value}
+    report.intervals = {"segmentation.miou": {"level": 0.95, "low": low, "high": high}}
+    (figure,) = figures_of({"r": report})[""]
+    canvas = Canvas()
+    figure.draw(canvas)
+    below = [text.get_text() for text in canvas.axes[0].texts if text.get_size() == 7]
+    assert below == texts
+
+
 def test_values_are_written_beside_their_points() -> None:
     report = with_regions("segmentation")
     (figure,) = figures_of({"r": report})[""]

@@ -336,6 +336,8 @@ def test_no_link_of_a_page_with_regions_is_dead(tmp_path: Path) -> None:
     links = set(re.findall(r'href="#([^"]+)"', html))
     assert any(link.startswith("behind-") for link in links)  # of the heat map of the whole image
     assert links <= set(re.findall(r'\bid="([^"]+)"', html))
+    assert html.count("To see the items of each bin, evaluate without --region") == 1
+    assert "To see the items of each bin" not in to_html({"r": Report.load(with_states(tmp_path))})
 
 
 def test_a_page_says_when_its_report_was_finished() -> None:

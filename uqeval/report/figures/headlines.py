@@ -152,8 +152,15 @@ def _ends(lines: Sequence[Line], field: str) -> tuple[float, float]:
 
 def _write_ends(axes: Axes, left: float, below: float, ends: tuple[float, float]) -> None:
     """Write the ends of a scale under it; without intervals, they are values of two points."""
-    for x, end, side in zip((left, left + _WIDTH), ends, ("left", "right"), strict=True):
+    for x, end, side in zip((left, left + _WIDTH), _texts(ends), ("left", "right"), strict=True):
         axes.text(
-            x, below - 0.4, rounded(end), ha=side, va="center", size=7, color=style.SOFT,
+            x, below - 0.4, end, ha=side, va="center", size=7, color=style.SOFT,
             in_layout=False,
         )  # fmt: skip
+
+
+def _texts(ends: tuple[float, float]) -> list[str]:
+    """Return the ends of a scale, rounded also to 1, which a score never is; but not if both would
+    be the same."""
+    texts = [f"{end:.4f}" if 0.5 < abs(end) < 1.5 else rounded(end) for end in ends]
+    return texts if texts[0] != texts[1] else list(map(rounded, ends))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from uqeval.keys import Key
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
 from uqeval.report.figures.curves import counts, diagonal, format_number, fractions, scores
@@ -20,13 +21,20 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
     plotted = lines_with(lines, "reliability")
     if not plotted:
         return
+    lists = ""
+    if len(plotted) > 1 and len({id(line.report) for line in plotted}) == 1:
+        # Bins of several curves lie above each other: a click could not tell which one it means.
+        regions = any(Key.parse(line.key).region for line in plotted)
+        one = "without --region" if regions else "with one setting"
+        lists = f" To see the items of each bin, evaluate {one}: the diagram then has one curve."
     summary = scores(plotted, {"ECE": "ece", "MCE": "mce"})
     yield Figure(
         "reliability",
         "Reliability diagram",
         f"Accuracy over confidence in bins, with the number of pixels of each. {summary}.",
         "On the diagonal, confidence equals accuracy; below it the model is over-confident. The "
-        "lower panel shows the pixels per bin (logarithmic). Bins with few pixels are unreliable.",
+        "lower panel shows the pixels per bin (logarithmic). Bins with few pixels are unreliable."
+        + lists,
         (5.6, 6.0),
         lambda canvas: draw(canvas, plotted),
         links="a report counts bins over all items together, so these are the items with the worst "

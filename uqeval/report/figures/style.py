@@ -167,7 +167,11 @@ def inline_svg(
 
 
 def _hover_circles(canvas: Canvas) -> Iterator[str]:
-    """Yield a transparent circle with a text for each mark inside its axes."""
+    """Yield a transparent circle with a text for each mark inside its axes.
+
+    Marks of items are in a group that names the upper and the lower edge of the axes: the line of a
+    page's slider ends there.
+    """
     marks_of_axes: dict[Axes, list[tuple[float, float, str, int | None]]] = {}
     for axes, *mark in canvas.hover_marks:  # type: ignore[attr-defined]
         marks_of_axes.setdefault(axes, []).append(tuple(mark))
@@ -175,6 +179,10 @@ def _hover_circles(canvas: Canvas) -> Iterator[str]:
         # All points of the axes at once: one by one takes a tenth of the time to draw.
         points = axes.transData.transform([(x, y) for x, y, *_ in marks]).tolist()
         box = axes.bbox.padded(1)
+        of_items = any(item is not None for *_, item in marks)
+        if of_items:
+            upper, lower = canvas.bbox.height - axes.bbox.y1, canvas.bbox.height - axes.bbox.y0
+            yield f'<g class="moments" data-upper="{upper:.1f}" data-lower="{lower:.1f}">'
         for (right, up), (*_, text, item) in zip(points, marks, strict=True):
             if not box.contains(right, up):
                 continue
@@ -184,6 +192,8 @@ def _hover_circles(canvas: Canvas) -> Iterator[str]:
                 f'<circle class="hover"{of_item} cx="{right:.1f}" '
                 f'cy="{canvas.bbox.height - up:.1f}" r="4"><title>{title}</title></circle>'
             )
+        if of_items:
+            yield "</g>"
 
 
 def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str, str]) -> str:

@@ -20,8 +20,8 @@ if (moments.size > 1) {
     const place = places[range.value];
     const marks = moments.get(place);
     const x = marks[0].getAttribute("cx");
-    const { y, height } = svg.viewBox.baseVal;
-    for (const [name, value] of Object.entries({ x1: x, x2: x, y1: y, y2: y + height })) {
+    const { upper, lower } = marks[0].parentNode.dataset;
+    for (const [name, value] of Object.entries({ x1: x, x2: x, y1: upper, y2: lower })) {
       line.setAttribute(name, value);
     }
     text.textContent = marks.map((mark) => mark.textContent).join("; ");
