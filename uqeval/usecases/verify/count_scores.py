@@ -12,24 +12,38 @@ from uqeval.keys import family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify.families import Pixels
 from uqeval.usecases.verify.numbers import Numbers, quantile_factor
-from uqeval.usecases.verify.resampled import Counted
+from uqeval.usecases.verify.rank_counts import failure
+from uqeval.usecases.verify.resampled import Counted, CountedScores
 
 
 def of_classes(
     key: str, parts: Sequence[Pixels], settings: Mapping[str, Any], results: Mapping[str, Any]
-) -> dict[str, Counted]:
-    """Return the scores of a key whose intervals follow from counts, by field."""
+) -> CountedScores:
+    """Return the scores of a key whose intervals follow from counts."""
     family = family_of(key)
     if family == "segmentation":
-        return _segmentation(parts)
+        return _segmentation(parts, _names_of_rows(results))
     if family == "pavpu" and results.get("uncertainty_threshold") is not None:
-        return _patches(key, parts, settings, results["uncertainty_threshold"])
-    return _calibration(parts, settings) if family == "calibration" else {}
+        return _patches(key, parts, settings, results)
+    if family == "calibration":
+        return _calibration(parts, settings, _names_of_rows(results))
+    if family == "failure" and all(key in item.maps for item in parts):
+        return failure(key, parts, results, _names_of_rows(results))
+    return {}
 
 
-def of_numbers(
-    key: str, parts: Sequence[Numbers], settings: Mapping[str, Any]
-) -> dict[str, Counted]:
+def _names_of_rows(results: Mapping[str, Any]) -> list[str]:
+    """Return the names of the rows of classes in addresses: the id of a class whose name several
+    classes have."""
+    rows = results.get("per_class", ())
+    names = [str(row["name"]) for row in rows]
+    return [
+        str(row["class"]) if names.count(name) > 1 else name
+        for row, name in zip(rows, names, strict=True)
+    ]
+
+
+def of_numbers(key: str, parts: Sequence[Numbers], settings: Mapping[str, Any]) -> CountedScores:
     """Return RMSE, MAE and AUCE of predicted numbers."""
     if family_of(key) != "regression":
         return {}
@@ -56,13 +70,13 @@ def of_numbers(
             return np.asarray(np.trapezoid(np.abs(p - s[:, 3:] / s[:, :1]), p, axis=1))
 
     return {
-        "rmse": Counted(counts, lambda s: np.sqrt(s[:, 1] / s[:, 0])),
-        "mae": Counted(counts, lambda s: s[:, 2] / s[:, 0]),
-        "auce": Counted(counts, auce, gaps=gaps),
+        ("rmse",): Counted(counts, lambda s: np.sqrt(s[:, 1] / s[:, 0])),
+        ("mae",): Counted(counts, lambda s: s[:, 2] / s[:, 0]),
+        ("auce",): Counted(counts, auce, gaps=gaps),
     }
 
 
-def _segmentation(parts: Sequence[Pixels]) -> dict[str, Counted]:
+def _segmentation(parts: Sequence[Pixels], names: Sequence[str]) -> CountedScores:
     classes = parts[0].classes
     matrices = [cs.confusion(item.label, item.prediction, classes) for item in parts]
     right = np.array([np.diag(m) for m in matrices], np.float64)
@@ -76,15 +90,22 @@ def _segmentation(parts: Sequence[Pixels]) -> dict[str, Counted]:
         r, n, m = columns(s)
         return _mean_ratio(r, n + m - r)
 
-    return {
-        "pixel_accuracy": Counted(
+    scores: CountedScores = {
+        ("pixel_accuracy",): Counted(
             counts,
             lambda s: columns(s)[0].sum(1) / columns(s)[1].sum(1),
             lambda s: columns(s)[1].sum(1),
         ),
-        "mean_accuracy": Counted(counts, lambda s: _mean_ratio(*columns(s)[:2])),
-        "miou": Counted(counts, iou),
+        ("mean_accuracy",): Counted(counts, lambda s: _mean_ratio(*columns(s)[:2])),
+        ("miou",): Counted(counts, iou),
     }
+    for c, name in enumerate(names):
+        of_class = counts[:, [c, classes + c, 2 * classes + c]]
+        scores["per_class", name, "accuracy"] = Counted(of_class, lambda s: s[:, 0] / s[:, 1])
+        scores["per_class", name, "iou"] = Counted(
+            of_class, lambda s: s[:, 0] / (s[:, 1] + s[:, 2] - s[:, 0])
+        )
+    return scores
 
 
 def _mean_ratio(a: Array, b: Array) -> Array:
@@ -95,9 +116,23 @@ def _mean_ratio(a: Array, b: Array) -> Array:
 
 
 def _patches(
-    key: str, parts: Sequence[Pixels], settings: Mapping[str, Any], threshold: float
-) -> dict[str, Counted]:
-    rows = [cs.patch_counts(item.patches[key], settings, threshold) for item in parts]
+    key: str, parts: Sequence[Pixels], settings: Mapping[str, Any], results: Mapping[str, Any]
+) -> CountedScores:
+    """Return the scores of all patches, of those of each class, and of the mixed ones."""
+    names, threshold = _names_of_rows(results), results["uncertainty_threshold"]
+    scores = _of_patches([item.patches[key] for item in parts], settings, threshold)
+    for c, name in enumerate(names):
+        shared = c if c < parts[0].classes else -1
+        of_class = [item.patches[key].of(shared) for item in parts]
+        for field, counted in _of_patches(of_class, settings, threshold).items():
+            scores["per_class", name, *field] = counted
+    return scores
+
+
+def _of_patches(
+    parts: Sequence[cs.Patches], settings: Mapping[str, Any], threshold: float
+) -> CountedScores:
+    rows = [cs.patch_counts(patches, settings, threshold) for patches in parts]
     if any(row["near"] for row in rows):
         return {}  # a patch within a rounding error of the threshold may count either way
     counts = np.array([[r["n_ac"], r["n_au"], r["n_ic"], r["n_iu"]] for r in rows], np.float64)
@@ -106,14 +141,14 @@ def _patches(
         "pavpu": ((0, 3), (0, 1, 2, 3)), "p_accurate_given_certain": ((0,), (0, 2)),
         "p_uncertain_given_inaccurate": ((3,), (2, 3)),
     }  # fmt: skip
-    scores = {name: _share(counts, *columns) for name, columns in shares.items()}
+    scores: CountedScores = {(name,): _share(counts, *columns) for name, columns in shares.items()}
     by_accuracy, by_certainty = ((0, 1), (2, 3)), ((0, 2), (1, 3))
     kinds_of = {
         "pavpu_chance": (), "phi": by_accuracy + by_certainty, "surplus": by_accuracy,
         "half_surplus": by_accuracy,
     }  # fmt: skip
     for name, kinds in kinds_of.items():
-        scores[name] = Counted(
+        scores[name,] = Counted(
             counts,
             lambda s, name=name: _of_counts(s, name),  # type: ignore[misc]
             kinds=kinds,
@@ -136,8 +171,11 @@ def _of_counts(sums: Array, name: str) -> Array:
     return np.array([np.nan if value is None else value for value in rows])
 
 
-def _calibration(parts: Sequence[Pixels], settings: Mapping[str, Any]) -> dict[str, Counted]:
-    bins, scores = settings["bins"], {}
+def _calibration(
+    parts: Sequence[Pixels], settings: Mapping[str, Any], names: Sequence[str]
+) -> CountedScores:
+    bins = settings["bins"]
+    scores: CountedScores = {}
     n = max(sum(item.label.size for item in parts), 1)
     if all("confidence" in item.maps for item in parts):
         item_bins = [cs.equal_width(item.maps["confidence"], ~item.wrong, bins) for item in parts]
@@ -145,13 +183,16 @@ def _calibration(parts: Sequence[Pixels], settings: Mapping[str, Any]) -> dict[s
             np.array([pair[0] for pair in item_bins]),
             sum(pair[1] for pair in item_bins),
         )
-        scores["ece"] = _gaps(rows[:, None], slack=2 * uncertain / n)
+        scores["ece",] = _gaps(rows[:, None], slack=2 * uncertain / n)
         if not uncertain:
-            scores["mce"] = _gaps(rows[:, None], largest=True)
+            scores["mce",] = _gaps(rows[:, None], largest=True)
     if all(bins in item.by_class for item in parts):
         uncertain = sum(item.by_class[bins][1] for item in parts)
         rows = np.array([item.by_class[bins][0] for item in parts])
-        scores["classwise_ece"] = _gaps(rows, slack=2 * uncertain / n)
+        slack = 2 * uncertain / n
+        scores["classwise_ece",] = _gaps(rows, slack=slack)
+        for c, name in enumerate(names):
+            scores["per_class", name, "ece"] = _gaps(rows[:, c : c + 1], slack=slack)
     for name, field in (("brier", "brier"), ("nll", "label_probability")):
         if all(field in item.maps for item in parts):
             values = [item.maps[field].astype(np.float64) for item in parts]
@@ -160,7 +201,7 @@ def _calibration(parts: Sequence[Pixels], settings: Mapping[str, Any]) -> dict[s
                     -np.log(np.maximum(item_values, settings["clip"])) for item_values in values
                 ]
             counts = np.array([[item_values.sum(), item_values.size] for item_values in values])
-            scores[name] = Counted(counts, lambda s: s[:, 0] / s[:, 1])
+            scores[name,] = Counted(counts, lambda s: s[:, 0] / s[:, 1])
     return scores
 
 

@@ -7,12 +7,15 @@ from typing import Any, TypeVar
 
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
-from uqeval.usecases.verify.comparing import Comparison, Recomputed, compare
-from uqeval.usecases.verify.resampled import Counted, Resampled
+from uqeval.records.scalars import described
+from uqeval.usecases.verify.comparing import Comparison, Recomputed, compare, distance
+from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
 
 #: Pixels of an item: of classes or of numbers.
 Part = TypeVar("Part")
 
+#: Ends that differ by less are the same.
+_SAME = 1e-9
 #: Families whose scores need no ranks, so that they follow from the pixels of any items.
 _WITHOUT_RANKS = ("segmentation", "pavpu", "calibration", "regression")
 
@@ -20,7 +23,7 @@ _WITHOUT_RANKS = ("segmentation", "pavpu", "calibration", "regression")
 def compare_intervals(
     comparison: Comparison,
     keys: Iterable[str],
-    counted_of_key: Callable[[str], Mapping[str, Counted]],
+    counted_of_key: Callable[[str], CountedScores],
 ) -> None:
     """Compare intervals and debiased values of the set, from counts of all items."""
     report = comparison.report
@@ -31,20 +34,23 @@ def compare_intervals(
     for key in keys:
         if key in comparison.why_not or comparison.settings[key].get("scope") == "item":
             continue
-        for name, counts in counted_of_key(key).items():
-            _compare_interval(comparison, resampled, key, name, counts)
+        for fields, counts in counted_of_key(key).items():
+            _compare_interval(comparison, resampled, key, fields, counts)
 
 
 def _compare_interval(
-    comparison: Comparison, resampled: Resampled, key: str, name: str, counts: Counted
+    comparison: Comparison, resampled: Resampled, key: str, fields: tuple[str, ...], counts: Counted
 ) -> None:
     """Compare the interval of one score, and its debiased value."""
-    report, address = comparison.report, Address.of_key(key, (name,)).within
+    report, address = comparison.report, Address.of_key(key, fields).within
     results, record = report.results[key], report.intervals.get(address) or {}
-    metric = report.metrics.get(f"{family_of(key)}.{name}") or {}
+    metric = described(report.metrics, family_of(key), fields)
 
-    def hold(at: str, where: str, record: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        slack = dict.fromkeys(values, 3 * counts.slack)
+    def hold(
+        at: str, where: str, record: Mapping[str, Any], values: Mapping[str, Any],
+        spread: Sequence[float] = (0.0, 0.0),
+    ) -> None:  # fmt: skip
+        slack = {name: 3 * counts.slack + own for name, own in zip(values, spread, strict=False)}
         compare(where, key, record, values, slack, comparison.tallies["intervals"])
         comparison.intervals.add(at)
 
@@ -52,9 +58,12 @@ def _compare_interval(
     if record.get("low") is not None:
         ends = resampled.interval(counts, record, metric)
     if ends is not None:
-        hold(address, f"interval of {address}", record, {"low": ends[0], "high": ends[1]})
-    field = f"{name}_debiased"
-    if field in results:
+        values = dict(zip(("low", "high"), ends, strict=True))
+        is_same = all(distance(record.get(name), end) <= _SAME for name, end in values.items())
+        spread = (0.0, 0.0) if is_same else resampled.spread(counts, record, metric)
+        hold(address, f"interval of {address}", record, values, spread)
+    field = f"{fields[0]}_debiased"
+    if len(fields) == 1 and field in results:
         hold(f"{address}_debiased", "the set", results, {field: resampled.debiased(counts)})
 
 

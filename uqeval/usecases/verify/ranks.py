@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -45,37 +47,124 @@ def grouped(score: Array, error: Array) -> tuple[Array, Array]:
 
 def failure(score: Array, wrong: Array) -> dict[str, Any]:
     """Return the scores of failure detection, of flat arrays."""
-    pixels, errors = int(score.size), int(wrong.sum())
-    scores: dict[str, Any] = {"pixels": pixels, "errors": errors}
-    names = ("auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc")
-    scores |= dict.fromkeys(names)
-    if not pixels:
-        return scores | {"risk_at_coverage": {}, "coverage_at_risk": {}}
-    n, e = grouped(score, wrong)
-    c = n - e
-    up_n, up_e, up_c = np.cumsum(n), np.cumsum(e), np.cumsum(c)
-    above_n, above_e = pixels - up_n + n, errors - up_e + e
-    rights = pixels - errors
-    if errors and rights:
-        scores["auroc"] = float((e * (up_c - c / 2)).sum() / (errors * rights))
-        least = np.flatnonzero(above_e * 20 >= errors * 19)[-1]
-        scores["fpr95"] = float((above_n - above_e)[least] / rights)
-    if errors:
-        scores["aupr_error"] = float((e * above_e / above_n).sum() / errors)
-    if rights:
-        scores["aupr_success"] = float((c * up_c / up_n).sum() / rights)
-    scores["aurc"] = float((n * up_e / up_n).sum() / pixels)
-    ranks = np.arange(1, errors + 1)
-    scores["e_aurc"] = scores["aurc"] - float((ranks / (rights + ranks)).sum() / pixels)
-    scores["augrc"] = float((n * (up_e - e / 2)).sum() / pixels**2)
-    scores["risk_at_coverage"], scores["coverage_at_risk"] = {}, {}
-    for p in (80, 90, 95):
-        last = np.flatnonzero(100 * up_n >= p * pixels)[0]
-        scores["risk_at_coverage"][str(p)] = float(up_e[last] / up_n[last])
-    for p in (1, 5):
-        fits = up_n[100 * up_e <= p * up_n]
-        scores["coverage_at_risk"][str(p)] = float(fits[-1] / pixels) if fits.size else 0.0
-    return scores
+    groups = Groups(*(counts[None].astype(np.float64) for counts in grouped(score, wrong)))
+    pixels = int(score.size)
+    record: dict[str, Any] = {"pixels": pixels, "errors": int(wrong.sum())}
+    for (name, *percent), formula in FAILURE.items():
+        (number,) = formula(groups).tolist() if pixels else (math.nan,)
+        value = None if math.isnan(number) else number
+        if not percent:
+            record[name] = value
+        else:
+            record.setdefault(name, {}).update({percent[0]: value} if pixels else {})
+    return record
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Pixels `n` and errors `e` [set, group] of equal scores, scores ascending. A group may have no
+    pixel of a set."""
+
+    n: Array
+    e: Array
+
+    @cached_property
+    def pixels(self) -> Array:
+        """Return all pixels [set]."""
+        return np.asarray(self.n.sum(axis=1))
+
+    @cached_property
+    def errors(self) -> Array:
+        """Return all errors [set]."""
+        return np.asarray(self.e.sum(axis=1))
+
+    @property
+    def rights(self) -> Array:
+        """Return all pixels that are right [set]."""
+        return np.asarray(self.pixels - self.errors)
+
+    @cached_property
+    def up_n(self) -> Array:
+        """Return the pixels up to the end of each group."""
+        return np.cumsum(self.n, axis=1)
+
+    @cached_property
+    def up_e(self) -> Array:
+        """Return the errors up to the end of each group."""
+        return np.cumsum(self.e, axis=1)
+
+    @property
+    def above_e(self) -> Array:
+        """Return the errors of each group and those above it."""
+        return np.asarray(self.errors[:, None] - self.up_e + self.e)
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    """Return a/b, NaN where b is 0."""
+    return np.asarray(np.divide(a, b, out=np.full(np.shape(a), np.nan), where=b > 0))
+
+
+def _at(values: Array, groups: Array) -> Array:
+    """Return the value of a group of each set."""
+    return np.take_along_axis(values, groups[:, None], 1)[:, 0]
+
+
+def _auroc(g: Groups) -> Array:
+    c = g.n - g.e
+    pairs = (g.e * (g.up_n - g.up_e - c / 2)).sum(axis=1)
+    return _ratio(pairs, g.errors * g.rights)
+
+
+def _aupr_error(g: Groups) -> Array:
+    above_n = np.maximum(g.pixels[:, None] - g.up_n + g.n, 1)
+    return _ratio((g.e * g.above_e / above_n).sum(axis=1), g.errors)
+
+
+def _aupr_success(g: Groups) -> Array:
+    precision = (g.up_n - g.up_e) / np.maximum(g.up_n, 1)
+    return _ratio(((g.n - g.e) * precision).sum(axis=1), g.rights)
+
+
+def _fpr95(g: Groups) -> Array:
+    # The last group at and above which 95 % of the errors lie.
+    least = (g.above_e * 20 >= g.errors[:, None] * 19).sum(axis=1) - 1
+    above_n = g.pixels - _at(g.up_n - g.n, np.maximum(least, 0))
+    rejected = above_n - _at(g.above_e, np.maximum(least, 0))
+    return np.where(g.errors > 0, _ratio(rejected, g.rights), np.nan)
+
+
+def _aurc(g: Groups) -> Array:
+    return _ratio((g.n * g.up_e / np.maximum(g.up_n, 1)).sum(axis=1), g.pixels)
+
+
+def _e_aurc(g: Groups) -> Array:
+    # With all errors last, the AURC is Σ k/(rights + k)/pixels, k = 1 … errors.
+    harmonic = np.r_[0.0, np.cumsum(1 / np.arange(1, int(g.pixels.max(initial=0)) + 1))]
+    span = harmonic[g.pixels.astype(np.int64)] - harmonic[g.rights.astype(np.int64)]
+    return _aurc(g) - _ratio(g.errors - g.rights * span, g.pixels)
+
+
+def _augrc(g: Groups) -> Array:
+    return _ratio((g.n * (g.up_e - g.e / 2)).sum(axis=1), g.pixels**2)
+
+
+def _risk_at(percent: int, g: Groups) -> Array:
+    first = (100 * g.up_n >= percent * g.pixels[:, None]).argmax(axis=1)
+    return _ratio(_at(g.up_e, first), _at(g.up_n, first))
+
+
+def _coverage_at(percent: int, g: Groups) -> Array:
+    fits = np.where(100 * g.up_e <= percent * g.up_n, g.up_n, 0.0)
+    return _ratio(fits.max(axis=1, initial=0.0), g.pixels)
+
+
+#: The scores of failure detection [set] by their fields, NaN where undefined.
+FAILURE: dict[tuple[str, ...], Callable[[Groups], Array]] = {
+    ("auroc",): _auroc, ("aupr_error",): _aupr_error, ("aupr_success",): _aupr_success,
+    ("fpr95",): _fpr95, ("aurc",): _aurc, ("e_aurc",): _e_aurc, ("augrc",): _augrc,
+    **{("risk_at_coverage", str(p)): partial(_risk_at, p) for p in (80, 90, 95)},
+    **{("coverage_at_risk", str(p)): partial(_coverage_at, p) for p in (1, 5)},
+}  # fmt: skip
 
 
 def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:

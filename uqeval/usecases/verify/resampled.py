@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ _FLIPS = 1000
 _LEAST = 6
 #: With fewer units with an event, at most as many trials count as there are units.
 _FEW = 5
+#: So many numbers of draws are in memory.
+_BLOCK = 1 << 20
 #: The scale of a jackknife by the kind of a score's interval.
 _SCALES = {
     "share": "logit", "logit": "logit", "positive": "log", "linear": "linear", "draws": "linear",
@@ -30,8 +32,9 @@ class Counted:
 
     `trials` [set]: of how many pixels or patches a share is. `gaps`: of a sum of absolute gaps, the
     signed gaps [set, bin] and their weights [set, bin]; `largest`: the score is the greatest one.
-    `slack`: the allowed difference of the score, because values lie on the edge of a bin. `kinds`:
-    the numbers of each kind of patches that the score compares; without, units count that have the
+    `slack`: the allowed difference of the score, because values lie on the edge of a bin; `moved`:
+    counts of bins with the values near the edges on the other side of them, in turn. `kinds`: the
+    numbers of each kind of patches that the score compares; without, units count that have the
     score themselves.
     """
 
@@ -41,13 +44,17 @@ class Counted:
     gaps: Callable[[Array], tuple[Array, Array]] | None = None
     largest: bool = False
     slack: float = 0.0
+    moved: tuple[Array, ...] = ()
     kinds: tuple[tuple[int, ...], ...] = ()
 
     def defined(self, sums: Array, unit_scores: Array) -> int:
-        """Return how many units the score is computed from: those with the rarer kind."""
-        if not self.kinds:
-            return int(np.isfinite(unit_scores).sum())
-        return min(int((sums[:, kind].sum(axis=1) > 0).sum()) for kind in self.kinds)
+        """Return how many units the score is computed from: those with the rarer kind, if any."""
+        with_kind = [int((sums[:, kind].sum(axis=1) > 0).sum()) for kind in self.kinds]
+        return min(with_kind, default=0) or int(np.isfinite(unit_scores).sum())
+
+
+#: Counted scores by the fields of their addresses below a key: ("per_class", "road", "iou").
+CountedScores = dict[tuple[str, ...], Counted]
 
 
 @dataclass
@@ -80,8 +87,8 @@ class Resampled:
         with np.errstate(divide="ignore", invalid="ignore"):
             unit_scores, without_unit = counted.score(sums), counted.score(total - sums)
         defined = counted.defined(sums, unit_scores)
-        if method == "korn-graubard" and counted.trials is not None:
-            trials = float(counted.trials(total[None])[0])
+        if method == "korn-graubard":
+            trials = float(counted.trials(total[None])[0]) if counted.trials else float(defined)
             limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
         elif method == "jackknife-t" and (scale := _SCALES.get(metric.get("interval", ""))):
             if scale == "log":
@@ -102,13 +109,26 @@ class Resampled:
             limits[1] if high is None else min(limits[1], high),
         )
 
+    def spread(
+        self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any]
+    ) -> tuple[float, float]:
+        """Return how far both ends of an interval move if values change to the next bin."""
+        first = self.interval(counted, record, metric)
+        low = high = 0.0
+        for counts in counted.moved:
+            ends = self.interval(replace(counted, counts=counts), record, metric)
+            if first is None or ends is None:
+                return math.inf, math.inf
+            low, high = low + abs(ends[0] - first[0]), high + abs(ends[1] - first[1])
+        return low, high
+
     def debiased(self, counted: Counted) -> float | None:
         """Return max(0, 2θ − mean of the draws' θ*); None for fewer than six units."""
         sums = self._of_units(counted.counts)
         if len(sums) < _LEAST:
             return None
         value = float(counted.score(sums.sum(axis=0)[None])[0])
-        limits = 2 * value - float(counted.score(self._drawn(len(sums)) @ sums).mean())
+        limits = 2 * value - float(self._of_draws(counted, sums).mean())
         return max(0.0, limits) if math.isfinite(limits) else None
 
     def _of_units(self, counts: Array) -> Array:
@@ -123,13 +143,18 @@ class Resampled:
             self._weights.append(rng.multinomial(units, share, self.draws).astype(np.float64))
         return self._weights[0]
 
+    def _of_draws(self, counted: Counted, sums: Array) -> Array:
+        """Return the scores of the draws of units, with a few draws' numbers in memory."""
+        blocks = np.array_split(self._drawn(len(sums)), self.draws * sums.shape[1] // _BLOCK + 1)
+        return np.concatenate([counted.score(block @ sums) for block in blocks if len(block)])
+
     def _expanded(
         self, counted: Counted, sums: Array, defined: int, level: float
     ) -> tuple[float, float]:
         from scipy.special import ndtr, stdtrit
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            draws = counted.score(self._drawn(len(sums)) @ sums)
+            draws = self._of_draws(counted, sums)
         draws = draws[np.isfinite(draws)]
         t = float(stdtrit(defined - 1, (1 + level) / 2))
         tail = float(ndtr(-math.sqrt(defined / (defined - 1)) * t))

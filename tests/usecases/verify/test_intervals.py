@@ -1,0 +1,79 @@
+"""`uqeval verify --all` of intervals: each end follows from the predictions, or is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from saved_runs import stack
+
+import uqeval
+from uqeval.usecases.verify.verifying import verify
+
+#: By name: metrics and options of a report of `classes.npz`.
+RUNS: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "rows": ({"segmentation": {}, "pavpu": {}, "calibration": {}}, {}),
+    "failure": ({"failure": {}}, {"region": ["box:0:0.6,0:1"]}),
+}
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stores and the reports of `RUNS`."""
+    folder = tmp_path_factory.mktemp("intervals")
+    probs, labels = stack(9)
+    np.savez(folder / "classes.npz", probs=probs, labels=labels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, (metrics, options) in RUNS.items():
+            report = uqeval.evaluate(
+                "classes.npz", metrics=metrics, workers=1, ci=0.9, draws=300, **options
+            )
+            report.save(f"{name}.json")
+    return folder
+
+
+@pytest.fixture
+def folder(made_once: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A copy of it, with its times, as the working folder."""
+    copy = tmp_path / "work"
+    shutil.copytree(made_once, copy, copy_function=os.link)
+    monkeypatch.chdir(copy)
+    return copy
+
+
+#: Run, and the addresses of scores with an interval.
+SCORES: list[tuple[str, str]] = [
+    ("rows", "segmentation.per_class.1.iou"), ("rows", "segmentation.per_class.2.accuracy"),
+    ("rows", "pavpu.per_class.1.pavpu"), ("rows", "pavpu.per_class.2.pavpu_chance"),
+    ("rows", "calibration.per_class.0.ece"),
+    *(("failure", f"failure.{name}") for name in (
+        "auroc", "aupr_error", "aupr_success", "aurc", "e_aurc", "augrc", "fpr95",
+        "risk_at_coverage.80",
+        "undetected_error_rate", "per_class.1.undetected_error_rate")),
+    ("failure", 'failure@"box:0:0.6,0:1".auroc'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_intervals_follow_from_the_predictions(name: str, folder: Path) -> None:
+    found = verify(f"{name}.json", everything=True)
+    assert found.passed, found.problems()
+    record = json.loads(Path(f"{name}.json").read_text())
+    ends = sum(2 for own in record["intervals"].values() if own["low"] is not None)
+    assert found.compared["intervals"] > 0.5 * ends
+
+
+@pytest.mark.parametrize(("name", "address"), SCORES)
+def test_a_changed_end_is_found(name: str, address: str, folder: Path) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    record["intervals"][address]["high"] *= 1.001
+    Path("changed.json").write_text(json.dumps(record))
+    found = verify("changed.json", everything=True)
+    assert [own.where for own in found.differences] == [f"interval of {address}"]
