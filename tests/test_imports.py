@@ -119,7 +119,10 @@ HEAVY = ("numpy", "numba", "zarr", "numcodecs", "cv2", "PIL", "matplotlib", "jin
 
 @dataclass(frozen=True)
 class Import:
-    """One import of one module: `late` inside a function, `typing` for type checkers only."""
+    """One import of one module: `late` inside a function, `typing` for type checkers only.
+
+    `face`: the package whose name is imported, in `from package import name`; else empty.
+    """
 
     file: str
     line: int
@@ -127,6 +130,7 @@ class Import:
     target: str
     late: bool
     typing: bool
+    face: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} imports {self.target}"
@@ -154,10 +158,15 @@ def below(module: str, places: Iterable[str]) -> bool:
 STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
-def imports_of(path: Path) -> Iterator[Import]:
-    relative = path.relative_to(ROOT)
+def _module_of(path: Path, root: Path) -> str:
+    """The module of a file, without `uqeval`; that of `uqeval/__init__.py` is `__init__`."""
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_of(path: Path, root: Path = ROOT) -> Iterator[Import]:
+    relative = path.relative_to(root)
     package = ["uqeval", *relative.parts[:-1]]
-    module_of_file = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
+    module_of_file = _module_of(path, root)
 
     def walk(node: ast.AST, late: bool, typing: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
@@ -168,27 +177,33 @@ def imports_of(path: Path) -> Iterator[Import]:
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
                 only = typing or child in node.body
             targets: list[str] = []
+            face = ""
             if isinstance(child, ast.Import):
                 targets = [alias.name for alias in child.names]
             elif isinstance(child, ast.ImportFrom):
                 base = package[: len(package) + 1 - child.level] if child.level else []
                 module = ".".join([*base, *([child.module] if child.module else [])])
+                face = module
                 # `from uqeval.maps import names` is an import of `uqeval.maps.names`.
                 targets = [
-                    f"{module}.{alias.name}" if _is_module(f"{module}.{alias.name}") else module
+                    f"{module}.{alias.name}"
+                    if _is_module(f"{module}.{alias.name}", root)
+                    else module
                     for alias in child.names
                 ]
             for target in targets:
-                yield Import(str(relative), child.lineno, module_of_file, target, deeper, only)
+                yield Import(
+                    str(relative), child.lineno, module_of_file, target, deeper, only, face
+                )
             yield from walk(child, deeper, only)
 
     yield from walk(ast.parse(path.read_text("utf-8")), False, False)
 
 
 @cache
-def _is_module(name: str) -> bool:
+def _is_module(name: str, root: Path) -> bool:
     parts = name.split(".")
-    path = ROOT.joinpath(*parts[1:])
+    path = root.joinpath(*parts[1:])
     return parts[0] == "uqeval" and (path.is_dir() or path.with_suffix(".py").is_file())
 
 
@@ -242,11 +257,54 @@ def test_a_package_imports_only_what_it_stands_on(package: str) -> None:
 
 def test_no_modules_import_each_other() -> None:
     """Not even inside functions or for types: of two that do, neither can be read alone."""
+    assert not (circle := _circle(_arrows(IMPORTS, ROOT))), " imports ".join(circle)
+
+
+def _arrows(imports: Iterable[Import], root: Path) -> dict[str, set[str]]:
+    """The modules that each module imports, also through the face of a lazy package.
+
+    A face, `__init__.py`, is lazy if it has `__getattr__`, which imports at the first use of a
+    name, perhaps by a string. `from package import name` calls it, also for the name of a module.
+    Strings elsewhere are registries, such as that of metrics: their f-strings do not say which
+    modules of a package they mean.
+    """
     follows: dict[str, set[str]] = defaultdict(set)
-    for found in IMPORTS:
-        if found.library == "uqeval" and found.place and found.place != found.module:
-            follows[found.module].add(found.place)
-    assert not (circle := _circle(follows)), " imports ".join(circle)
+    faces = {_module_of(path, root): path for path in root.rglob("__init__.py") if _is_lazy(path)}
+    for found in imports:
+        if found.library != "uqeval":
+            continue
+        targets = {found.place or "__init__"}
+        face = found.face.partition(".")[2]
+        # All modules lie in `uqeval`: for them, only names that are no modules are of its face.
+        if face in faces and found.within(face):
+            targets.add(face)
+        follows[found.module] |= targets - {found.module}
+    modules = {_module_of(path, root) for path in root.rglob("*.py")}
+    for face, path in faces.items():
+        for prefix in _imported_by_string(path):
+            follows[face] |= {module for module in modules if module.startswith(prefix)} - {face}
+    return follows
+
+
+def _is_lazy(path: Path) -> bool:
+    """Whether a file defines or imports `__getattr__`."""
+    names = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return "__getattr__" in names
+
+
+def _imported_by_string(path: Path) -> Iterator[str]:
+    """The beginnings of names, without `uqeval.`, that a file gives to `import_module`."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            text = node.args[0]
+            first = text.values[0] if isinstance(text, ast.JoinedStr) else text
+            if isinstance(first, ast.Constant) and str(first.value).startswith("uqeval."):
+                yield str(first.value).removeprefix("uqeval.")
 
 
 def _circle(follows: dict[str, set[str]]) -> list[str]:
@@ -268,6 +326,45 @@ def _circle(follows: dict[str, set[str]]) -> list[str]:
 def test_a_circle_is_found() -> None:
     assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert _circle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+@pytest.mark.parametrize(
+    ("face", "inner", "circle"),
+    [
+        # The face takes over a function that imports the package again.
+        ("from uqeval.p.a import __getattr__", "def f():\n from uqeval.p import b", "p p.a p"),
+        (
+            "def __getattr__(name):\n from uqeval.p.a import f\n return f",
+            "def g():\n from uqeval.p import f",
+            "p p.a p",
+        ),
+        (
+            "def __getattr__(name):\n return import_module(f'uqeval.p.{name}')",
+            "from uqeval.p import b",
+            "p p.a p",
+        ),
+        ("def __getattr__(name):\n from uqeval.p.a import f", "import uqeval.p.b as b", ""),
+        ("from uqeval.p.b import f", "from uqeval.p import b", ""),  # no lazy face
+    ],
+)
+def test_a_circle_through_a_lazy_face_is_found(
+    tmp_path: Path, face: str, inner: str, circle: str
+) -> None:
+    (tmp_path / "p").mkdir()
+    sources = {"__init__.py": "", "p/__init__.py": face, "p/a.py": inner, "p/b.py": "f = 1"}
+    for name, text in sources.items():
+        (tmp_path / name).write_text(text)
+    imports = [i for path in sorted(tmp_path.rglob("*.py")) for i in imports_of(path, tmp_path)]
+    found = _circle(_arrows(imports, tmp_path))
+    assert set(found) == set(circle.split())
+
+
+def test_a_circle_through_the_root_is_found(tmp_path: Path) -> None:
+    lazy = "def __getattr__(name):\n from uqeval.a import f\n return f"
+    for name, text in {"__init__.py": lazy, "a.py": "from uqeval import f"}.items():
+        (tmp_path / name).write_text(text)
+    imports = [i for path in sorted(tmp_path.rglob("*.py")) for i in imports_of(path, tmp_path)]
+    assert set(_circle(_arrows(imports, tmp_path))) == {"__init__", "a"}
 
 
 @pytest.mark.parametrize("package", NEVER)

@@ -19,7 +19,7 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
-from uqeval.kernels import _saved
+import uqeval.kernels._saved as _saved
 
 _FILE = Path(__file__).with_name("needed.json")
 _ARRAY = re.compile(r"(\w+)\[(\d)([ACF])(r?)\]")
