@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from uqeval.gate import Address, Judgement, Limits, Rule
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.report.verdict_files import to_junit
-from uqeval.report.verdicts import summary, to_markdown
+from uqeval.report.verdicts import sentences, summary, to_markdown
 
 
 def judgement(*statuses: Status, forgiven: int = 0) -> Judgement:
@@ -48,6 +49,25 @@ def judgement(*statuses: Status, forgiven: int = 0) -> Judgement:
 def test_the_line_says_what_decided(found: Judgement, line: str) -> None:
     assert summary(found) == line
     assert to_markdown(found).startswith(f"## uqeval {line}\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "baseline", "says"),
+    [
+        (0.3171, 0.29098612, "is 0.3171, 0.2910 in the baseline, a change of +0.0261"),
+        (0.31712, 0.31714, "is 0.3171, 0.317140 in the baseline, a change of -2e-05"),
+        (0.3171, 0.3171, "is 0.3171, 0.3171 in the baseline, a change of 0.0000"),
+    ],
+)
+def test_a_value_and_its_baseline_have_as_many_digits(
+    value: float, baseline: float, says: str
+) -> None:
+    verdict = judgement("fail").verdicts[0]
+    changed = replace(
+        verdict, kind="max_rise", limit=0.01, value=value, baseline=baseline,
+        change=value - baseline,
+    )  # fmt: skip
+    assert sentences(changed)[0] == says
 
 
 def test_junit_says_why_an_inconclusive_verdict_is_a_failure() -> None:

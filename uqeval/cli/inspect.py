@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from uqeval.usecases.inspect import Inspection
 
 
+#: What the table calls numbers of pixels that were read.
+_LABELS = {
+    "pixels": "pixels checked",
+    "confidence_1": "of confidence 1",
+    "void": "void pixels",
+}
 #: Number of class names in the table; JSON has all.
 _CLASSES = 40
 
@@ -146,7 +152,8 @@ def _show(inspection: Inspection, of: str) -> None:
     for part in fitted(text_table(title, columns, rows, left=frozenset(range(5))), stdout.width):
         print_table(part, stdout)
     names = "none" if inspection.names is None else _first(inspection.names, 3)
-    for key, value in (inspection.facts | {"names": names} | inspection.values).items():
+    values = {_LABELS.get(key, key): f"{n:,}" for key, n in inspection.values.items()}
+    for key, value in (inspection.facts | {"names": names} | values).items():
         is_list = isinstance(value, list)
         text = _first(value, _CLASSES) if is_list else value if key == "names" else cut(value)
         stdout.print(f"  {key.replace('_', ' '):<18} {escape(text)}", soft_wrap=True)

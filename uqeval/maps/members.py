@@ -267,11 +267,14 @@ class Members:
     def _refuse(self, item: int, check: _Checks) -> None:
         for stack in (self.means, self.spreads):
             if stack and check.bad.get(stack.kind, _no_bad_values())[0]:
-                hint = "Mask these pixels with `valid`, or write them again."
+                hint = "Mask these pixels with an array `valid`, false there, or write them again."
                 if stack is self.spreads and self.log is not None:
                     hint = f"It is a natural logarithm: σ = {SPREADS[stack.kind]}. {hint}"
                 if stack.kind == "samples":
-                    hint = "Mask them with `valid`, or skip NaN with --nan-samples skip."
+                    hint = (
+                        "Mask them with an array `valid`, false there, or skip NaN with "
+                        "--nan-samples skip."
+                    )
                 raise DataError(
                     self._told(stack, item, check, check.bad[stack.kind], "NaN or infinite", hint)
                 )

@@ -127,7 +127,8 @@ def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
             f"--fit-on {fit_on}: is empty; expected the names of items, one per line."
             if not names
             else f"--fit-on {fit_on}: {len(strange)} of {number_of(len(names), 'name')} not among "
-            f"the {number_of(len(place), 'evaluated item')}: {listed(strange)}."
+            f"the {number_of(len(place), 'evaluated item')}: {listed(strange)}. The names of items "
+            f"are such as {listed(list(place), 3)}."
         )
     return sorted({place[name] for name in names})
 

@@ -58,7 +58,8 @@ DISPLAY = Display(
                 Column("items.p95", "95 %"), Column("items.mean", "mean"),
                 Column("items.std", "std"),
             ),
-            "Of the pixels that the risk is about. above α: images whose own loss exceeds α.",
+            "Coverage counts the pixels that the risk is about: all, or those of one class. above "
+            "alpha: images whose own loss exceeds α.",
         ),
         RowTable("Sets by class", "per_class", ("coverage", "size", "pixels")),
         RowTable(

@@ -69,7 +69,9 @@ DISPLAY = Display(
                 "correlation.r", "miou_mean",
             ),
             "Mean over pairs of frames. A constant prediction scores 1, so read mTC with mIoU, "
-            "and compare models on the same flow only.",
+            "and compare models on the same flow only. no warp: without the flow. pooled: from "
+            "the counts of all pairs. agreement: share of compared pixels with the same class. "
+            "coverage: share of pixels that are compared.",
         ),
         ScoreTable(
             "How well the flow fits",

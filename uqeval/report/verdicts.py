@@ -106,7 +106,10 @@ def sentences(verdict: Verdict) -> list[str]:
     else:
         text = f"is {_distinguishable(verdict.value, verdict.limit)}"
         if verdict.baseline is not None:
-            text += f", {format_number(float(verdict.baseline), 6)} in the baseline"
+            before = format_number(float(verdict.baseline))
+            if text.endswith(f" {before}") and verdict.baseline != verdict.value:
+                before = format_number(float(verdict.baseline), 6)
+            text += f", {before} in the baseline"
         if verdict.change is not None:
             share = " of it" if verdict.kind.endswith("relative") else ""
             against = -verdict.limit if "drop" in verdict.kind else verdict.limit

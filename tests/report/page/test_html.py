@@ -359,6 +359,14 @@ def test_a_page_says_when_its_report_was_finished() -> None:
     assert all(f"<td>2026-11-2{day} " in side_by_side for day in (0, 1))
 
 
+def test_warnings_of_a_store_have_a_heading_on_the_page_of_a_run() -> None:
+    timing = report().timing | {"seconds": 1.0, "bytes_read": 1}
+    quiet, loud = (report(timing=timing, warnings=texts) for texts in ([], ["too few items"]))
+    heading = r'<div class="warnings">\s*<h3>Warnings</h3>\s*<ul>\s*<li>too few items</li>'
+    assert re.search(heading, to_overview({"a": loud}, {}, None, None))
+    assert "<h3>Warnings</h3>" not in to_overview({"a": quiet}, {}, None, None)
+
+
 def test_tables_by_class_begin_with_what_one_came_for() -> None:
     page = to_html({"r": of_classes(family="pavpu")})
     head = re.search(r"<caption>By class \(pavpu\)</caption>(.*?)</thead>", page, re.DOTALL)
