@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,9 @@ def test_reports_of_random_settings_follow_from_their_data(
         ("classes", 112600000107),  # items without a wrong patch: intervals of phi and Surplus
         ("pixels", 112605000019),  # two uncertainties, equal in verify and not in the run
         ("ood", 112600000090),  # entropies above 2, of two pixels one step of float32 apart
+        ("ood", 112701000079),  # mutual information near ln 2: many pixels equal in float32 only
+        ("classes", 112701000879),  # pixels are clipped at the temperature: the NLL has kinks
+        ("classes", 112701002553),  # none is clipped at it, and the clipped NLL is lower elsewhere
     ],
 )
 def test_reports_that_verify_refused_although_they_are_right(
@@ -35,3 +39,19 @@ def test_reports_that_verify_refused_although_they_are_right(
     from benchmarks import random_settings
 
     assert random_settings.problems_of(kind, seed) == []
+
+
+@pytest.mark.parametrize(("seed", "factor"), [(112701000879, 1.05), (112701002553, 1.01)])
+def test_another_temperature_is_a_difference(
+    seed: int, factor: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])
+    monkeypatch.chdir(tmp_path)
+    from benchmarks import random_settings
+    from uqeval.usecases.verify.verifying import verify
+
+    assert random_settings.problems_of("classes", seed) == []
+    report = json.loads(Path("report.json").read_text("utf-8"))
+    report["results"]["calibration"]["temperature"]["value"] *= factor
+    Path("report.json").write_text(json.dumps(report), "utf-8")
+    assert any("temperature" in text for text in verify("report.json", everything=True).problems())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,21 @@ _OOD = ("ood_auroc", "ood_aupr", "ood_fpr95")
 
 @dataclass(frozen=True)
 class InPixels:
-    """Flat arrays of pixels in distribution: label, prediction, confidence and uncertainty."""
+    """Flat arrays of pixels in distribution: label, prediction, confidence and uncertainty.
+
+    `exact`: the uncertainties whose equal values a run cannot tell apart.
+    """
 
     label: Array
     prediction: Array
     confidence: Array
     uncertainty: Array
+    exact: Array
 
     @staticmethod
     def concatenate(parts: list[InPixels]) -> InPixels:
         """Return the pixels of several items as one."""
-        names = ("label", "prediction", "confidence", "uncertainty")
+        names = [own.name for own in fields(InPixels)]
         return InPixels(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
 
@@ -59,8 +63,8 @@ def bravo(
     record["bravo_index"] = _harmonic_mean([reported.get("semantic"), reported.get("ood")])
     # A run ranks pixels in bins.
     logarithms = np.log(np.maximum(pixels.uncertainty.astype(np.float64), 1e-30))
-    by_order = ranks.slack_of_order(_ranked, pixels.uncertainty, wrong)
-    in_bins = ranks.slack_of_order(_ranked, logarithms, wrong, ranks.BIN_WIDTH)
+    by_order = ranks.slack_of_order(_ranked, pixels.uncertainty, wrong, pixels.exact)
+    in_bins = ranks.slack_of_order(_ranked, logarithms, wrong, pixels.exact, ranks.BIN_WIDTH)
     slack = {name: value + in_bins[name] for name, value in by_order.items()}
     slack["ece"] = 2 * near / max(wrong.size, 1)
     return Recomputed(record, slack)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Uncertainties in nats, whose base can be chosen.
 _NATS = ("entropy", "mutual_information", "expected_entropy")
+#: Maps of samples that a run rounds term by term: float32 numbers that are equal here may differ in
+#: the run, unless their exact values are equal.
+_ROUNDED = ("expected_entropy", "mutual_information")
 #: Several samples in float64 are rounded to multiples of its inverse, so that the order of their
 #: sum does not matter.
 _GRID = 2.0**45
@@ -30,7 +33,8 @@ class ClassMaps:
 
     `label` is None without ground truth; `void` are its pixels that do not count, and
     `void_of_image` those of the whole image, of which only a region counts (None: all of it). Maps
-    that the store does not have are None, or missing in `uncertainty`.
+    that the store does not have are None, or missing in `uncertainty`. `exact` has some of the
+    uncertainties in float64.
     """
 
     prediction: Array
@@ -42,6 +46,7 @@ class ClassMaps:
     label_probability: Array | None = None
     uncertainty: dict[str, Array] = field(default_factory=dict)
     void_of_image: Array | None = None
+    exact: dict[str, Array] = field(default_factory=dict)
 
     def valid(self, values: Array) -> Array:
         """Return the values [..., y, x] of the pixels that count, flat."""
@@ -119,6 +124,8 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
     maps.brier = images.pop("brier", None)
     maps.label_probability = images.pop("label_probability", None)
     maps.uncertainty |= {name: values.astype(np.float32) for name, values in images.items()}
+    if source.stack is not None:
+        maps.exact = {name: images[name] for name in _ROUNDED if name in images}
     if source.labels is not None and with_labels:
         label = source.labels.planes.read(item)
         if label.ndim == 3:
@@ -160,3 +167,10 @@ def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -
     if values is None or settings["uncertainty"] not in _NATS or base == math.e:
         return values
     return (values.astype(np.float64) / math.log(base)).astype(np.float32)
+
+
+def exact_of(maps: ClassMaps, settings: Mapping[str, Any]) -> Array:
+    """Return the map [y, x] whose equal values a run cannot tell apart, of the uncertainty that
+    settings name; in any unit."""
+    name = settings["uncertainty"]
+    return maps.exact[name] if name in maps.exact else maps.uncertainty[name]

@@ -14,7 +14,7 @@ from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
-from uqeval.usecases.verify.classes import ClassMaps, uncertainty_of
+from uqeval.usecases.verify.classes import ClassMaps, exact_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
 
 #: Fields of the settings of a family, with the values that the plain path computes.
@@ -76,6 +76,8 @@ class Pixels:
     by_class: dict[int, tuple[Array, int]] = field(default_factory=dict)
     #: Mean probabilities float32 [class, i], where a temperature is recomputed.
     probs: Array | None = None
+    #: By key, the uncertainties whose equal values a run cannot tell apart.
+    exact: dict[str, Array] = field(default_factory=dict)
 
     @property
     def wrong(self) -> Array:
@@ -99,6 +101,7 @@ def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classe
             values = uncertainty_of(maps, variant, classes)
             if values is not None:
                 pixels.maps[key] = maps.valid(values)
+                pixels.exact[key] = maps.valid(exact_of(maps, variant))
             if values is not None and family == "pavpu":
                 right = (maps.prediction == maps.label) & ~maps.void
                 pixels.patches[key] = cs.patches(
@@ -125,6 +128,8 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
         {name: np.concatenate([p.maps[name] for p in parts]) for name in first.maps},
         first.classes,
     )  # fmt: skip
+    for key in first.exact:
+        pixels.exact[key] = np.concatenate([p.exact[key] for p in parts])
     for key in first.patches:
         patches = [p.patches[key] for p in parts]
         pixels.patches[key] = cs.Patches(*(
@@ -154,7 +159,7 @@ def of_classes(
     if family == "pavpu":
         return _pavpu(pixels.patches[key], settings, results, reported)
     if family == "failure":
-        return _failure(pixels.maps[key], pixels.wrong, results, reported)
+        return _failure(pixels.maps[key], pixels.wrong, pixels.exact[key], results, reported)
     error = pixels.wrong.astype(np.float64)
     if settings["error"] == "brier":
         if "brier" not in pixels.maps:
@@ -164,7 +169,7 @@ def of_classes(
     def sparsification(score: Array, error: Array) -> dict[str, Any]:
         return ranks.sparsification(score, error, settings["steps"], False)
 
-    slack = ranks.slack_of_order(sparsification, pixels.maps[key], error)
+    slack = ranks.slack_of_order(sparsification, pixels.maps[key], error, pixels.exact[key])
     return Recomputed(sparsification(pixels.maps[key], error), slack)
 
 
@@ -187,7 +192,10 @@ def rows_of_classes(
         elif family == "failure":
             of = pixels.label if results["per_class_by"] == "label" else pixels.prediction
             own = of == row
-            yield _failure(pixels.maps[key][own], pixels.wrong[own], results, reported)
+            score, wrong, exact = (
+                values[own] for values in (pixels.maps[key], pixels.wrong, pixels.exact[key])
+            )
+            yield _failure(score, wrong, exact, results, reported)
         elif family == "pavpu":
             shared = row if row < pixels.classes else -1
             scores = _pavpu(pixels.patches[key].of(shared), settings, results, reported)
@@ -196,11 +204,12 @@ def rows_of_classes(
 
 
 def _failure(
-    score: Array, wrong: Array, results: Mapping[str, Any], reported: Mapping[str, Any]
-) -> Recomputed:
+    score: Array, wrong: Array, exact: Array, results: Mapping[str, Any],
+    reported: Mapping[str, Any],
+) -> Recomputed:  # fmt: skip
     scores = ranks.failure(score, wrong)
     threshold = results.get("uncertainty_threshold")
-    slack = ranks.slack_of(ranks.failure, score, wrong, reported, scores)
+    slack = ranks.slack_of(ranks.failure, score, wrong, exact, reported, scores)
     scores["undetected_error_rate"], uncertain = ranks.undetected(score, wrong, threshold)
     slack["undetected_error_rate"] = uncertain / max(score.size, 1)
     return Recomputed(scores, slack)

@@ -199,12 +199,13 @@ def slack_of(
     scores: Callable[[Array, Array], Mapping[str, Any]],
     score: Array,
     error: Array,
+    exact: Array,
     reported: Mapping[str, Any],
     names: Iterable[str],
 ) -> dict[str, float]:
     """Return the allowed differences of the scores `names` of a ranking: those of the order of
     nearly equal uncertainties, and the errors of binning that a report states."""
-    slack = slack_of_order(scores, score, error)
+    slack = slack_of_order(scores, score, error, exact)
     for name in names:
         if (bound := reported.get(f"{name}_bound")) is not None:
             slack[name] = slack.get(name, 0.0) + min(float(bound), _MOST_BOUND)
@@ -215,18 +216,20 @@ def slack_of_order(
     scores: Callable[[Array, Array], Mapping[str, Any]],
     score: Array,
     error: Array,
+    exact: Array,
     step: float | None = None,
 ) -> dict[str, float]:
     """Return how far the order of nearly equal uncertainties moves each score of a ranking.
 
     Float32 maps order values that differ by less than `noise` by chance, or make them equal. The
     score is computed with such values equal, and in two orders, with the largest errors among them
-    first and last. `step`: another difference than `noise`.
+    first and last. Only many pixels of equal `exact` stay equal. `step`: another difference than
+    `noise`.
     """
     if not score.size or score.size > _MOST_ORDERED:
         return {}
     wide = score.astype(np.float64)
-    _, same, times = np.unique(wide, return_inverse=True, return_counts=True)
+    _, same, times = np.unique(exact, return_inverse=True, return_counts=True)
     # Few equal values may be equal by chance: each is a value of its own.
     own = np.where(times[same] <= _FEW, 1 + np.arange(wide.size), 0)
     first, place = np.unique(same + 1j * own, return_index=True, return_inverse=True)[1:]

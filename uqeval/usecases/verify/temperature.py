@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,12 @@ from uqeval.usecases.verify.families import Pixels
 _EXPONENTS = range(-5, 6)
 #: The allowed relative difference of the temperature, whose maps are float32.
 TOLERANCE = 1e-5
+#: The NLL is least at an exponent if it is not lower at this distance from it.
+_BESIDE = 1e-4
 #: Mean NLLs that differ by less are the same: the errors of their sums.
 _SAME = 1e-12
+#: The same where pixels are clipped: the NLL has kinks, between which a run's search may stop.
+_SAME_IF_CLIPPED = 1e-5
 
 
 def temperature(
@@ -71,18 +75,18 @@ def _fitted(
 ) -> tuple[float | None, float]:
     """Return the temperature with the least clipped NLL, and the allowed difference from it.
 
-    None if the NLL is as low at an end of the search. A reported temperature may differ more where
-    its NLL is the same.
+    None if the NLL is as low at an end of the search. A reported temperature is right too if its
+    NLL is the same, or almost the same where pixels are clipped; and where none is clipped, if the
+    NLL without clipping is least there.
     """
     from scipy.optimize import minimize_scalar
 
     fitted = [(_logarithms(item), item.label) for item in parts if item.label.size]
 
-    def loss(exponent: float) -> float:
+    def loss(exponent: float, least: float = clip) -> float:
         """Return the mean NLL at the temperature 2^-exponent."""
         sums = [
-            float(-np.log(np.maximum(_scaled(logits, label, 2.0**exponent)[1], clip)).sum())
-            for logits, label in fitted
+            float(-np.log(np.maximum(values, least)).sum()) for values in _labels(fitted, exponent)
         ]
         return math.fsum(sums) / max(sum(label.size for _, label in fitted), 1)
 
@@ -90,8 +94,26 @@ def _fitted(
     best = _EXPONENTS[int(np.argmin(losses))]
     ends = max(best - 1, _EXPONENTS[0]), min(best + 1, _EXPONENTS[-1])
     found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
-    same = min(found.fun, *losses) + _SAME
-    value = None if min(losses[0], losses[-1]) <= same else float(2.0**-found.x)
-    if reported is not None and loss(-math.log2(reported)) <= same:
+    lowest = min(found.fun, *losses)
+    value = None if min(losses[0], losses[-1]) <= lowest + _SAME else float(2.0**-found.x)
+    if reported is None:
+        return value, 0.0 if value is None else TOLERANCE * value
+    at = -math.log2(reported)
+    is_clipped = any(((p > 0) & (p < clip)).any() for p in _labels(fitted, at))
+    is_right = loss(at) <= lowest + (_SAME_IF_CLIPPED if is_clipped else _SAME)
+    if not is_right and not is_clipped:
+        # Smaller probabilities are 0 at every temperature: their NLL is a constant.
+        beside = [loss(at + shift, np.finfo(float).tiny) for shift in (-_BESIDE, 0.0, _BESIDE)]
+        is_right = min(beside) == beside[1]
+    if is_right:
         return value, math.inf if value is None else abs(reported - value)
     return value, 0.0 if value is None else TOLERANCE * value
+
+
+def _labels(fitted: Sequence[tuple[Array, Array]], exponent: float) -> Iterator[Array]:
+    """Yield the labels' probabilities of each item at the temperature 2^-exponent.
+
+    `fitted`: logits [class, i] and labels [i] of each item.
+    """
+    for logits, label in fitted:
+        yield _scaled(logits, label, 2.0**exponent)[1]
