@@ -110,6 +110,15 @@ def test_entropy_of_votes_is_the_least_cross_entropy() -> None:
     assert record["ncc"] == pytest.approx(1)
 
 
+def test_confidence_one_is_in_the_last_bin() -> None:
+    probs = np.array([[[[1.0, 0.9]], [[0.0, 0.1]]]], np.float32)[:, None]
+    labels = np.array([[[[1, 0]], [[0, 0]]]], np.uint8)
+    record = evaluated(probs, labels, bins=5)
+    gaps = np.array([0.5 - 1.0, 1.0 - 0.9])
+    assert record["reliability"]["count"] == [0, 0, 0, 0, 2]
+    assert record["ece"] == pytest.approx(abs(gaps.sum()) / 2, abs=1e-7)
+
+
 def test_an_annotator_who_did_not_label_an_item_is_absent() -> None:
     """A void plane; void pixels of the others leave the item for all."""
     rng = np.random.default_rng(5)

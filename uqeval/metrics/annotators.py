@@ -106,7 +106,7 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         arguments: dict[str, tuple[Any, ...]] = {
             "ged": (*sums[:3], items),
             "ncc": (correlation["sum"][:, 0], correlation["items"][:, 1]),
-            "ece": (votes["count"], votes["share"], votes["confidence"]),
+            "ece": _binned(votes),
             "kl": (cross_entropy, label_entropy, pixels),
             "cross_entropy": (cross_entropy, pixels),
             "label_entropy": (label_entropy, pixels),
@@ -160,10 +160,11 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         votes = self._votes
 
         def signed(states: Mapping[Tally, SetStates]) -> Array:
-            return states[votes]["share"] - states[votes]["confidence"]
+            _, share, confidence = _binned(states[votes])
+            return share - confidence
 
         def weights(states: Mapping[Tally, SetStates]) -> Array:
-            count = states[votes]["count"]
+            count, *_ = _binned(states[votes])
             pixels = np.maximum(count.sum(axis=1), 1)
             return np.broadcast_to(1 / pixels[:, None], count.shape)
 
@@ -199,13 +200,21 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         return messages
 
 
+def _binned(votes: State | SetStates) -> tuple[Array, Array, Array]:
+    """Return pixels, summed shares and summed confidences [set, bin] or [bin].
+
+    The last bin includes confidences not below 1, which are counted apart.
+    """
+    count, share, confidence = (
+        np.concatenate((votes[name][..., :-2], votes[name][..., -2:].sum(-1, keepdims=True)), -1)
+        for name in ("count", "share", "confidence")
+    )
+    return count, share, confidence
+
+
 def _reliability(votes: State, edges: Sequence[float]) -> Record:
-    """Return the means of each bin; the last bin includes confidences not below 1."""
-    table = []
-    for name in ("count", "share", "confidence"):
-        *inner, last, above = votes[name].tolist()
-        table.append([*inner, last + above])
-    count, share, total = table
+    """Return the means of each bin."""
+    count, share, total = (values.tolist() for values in _binned(votes))
     return {
         "lower": list(edges[:-1]),
         "upper": list(edges[1:]),
