@@ -154,6 +154,26 @@ def test_it_says_what_is_wrong(
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
+def test_scores_that_do_not_rank_items_by_default_are_named(tmp_path: Path) -> None:
+    probs = np.full((3, 2, 4, 4), 0.5, np.float32)
+    probs[1, 0], probs[1, 1] = 0.9, 0.1
+    save(tmp_path / "s.zarr", {"probs": probs, "labels": np.zeros((3, 4, 4), np.uint8)}, {})
+    run_well("failure", "s.zarr", "--images", "-o", "r.json", cwd=tmp_path)
+    words = ("choose one with --by", "segmentation.miou", "image_failure.risk")
+    refused(run_uqeval("select", "r.json", cwd=tmp_path), *words)
+    assert len(chosen(tmp_path / "r.json", "--by", "segmentation.miou")) == 3
+
+
+def test_the_default_score_is_one_that_an_item_has(tmp_path: Path) -> None:
+    """n-MeRCI of items without errors is undefined, and MeRCI is not."""
+    target = np.arange(32, dtype=np.float32).reshape(2, 4, 4)
+    arrays = {"mean": target, "std": np.ones_like(target), "target": target}
+    save(tmp_path / "s.zarr", arrays, {})
+    run_well("nmerci", "s.zarr", "-o", "r.json", cwd=tmp_path)
+    text = run_well("select", "r.json", "--format", "csv", cwd=tmp_path).stdout
+    assert "nmerci.nmerci" not in text and len(text.splitlines()) == 3
+
+
 def test_what_is_no_report(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     (tmp_path / "y.json").write_text("no JSON")

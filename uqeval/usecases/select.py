@@ -177,16 +177,8 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
 
     Raises `UsageError` if no item has it.
     """
-    scores = {
-        (key, name): None
-        for item in report.items
-        for key, record in item.items()
-        if isinstance(record, dict)
-        for name, value in record.items()
-        if is_number(value)
-    }
-    addresses = {Address.of_key(key, (name,)).within: (key, name) for key, name in scores}
-    columns = {f"{key}.{name}": (key, name) for key, name in scores}
+    addresses = _addresses(report)
+    columns = {f"{key}.{name}": (key, name) for key, name in addresses.values()}
     if field not in addresses | columns:
         choices = ", ".join(addresses) or "none, because the report has no scores of items"
         raise UsageError(
@@ -195,17 +187,35 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
     return (addresses | columns)[field]
 
 
+def _addresses(report: Report) -> dict[str, tuple[str, str]]:
+    """Return the key and the field of each score that an item has, by its address."""
+    scores = {
+        (key, name): None
+        for item in report.items
+        for key, record in item.items()
+        if isinstance(record, dict)
+        for name, value in record.items()
+        if is_number(value)
+    }
+    return {Address.of_key(key, (name,)).within: (key, name) for key, name in scores}
+
+
 def _default_field(report: Report) -> str:
+    addresses = _addresses(report)
+    scores = set(addresses.values())
     keys: Sequence[str] = list(report.items[0]) if report.items else []
     for key in keys:
-        if family_of(key) == "temporal":
+        if family_of(key) == "temporal" and (key, "tc") in scores:
             return f"{key}.tc"
     for key in keys:
         for address, metric in report.metrics.items():
             family, _, name = address.partition(".")
-            record = report.items[0][key]
-            is_named = isinstance(record, dict) and name in record
             ranks = family_of(key) == family and display_of(family).ranks_items
-            if ranks and is_named and metric["direction"]:
+            if ranks and (key, name) in scores and metric["direction"]:
                 return f"{key}.{name}"
+    if addresses:
+        raise UsageError(
+            "none of the report's scores ranks its items by default; choose one with --by: "
+            f"{cut(', '.join(addresses))}."
+        )
     raise UsageError("the report has no scores of single items; give one with items.")

@@ -120,6 +120,8 @@ def _threshold_position(record: dict[str, Any]) -> float | None:
 def _below_zero(panel: Axes) -> None:
     low, high = panel.get_ylim()
     low = min(low, -0.08 * max(high, 0.1))
+    # The line at 0 has its name: outside the panel, it would leave no place for the panels.
+    high = high if high >= 0 else -0.08 * min(low, -0.1)
     panel.set_ylim(low, high)
     panel.axhspan(low, 0, color=style.BAD, alpha=0.12, linewidth=0, zorder=0)
     reference(panel, 0, "chance", style.BAD)
