@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import csv
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -34,6 +35,8 @@ from uqeval.errors import UqevalError, UsageError
 from uqeval.records.report import Report
 
 _CUT = ("ci", "slices", "slice_by", "group_by", "interval_method", "draws", "seed")
+#: A number in a text, such as the reason of an undefined value.
+_FRACTION = re.compile(r"[0-9]+\.[0-9]+(?:e-?[0-9]+)?")
 #: Fields of a report that depend on paths, on the machine or on the time.
 _OF_RUN = ("schema", "uqeval_version", "inputs", "states", "states_digest", "timing")
 
@@ -219,7 +222,12 @@ def shards(trial: Trial) -> list[str] | None:
     for _ in range(60):
         for k in range(1, of + 1):
             path = f"parts/{k}.states.zip"
-            trial.evaluate(case, part=f"{k}/{of}", states=path, **fitted)
+            try:
+                trial.evaluate(case, part=f"{k}/{of}", states=path, **fitted)
+            except UsageError as error:
+                if "not enough sequences" in str(error):  # tracks keep each whole
+                    return None
+                raise
         done = not uqeval.fit_shards("parts", "fitted.json").unfinished
         if done:
             break
@@ -236,7 +244,7 @@ _COUNTED: dict[str, dict[str, Any]] = {
     "pavpu": {"threshold": 0.3, "curve_range": "0:1", "deciles": False},
     "calibration": {
         "adaptive": False, "temperature": False, "isotonic": False, "vector": False,
-        "definition": "paper",
+        "definition": "paper", "estimator": "plug-in",
     },
 }  # fmt: skip
 
@@ -636,7 +644,7 @@ def differences_in_order(trial: Trial, report: Report) -> list[str]:
 
 
 def near(first: Any, second: Any, where: str = "") -> Iterator[str]:
-    """Yield the places where two JSON values differ, floats by more than 1e-9."""
+    """Yield the places where two JSON values differ, floats by more than 1e-9, in texts too."""
     if isinstance(first, dict) and isinstance(second, dict):
         for key in [*first, *(key for key in second if key not in first)]:
             yield from near(first.get(key, "-"), second.get(key, "-"), f"{where}.{key}")
@@ -646,6 +654,11 @@ def near(first: Any, second: Any, where: str = "") -> Iterator[str]:
     elif isinstance(first, float) and isinstance(second, float):
         if not abs(first - second) <= 1e-9 * max(abs(first), abs(second), 1e-3):
             yield f"{where}: {first!r} and {second!r}"
+    elif isinstance(first, str) and isinstance(second, str) and first != second:
+        texts = [_FRACTION.split(text) for text in (first, second)]
+        numbers = [[float(n) for n in _FRACTION.findall(text)] for text in (first, second)]
+        if texts[0] != texts[1] or any(near(*numbers)):
+            yield f"{where}: {first[:200]} and {second[:200]}"
     elif first != second:
         yield f"{where}: {str(first)[:200]} and {str(second)[:200]}"
 
