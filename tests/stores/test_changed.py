@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.stores import watch
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch, WatchedText, file_state, one_look, read_whole
 from uqeval.stores.writing.convert import convert
@@ -136,6 +138,31 @@ def test_items_with_equal_files_have_equal_states(tmp_path: Path, form: str) -> 
     assert shares_file == ([True] * len(parts) if form != "zarr" else [True, False, False])
     assert shares_file == [parts[0].states() == part.states() for part in parts]
     assert parts[0].states()
+
+
+@pytest.mark.parametrize("together", [1, 2, 5])
+def test_a_chunk_of_several_items_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """At each look; for stamps, once by each thread that makes some."""
+    values = {"probs": np.full((5, 2, 1, 1), 0.5, "f2"), "labels": np.zeros((5, 1, 1), "u1")}
+    store = save(tmp_path / "p.zarr", values, together=together)
+    inputs = open_inputs(store, None, InputOptions())
+    parts = inputs.watch.parts
+    assert len({part[1].files for part in parts}) == -(-5 // together)
+    looks: Counter[str] = Counter()
+    for name in ("_state_now", "_stamp_now"):
+        real = getattr(watch, name)
+        monkeypatch.setattr(watch, name, lambda path, r=real: looks.update([str(path)]) or r(path))
+    inputs.watch.check(range(5))
+    assert looks and set(looks.values()) == {1}
+    with watch.one_look():
+        looks.clear()
+        assert len({part[1].stamp() for part in parts}) in (1, 5)  # None just after the writing
+        assert looks and set(looks.values()) == {1}
+    replace(tmp_path / "p.zarr" / "probs" / "c" / "0" / "0" / "0" / "0")
+    with pytest.raises(ChangedError):
+        inputs.watch.check(range(5))
 
 
 @pytest.mark.parametrize(("case", "when"), CHANGES)

@@ -59,7 +59,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     """
     from uqeval.maps import VERSION
     from uqeval.stores.states.saved import SCHEMA
-    from uqeval.stores.watch import combined_stamp
+    from uqeval.stores.watch import combined_stamp, one_look
 
     info = inputs.info()
     context: dict[str, Any] = {
@@ -78,7 +78,8 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
         return combined_stamp([item_array.stamp() for item_array in parts], context_text)
 
     def stamps(first: int) -> list[str | None]:
-        return [stamp(parts) for parts in all_parts[first : first + step]]
+        with one_look():
+            return [stamp(parts) for parts in all_parts[first : first + step]]
 
     all_parts = inputs.watch.parts
     step = max(min(len(all_parts) // (4 * _SYNCS), _TOGETHER), 1)

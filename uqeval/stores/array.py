@@ -82,8 +82,6 @@ class StoredArray(ABC):
     #: Set by a reader that accepts unaligned numbers: members of an .npz may be unaligned, and then
     #: need no copy.
     anywhere: bool = False
-    #: Whether `states` depends on the item: not if all items are in one file.
-    has_files_of_items: bool = True
 
     @abstractmethod
     def read(self, region: Region) -> Array:
@@ -143,6 +141,13 @@ class StoredArray(ABC):
         """
         return {}
 
+    def file_group(self, index: int) -> int:
+        """Return a number that is equal for items in the same files; it never falls with `index`.
+
+        Each item has files of its own unless a format says otherwise.
+        """
+        return index
+
     def recheck(self) -> None:  # noqa: B027 - files have states instead
         """Raise `ChangedError` if data on a server have changed since they were read."""
 
@@ -167,8 +172,8 @@ class ItemArray:
     @property
     def files(self) -> Hashable:
         """A key of its files (see `Watched`)."""
-        array = self.array
-        return (id(array), self.index) if array.has_files_of_items else id(array)
+        group = None if self.index is None else self.array.file_group(self.index)
+        return id(self.array), group
 
     @property
     def arrays(self) -> tuple[StoredArray]:
@@ -189,7 +194,10 @@ class ItemsOf(Sequence[ItemArray]):
     @property
     def share_files(self) -> bool:
         """Return whether all items are in the same files."""
-        return not self.array.has_files_of_items
+        if not self.indices:
+            return True
+        first, last = self.indices[0], self.indices[-1]
+        return self.array.file_group(first) == self.array.file_group(last)
 
     @overload
     def __getitem__(self, place: int) -> ItemArray: ...
@@ -248,7 +256,6 @@ class OnePixel(StoredArray):
     def __init__(self, array: StoredArray, axes: tuple[str, ...]) -> None:
         array.axes = axes
         array.suit(axes)
-        self.has_files_of_items = array.has_files_of_items
         self._array = array
         self.where = array.where
         if len(axes) > 2:  # probably an image without its item axis
@@ -279,6 +286,9 @@ class OnePixel(StoredArray):
 
     def states(self, index: int | None) -> dict[str, str]:
         return self._array.states(index)
+
+    def file_group(self, index: int) -> int:
+        return self._array.file_group(index)
 
     def recheck(self) -> None:
         self._array.recheck()

@@ -13,16 +13,18 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from uqeval.errors import ChangedError, UqevalError, cut
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
+
+Value = TypeVar("Value")
 
 #: The largest step, in nanoseconds, of the times of change that file systems record.
 _TICK = 20 * 10**6
@@ -34,6 +36,20 @@ _MEMORY = frozenset({"tmpfs", "ramfs"})
 GONE = "gone"
 
 
+#: `states`, `stamps`: those of files that this thread has read inside `one_look`.
+_look = threading.local()
+
+
+def _looked_up(kind: str, path: str | Path, read: Callable[[str | Path], Value]) -> Value:
+    """Return what `read` returns for a file; inside `one_look`, what it first returned."""
+    values: dict[str | Path, Value] | None = getattr(_look, kind, None)
+    if values is None:
+        return read(path)
+    if path not in values:
+        values[path] = read(path)
+    return values[path]
+
+
 def file_stamp(path: str | Path) -> str | None:
     """Return inode, size and times of change of a file; None if they may miss a change.
 
@@ -42,7 +58,13 @@ def file_stamp(path: str | Path) -> str | None:
     file system in memory, such writes never set a time: None. Also None for a file that was changed
     just now, because another change could leave the same times. A copy has another stamp, because
     its time of creation (ctime) cannot be set.
+
+    Inside `one_look`, the value of the first call for this file.
     """
+    return _looked_up("stamps", path, _stamp_now)
+
+
+def _stamp_now(path: str | Path) -> str | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -63,36 +85,27 @@ def file_stamp(path: str | Path) -> str | None:
     return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
-#: `states`: the states that this thread has read inside `one_look`.
-_look = threading.local()
-
-
 def file_state(path: str | Path) -> str:
     """Return inode, size and times of change of a file now; `GONE` if it is missing.
 
-    Inside `one_look`, the values of the first call for this file.
+    Inside `one_look`, the value of the first call for this file.
     """
-    states: dict[str | Path, str] | None = getattr(_look, "states", None)
-    if states is None:
-        return _state_now(path)
-    if path not in states:
-        states[path] = _state_now(path)
-    return states[path]
+    return _looked_up("states", path, _state_now)
 
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Read the state of each file once in this thread until the context ends, because many items
-    may share a file.
+    """Read the state and the stamp of each file once in this thread until the context ends,
+    because many items may share a file.
     """
     if getattr(_look, "states", None) is not None:
         yield
         return
-    _look.states = {}
+    _look.states, _look.stamps = {}, {}
     try:
         yield
     finally:
-        _look.states = None
+        _look.states = _look.stamps = None
 
 
 def _state_now(path: str | Path) -> str:

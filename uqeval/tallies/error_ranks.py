@@ -29,7 +29,6 @@ class ErrorRanks(OfErrors, CountsByRank):
 
     id: ClassVar[str] = "error_ranks"
     by_column: ClassVar[bool] = True
-    checks_columns: ClassVar[bool] = True
     pixelwise = True
     sigma: str = "sigma"
     bins: tuple[tuple[int, int], ...] = ()

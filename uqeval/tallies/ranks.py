@@ -35,6 +35,7 @@ class CountsByRank(Tally):
     """
 
     keeps_items: ClassVar[bool] = False
+    checks_columns: ClassVar[bool] = True
     bins: tuple[tuple[int, int], ...]
 
     @property

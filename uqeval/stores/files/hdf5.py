@@ -42,7 +42,6 @@ class Hdf5Array(StoredArray):
     With `fill_missing`, missing chunks read as the fill value.
     """
 
-    has_files_of_items = False
     format_name = "HDF5"
     write_all_chunks = "with a value assigned to every element"
 
@@ -137,6 +136,9 @@ class Hdf5Array(StoredArray):
 
     def states(self, index: int | None) -> dict[str, str]:
         return {self._path: file_state(self._path)}
+
+    def file_group(self, index: int) -> int:
+        return 0
 
 
 class Hdf5Group:

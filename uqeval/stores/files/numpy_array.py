@@ -109,8 +109,6 @@ class NumpyArray(StoredArray):
     rows of one item with all its samples and classes, of about 8 MB.
     """
 
-    has_files_of_items = False
-
     def __init__(
         self,
         where: str,
@@ -214,6 +212,9 @@ class NumpyArray(StoredArray):
     def states(self, index: int | None) -> dict[str, str]:
         """Return the state of the file; nothing for an array in memory."""
         return {} if self._file is None else {self._file: file_state(self._file)}
+
+    def file_group(self, index: int) -> int:
+        return 0
 
     def _found(self) -> FileValues | Array:
         with self._lock:

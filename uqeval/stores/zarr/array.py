@@ -263,6 +263,9 @@ class ZarrArray(StoredArray):
                 states_by_key |= self._source.states(self._path(self._layout.key(at)))
         return states_by_key
 
+    def file_group(self, index: int) -> int:
+        return index // self._layout.files[self.axes.index("item")]
+
     def recheck(self) -> None:
         self._source.recheck(self._name)
 
