@@ -22,16 +22,14 @@ _OOD = ("ood_auroc", "ood_aupr", "ood_fpr95")
 
 @dataclass(frozen=True)
 class InPixels:
-    """Flat arrays of pixels in distribution: label, prediction, confidence and uncertainty.
-
-    `exact`: the uncertainties whose equal values a run cannot tell apart.
-    """
+    """Flat arrays of pixels in distribution: label, prediction, confidence, uncertainty and its
+    rounding [pixel, draw]."""
 
     label: Array
     prediction: Array
     confidence: Array
     uncertainty: Array
-    exact: Array
+    rounding: Array
 
     @staticmethod
     def concatenate(parts: list[InPixels]) -> InPixels:
@@ -63,8 +61,8 @@ def bravo(
     record["bravo_index"] = _harmonic_mean([reported.get("semantic"), reported.get("ood")])
     # A run ranks pixels in bins.
     logarithms = np.log(np.maximum(pixels.uncertainty.astype(np.float64), 1e-30))
-    by_order = ranks.slack_of_order(_ranked, pixels.uncertainty, wrong, pixels.exact)
-    in_bins = ranks.slack_of_order(_ranked, logarithms, wrong, pixels.exact, ranks.BIN_WIDTH)
+    by_order = ranks.slack_of_order(_ranked, pixels.uncertainty, wrong, pixels.rounding)
+    in_bins = ranks.slack_of_order(_ranked, logarithms, wrong, pixels.rounding, ranks.BIN_WIDTH)
     slack = {name: value + in_bins[name] for name, value in by_order.items()}
     slack["ece"] = 2 * near / max(wrong.size, 1)
     return Recomputed(record, slack)

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 #: Uncertainties in nats, whose base can be chosen.
 _NATS = ("entropy", "mutual_information", "expected_entropy")
-#: Maps of samples that a run rounds term by term: float32 numbers that are equal here may differ in
-#: the run, unless their exact values are equal.
-_ROUNDED = ("expected_entropy", "mutual_information")
 #: Several samples in float64 are rounded to multiples of its inverse, so that the order of their
 #: sum does not matter.
 _GRID = 2.0**45
+#: An odd number that mixes bits when it multiplies.
+_ODD = np.uint64(0xBF58476D1CE4E5B9)
+#: Rounding errors by chance of each pixel: the bytes of 64 bits.
+DRAWS = 8
 
 
 @dataclass
@@ -33,8 +34,7 @@ class ClassMaps:
 
     `label` is None without ground truth; `void` are its pixels that do not count, and
     `void_of_image` those of the whole image, of which only a region counts (None: all of it). Maps
-    that the store does not have are None, or missing in `uncertainty`. `exact` has some of the
-    uncertainties in float64.
+    that the store does not have are None, or missing in `uncertainty`.
     """
 
     prediction: Array
@@ -45,8 +45,10 @@ class ClassMaps:
     brier: Array | None = None
     label_probability: Array | None = None
     uncertainty: dict[str, Array] = field(default_factory=dict)
+    #: Of uncertainties that are sums of rounded terms: sums of rounding errors by chance, in units
+    #: of the last place, float16 [y, x, draw]. Pixels with the same terms have the same ones.
+    rounding: dict[str, Array] = field(default_factory=dict)
     void_of_image: Array | None = None
-    exact: dict[str, Array] = field(default_factory=dict)
 
     def valid(self, values: Array) -> Array:
         """Return the values [..., y, x] of the pixels that count, flat."""
@@ -60,15 +62,16 @@ def _plogp(p: Array) -> Array:
     return p * logs
 
 
-def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
-    """Return mean probabilities, prediction and uncertainties of the samples of an item.
+def maps_of_samples(stack: Stack, item: int) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return mean probabilities, prediction and uncertainties of the samples of an item, and the
+    `rounding` of uncertainties.
 
     entropy = H(mean), expected_entropy = mean H, mutual_information = their difference, at least 0;
     variation_ratio = 1 - share of the most frequent vote; std = population standard deviation of
     the predicted class's probability.
     """
     empty: Array = np.zeros(0)
-    total = squares = entropies = votes = first = identical_votes = empty
+    total = squares = entropies = votes = first = identical_votes = errors = empty
     count = 0
     for p in probabilities_of(stack, item):
         if stack.samples > 1 and np.dtype("f8") in stack.dtypes:
@@ -77,7 +80,9 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
             total, squares, first = np.zeros_like(p), np.zeros_like(p), p
             entropies, votes = np.zeros(p.shape[1:]), np.zeros(p.shape, np.int32)
             identical_votes = np.ones(p.shape[1:], bool)
+            errors = np.zeros(_rounding(p, 0).shape)
         count += 1
+        errors += _rounding(p, count)
         total += p
         squares += (p - first) ** 2
         entropies -= _plogp(p).sum(axis=0)
@@ -100,13 +105,38 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
         )
         maps["variation_ratio"] = 1 - votes.max(axis=0) / count
         maps["std"] = np.where(identical_votes, 0, np.sqrt(np.maximum(variance, 0)))
-    return maps
+    # Counts of votes are exact, and so are sums of probabilities as they are stored.
+    of_mean = _rounding(mean, 0)
+    sums: dict[str, tuple[Array, Array]] = {
+        "entropy": (entropy == 0, of_mean), "expected_entropy": (entropies == 0, errors),
+        "mutual_information": (identical_votes, errors + of_mean), "std": (identical_votes, errors),
+    }  # fmt: skip
+    if stack.kind == "logits":
+        sums["confidence"] = np.zeros_like(identical_votes), errors
+    rounding = {
+        name: np.where(is_exact[..., None], 0, errors_of_terms).astype(np.float16)
+        for name, (is_exact, errors_of_terms) in sums.items()
+        if name in maps
+    }
+    return maps, rounding
+
+
+def _rounding(p: Array, sample: int) -> Array:
+    """Return sums over classes of numbers by chance from -1 to 1, [y, x, draw], of the terms
+    float64 [class, y, x] of a sample: the same for the same terms."""
+    key = np.arange(1, len(p) + 1, dtype=np.uint64) + np.uint64(len(p) * sample)
+    mixed = p.view(np.uint64) ^ (key * _ODD)[:, None, None]
+    for shift in (30, 27, 31):  # as SplitMix64 mixes the bits of a number
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * _ODD
+    numbers = mixed[..., None].view(np.uint8)
+    return numbers.sum(axis=0, dtype=np.float64) / 127.5 - len(p)
 
 
 def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps:
     """Return the maps of an item of opened class data, from samples or from stored maps."""
+    rounding: dict[str, Array] = {}
     if source.stack is not None:
-        images = maps_of_samples(source.stack, item)
+        images, rounding = maps_of_samples(source.stack, item)
     else:
         names = {"predictions": "prediction", "mean_probs": "probs"}
         images = {
@@ -116,7 +146,7 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
         }
     prediction = images.pop("prediction").astype(np.int64)
     probs = images.pop("probs", None)
-    maps = ClassMaps(prediction, np.zeros(prediction.shape, bool), probs=probs)
+    maps = ClassMaps(prediction, np.zeros(prediction.shape, bool), probs=probs, rounding=rounding)
     if "confidence" in images:
         confidence = images.pop("confidence").astype(np.float32)
         maps.confidence = confidence
@@ -124,8 +154,6 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
     maps.brier = images.pop("brier", None)
     maps.label_probability = images.pop("label_probability", None)
     maps.uncertainty |= {name: values.astype(np.float32) for name, values in images.items()}
-    if source.stack is not None:
-        maps.exact = {name: images[name] for name in _ROUNDED if name in images}
     if source.labels is not None and with_labels:
         label = source.labels.planes.read(item)
         if label.ndim == 3:
@@ -169,8 +197,8 @@ def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -
     return (values.astype(np.float64) / math.log(base)).astype(np.float32)
 
 
-def exact_of(maps: ClassMaps, settings: Mapping[str, Any]) -> Array:
-    """Return the map [y, x] whose equal values a run cannot tell apart, of the uncertainty that
-    settings name; in any unit."""
-    name = settings["uncertainty"]
-    return maps.exact[name] if name in maps.exact else maps.uncertainty[name]
+def rounding_of(maps: ClassMaps, settings: Mapping[str, Any]) -> Array:
+    """Return the `rounding` [pixel, draw] of the pixels that count; a stored map has none."""
+    shape = (*maps.void.shape, DRAWS)
+    rounding = maps.rounding.get(settings["uncertainty"], np.zeros(shape, np.float16))
+    return rounding[~maps.void]

@@ -14,7 +14,7 @@ from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
-from uqeval.usecases.verify.classes import ClassMaps, exact_of, uncertainty_of
+from uqeval.usecases.verify.classes import ClassMaps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
 
 #: Fields of the settings of a family, with the values that the plain path computes.
@@ -71,13 +71,13 @@ class Pixels:
     prediction: Array
     maps: dict[str, Array]
     classes: int
+    #: By key, the `ClassMaps.rounding` of its uncertainty, [pixel, draw].
+    rounding: dict[str, Array] = field(default_factory=dict)
     patches: dict[str, cs.Patches] = field(default_factory=dict)
     #: By number of bins: the bins of each class, and the pixels near their edges.
     by_class: dict[int, tuple[Array, int]] = field(default_factory=dict)
     #: Mean probabilities float32 [class, i], where a temperature is recomputed.
     probs: Array | None = None
-    #: By key, the uncertainties whose equal values a run cannot tell apart.
-    exact: dict[str, Array] = field(default_factory=dict)
 
     @property
     def wrong(self) -> Array:
@@ -101,7 +101,7 @@ def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classe
             values = uncertainty_of(maps, variant, classes)
             if values is not None:
                 pixels.maps[key] = maps.valid(values)
-                pixels.exact[key] = maps.valid(exact_of(maps, variant))
+                pixels.rounding[key] = rounding_of(maps, variant)
             if values is not None and family == "pavpu":
                 right = (maps.prediction == maps.label) & ~maps.void
                 pixels.patches[key] = cs.patches(
@@ -127,9 +127,8 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
         np.concatenate([p.label for p in parts]), np.concatenate([p.prediction for p in parts]),
         {name: np.concatenate([p.maps[name] for p in parts]) for name in first.maps},
         first.classes,
+        {key: np.concatenate([p.rounding[key] for p in parts]) for key in first.rounding},
     )  # fmt: skip
-    for key in first.exact:
-        pixels.exact[key] = np.concatenate([p.exact[key] for p in parts])
     for key in first.patches:
         patches = [p.patches[key] for p in parts]
         pixels.patches[key] = cs.Patches(*(
@@ -159,7 +158,8 @@ def of_classes(
     if family == "pavpu":
         return _pavpu(pixels.patches[key], settings, results, reported)
     if family == "failure":
-        return _failure(pixels.maps[key], pixels.wrong, pixels.exact[key], results, reported)
+        all_pixels = np.ones(pixels.label.shape, bool)
+        return _failure(key, pixels, all_pixels, results, reported)
     error = pixels.wrong.astype(np.float64)
     if settings["error"] == "brier":
         if "brier" not in pixels.maps:
@@ -169,7 +169,7 @@ def of_classes(
     def sparsification(score: Array, error: Array) -> dict[str, Any]:
         return ranks.sparsification(score, error, settings["steps"], False)
 
-    slack = ranks.slack_of_order(sparsification, pixels.maps[key], error, pixels.exact[key])
+    slack = ranks.slack_of_order(sparsification, pixels.maps[key], error, pixels.rounding[key])
     return Recomputed(sparsification(pixels.maps[key], error), slack)
 
 
@@ -192,10 +192,7 @@ def rows_of_classes(
         elif family == "failure":
             of = pixels.label if results["per_class_by"] == "label" else pixels.prediction
             own = of == row
-            score, wrong, exact = (
-                values[own] for values in (pixels.maps[key], pixels.wrong, pixels.exact[key])
-            )
-            yield _failure(score, wrong, exact, results, reported)
+            yield _failure(key, pixels, own, results, reported)
         elif family == "pavpu":
             shared = row if row < pixels.classes else -1
             scores = _pavpu(pixels.patches[key].of(shared), settings, results, reported)
@@ -204,12 +201,12 @@ def rows_of_classes(
 
 
 def _failure(
-    score: Array, wrong: Array, exact: Array, results: Mapping[str, Any],
-    reported: Mapping[str, Any],
-) -> Recomputed:  # fmt: skip
+    key: str, pixels: Pixels, own: Array, results: Mapping[str, Any], reported: Mapping[str, Any]
+) -> Recomputed:
+    score, wrong, rounding = pixels.maps[key][own], pixels.wrong[own], pixels.rounding[key][own]
     scores = ranks.failure(score, wrong)
     threshold = results.get("uncertainty_threshold")
-    slack = ranks.slack_of(ranks.failure, score, wrong, exact, reported, scores)
+    slack = ranks.slack_of(ranks.failure, score, wrong, rounding, reported, scores)
     scores["undetected_error_rate"], uncertain = ranks.undetected(score, wrong, threshold)
     slack["undetected_error_rate"] = uncertain / max(score.size, 1)
     return Recomputed(scores, slack)

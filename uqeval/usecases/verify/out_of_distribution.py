@@ -10,7 +10,7 @@ from uqeval.arrays import Array
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.aggregation import aggregated
 from uqeval.usecases.verify.bravo import InPixels, bravo
-from uqeval.usecases.verify.classes import ClassMaps, class_maps, exact_of, uncertainty_of
+from uqeval.usecases.verify.classes import ClassMaps, class_maps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class OutOfDistribution:
         self._bravo = report.results[key].get("bravo")
         self._names = [str(own["name"]) for own in report.inputs.get("sets") or ()]
         self._values: list[Array] = []
-        self._exact: list[Array] = []
+        self._rounding: list[Array] = []
         self._sets: list[Array] = []
         self._inside: list[InPixels] = []
         self._classes = 0
@@ -45,15 +45,16 @@ class OutOfDistribution:
             return f"the store holds no map {self._settings['uncertainty']} to recompute it from"
         own = sets[~maps.void]
         if self.keeps_pixels:
-            exact = exact_of(maps, self._settings)
+            rounding = rounding_of(maps, self._settings)
             self._values.append(values[~maps.void])
-            self._exact.append(exact[~maps.void])
+            self._rounding.append(rounding)
             self._sets.append(own)
             if self._bravo is not None and maps.label is not None and maps.confidence is not None:
                 self._classes = classes
-                all_maps = (maps.label, maps.prediction, maps.confidence, values, exact)
+                all_maps = (maps.label, maps.prediction, maps.confidence, values)
                 is_inside = ~maps.void & (sets == 0)
-                self._inside.append(InPixels(*(of_map[is_inside] for of_map in all_maps)))
+                of_maps = [of_map[is_inside] for of_map in all_maps]
+                self._inside.append(InPixels(*[*of_maps, rounding[own == 0]]))
         record: dict[str, Any] = {
             "pixels": own.size, "pixels_in": int((own == 0).sum()),
             "pixels_out": int((own > 0).sum()),
@@ -67,11 +68,11 @@ class OutOfDistribution:
 
     def of_set(self) -> Recomputed | str:
         """Return the scores of all pixels, and those of the items from their recorded scores."""
-        values, exact, sets = map(np.concatenate, (self._values, self._exact, self._sets))
+        values, rounding, sets = map(np.concatenate, (self._values, self._rounding, self._sets))
         results = self._report.results[self._key]
         record = _scores(values, sets > 0)
         record |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets > 0).sum())}
-        slack = ranks.slack_of(_scores, values, sets > 0, exact, results, _SCORES)
+        slack = ranks.slack_of(_scores, values, sets > 0, rounding, results, _SCORES)
         if len(self._names) > 2:
             record["per_set"] = {}
             for k, name in enumerate(self._names[1:], 1):
@@ -81,7 +82,12 @@ class OutOfDistribution:
                 record["per_set"][name] = own
                 of_report = (results.get("per_set") or {}).get(name) or {}
                 own_slack = ranks.slack_of(
-                    _scores, values[of_pair], sets[of_pair] > 0, exact[of_pair], of_report, _SCORES
+                    _scores,
+                    values[of_pair],
+                    sets[of_pair] > 0,
+                    rounding[of_pair],
+                    of_report,
+                    _SCORES,
                 )
                 slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
         if self._names:

@@ -14,8 +14,8 @@ from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
 #: Pixels of an item: of classes or of numbers.
 Part = TypeVar("Part")
 
-#: Ends that differ by less are the same.
-_SAME = 1e-9
+#: Ends of ranked scores that differ by less are the same, whatever rounding does.
+_SAME = 1e-6
 #: Families whose scores need no ranks, so that they follow from the pixels of any items.
 _WITHOUT_RANKS = ("segmentation", "pavpu", "calibration", "regression")
 

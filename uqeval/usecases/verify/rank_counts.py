@@ -6,7 +6,7 @@ Intervals of a run count pixels by the high bits of a float32 as equal: bins of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,31 +16,14 @@ from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.families import Pixels
 from uqeval.usecases.verify.resampled import Counted, CountedScores
 
-#: The low bits of a float32 that a bin does not have.
-_LOW_BITS = 13
 #: Of more counts, no interval is recomputed.
 _MOST = 1 << 27
 
 
-def bins_of(values: Array) -> Array:
-    """Return the bin of each number, a whole number that ascends with it; -0 is 0."""
-    bits = (values.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
-    return np.where(bits >= 0, bits, -(2**31) - 1 - bits) >> _LOW_BITS
-
-
-def by_bin(scores: Sequence[Array], errors: Sequence[Array]) -> list[Array]:
-    """Return pixels and Σ error of each bin, [item, 2, bin], bins ascending; and the same with all
-    scores a little lower and higher, which moves those near an edge. None if they are too many."""
-    step = ranks.noise(np.concatenate(scores))
-    return [
-        counts
-        for shift in (0.0, -step, step)
-        if (counts := _shifted(scores, errors, shift)) is not None
-    ]
-
-
-def _shifted(scores: Sequence[Array], errors: Sequence[Array], shift: float) -> Array | None:
-    item_bins = [bins_of(score.astype(np.float64) + shift) for score in scores]
+def by_bin(scores: Sequence[Array], errors: Sequence[Array]) -> Array | None:
+    """Return pixels and Σ error of each bin, [item, 2·bin], bins ascending; None if they are too
+    many."""
+    item_bins = [ranks.bins_of(score, ranks.INTERVAL_BITS) for score in scores]
     every = np.unique(np.concatenate(item_bins))
     if 2 * len(scores) * every.size > _MOST:
         return None
@@ -49,7 +32,7 @@ def _shifted(scores: Sequence[Array], errors: Sequence[Array], shift: float) -> 
         place = np.searchsorted(every, bins)
         for numbers, weights in zip(row, (None, error), strict=True):
             numbers[:] = np.bincount(place, weights, every.size)
-    return counts
+    return counts.reshape(len(scores), -1)
 
 
 def failure(
@@ -58,16 +41,25 @@ def failure(
     """Return the scores of failure detection, and the undetected errors of the set and of each
     class."""
     scores = _undetected(key, parts, results, names)
+    maps, errors = [item.maps[key] for item in parts], [item.wrong for item in parts]
     # The numbers of wrong and of right pixels come first.
-    kinds = np.array([[item.wrong.sum(), (~item.wrong).sum()] for item in parts])
-    counts, *moved = (
-        np.concatenate([kinds, own.reshape(len(parts), -1)], axis=1)
-        for own in by_bin([item.maps[key] for item in parts], [item.wrong for item in parts])
-    )
+    kinds = np.array([[wrong.sum(), (~wrong).sum()] for wrong in errors])
+    counts = by_bin(maps, errors)
+    if counts is None:
+        return scores
+
+    def moved() -> Iterator[Array]:
+        step = ranks.noise(np.concatenate(maps))
+        draws = [ranks.rounded(item.maps[key], item.rounding[key], step) for item in parts]
+        for of_draw in zip(*draws, strict=True):
+            if (counts := by_bin(of_draw, errors)) is not None:
+                yield np.concatenate([kinds, counts], axis=1)
+
+    counts = np.concatenate([kinds, counts], axis=1)
     for fields, formula in ranks.FAILURE.items():
         # The scores at a coverage or risk, one of several, compare no kinds of pixels.
         compared = ((0,), (1,)) if len(fields) == 1 else ()
-        scores[fields] = Counted(counts, _of_groups(formula), moved=tuple(moved), kinds=compared)
+        scores[fields] = Counted(counts, _of_groups(formula), moved=moved, kinds=compared)
     return scores
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -18,10 +18,11 @@ from uqeval.usecases.verify.comparing import numbers_of
 _NOISE_STEPS = 6
 #: The relative width of the bins of uncertainty in a run.
 BIN_WIDTH = 2.0**-13
-#: A bound that a report states is believed up to here.
-_MOST_BOUND = 1e-3
-#: The largest number of values that are equal by chance.
-_FEW = 4
+#: The low bits of a float32 that the bins do not have of which intervals are computed; and those of
+#: narrower bins, by which scores of a run have bounds.
+INTERVAL_BITS, _BOUND_BITS = 13, range(8, 13)
+#: The allowed difference, in ranges of scores with rounding errors by chance.
+RANGES = 3
 #: Of more pixels, the order of single ones does not matter.
 _MOST_ORDERED = 10**6
 
@@ -199,55 +200,62 @@ def slack_of(
     scores: Callable[[Array, Array], Mapping[str, Any]],
     score: Array,
     error: Array,
-    exact: Array,
+    rounding: Array,
     reported: Mapping[str, Any],
     names: Iterable[str],
 ) -> dict[str, float]:
     """Return the allowed differences of the scores `names` of a ranking: those of the order of
     nearly equal uncertainties, and the errors of binning that a report states."""
-    slack = slack_of_order(scores, score, error, exact)
-    for name in names:
-        if (bound := reported.get(f"{name}_bound")) is not None:
-            slack[name] = slack.get(name, 0.0) + min(float(bound), _MOST_BOUND)
+    slack = slack_of_order(scores, score, error, rounding)
+    bounds = {name: reported[at] for name in names if reported.get(at := f"{name}_bound")}
+    # A bound is believed up to the changes of a score if the pixels of bins are ties.
+    rankings = [score, *(bins_of(score, bits) for bits in _BOUND_BITS)] if bounds else []
+    records = [dict(numbers_of(scores(ranking, error))) for ranking in rankings]
+    for name, bound in bounds.items():
+        values = [record[name] for record in records if name in record]
+        slack[name] = slack.get(name, 0.0) + min(float(bound), RANGES * float(np.ptp(values)))
     return slack
+
+
+def bins_of(values: Array, low_bits: int) -> Array:
+    """Return the float32 bits of each number without the low ones, as a whole number that ascends
+    with it; -0 is 0."""
+    bits = (values.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
+    return np.where(bits >= 0, bits, -(2**31) - 1 - bits) >> low_bits
 
 
 def slack_of_order(
     scores: Callable[[Array, Array], Mapping[str, Any]],
     score: Array,
     error: Array,
-    exact: Array,
+    rounding: Array,
     step: float | None = None,
 ) -> dict[str, float]:
     """Return how far the order of nearly equal uncertainties moves each score of a ranking.
 
     Float32 maps order values that differ by less than `noise` by chance, or make them equal. The
-    score is computed with such values equal, and in two orders, with the largest errors among them
-    first and last. Only many pixels of equal `exact` stay equal. `step`: another difference than
-    `noise`.
+    score is computed with such values equal, and with rounding errors by chance, [pixel, draw] in
+    units of the last place: the range of these scores shows how far errors move it. Pixels with the
+    same terms stay equal. `step`: another difference than `noise`.
     """
     if not score.size or score.size > _MOST_ORDERED:
         return {}
-    wide = score.astype(np.float64)
-    _, same, times = np.unique(exact, return_inverse=True, return_counts=True)
-    # Few equal values may be equal by chance: each is a value of its own.
-    own = np.where(times[same] <= _FEW, 1 + np.arange(wide.size), 0)
-    first, place = np.unique(same + 1j * own, return_index=True, return_inverse=True)[1:]
-    values, step = wide[first], step or noise(wide)
-    means = np.bincount(place, error) / np.bincount(place)
-    found: dict[str, list[float]] = {}
+    values, step = score.astype(np.float64), step or noise(score)
     # Values up to half a step apart are in one group, at least with one of the two shifts.
-    for shift in (0.0, 0.5):
-        group = np.floor(values / step + shift)
-        rankings = [values, group]
-        for by in (means, -means):
-            ranking = np.empty(len(values))
-            ranking[np.lexsort((by, group))] = np.arange(len(values))
-            rankings.append(ranking)
-        for ranking in rankings:
-            for name, value in numbers_of(scores(ranking[place], error)):
-                found.setdefault(name, []).append(value)
-    return {name: max(own) - min(own) for name, own in found.items()}
+    rankings = [values, *(np.floor(values / step + shift) for shift in (0.0, 0.5))]
+    rankings += [*rounded(values, rounding, step)]
+    found: dict[str, list[float]] = {}
+    for ranking in rankings:
+        for name, value in numbers_of(scores(ranking, error)):
+            found.setdefault(name, []).append(value)
+    return {name: RANGES * (max(own) - min(own)) for name, own in found.items()}
+
+
+def rounded(values: Array, rounding: Array, step: float) -> Iterator[Array]:
+    """Yield values float64 [pixel] with each of the errors by chance, [pixel, draw]; `step`: the
+    `noise` of all values."""
+    for draw in rounding.T:
+        yield values + step / _NOISE_STEPS * draw.astype(np.float64)
 
 
 def undetected(score: Array, wrong: Array, threshold: float | None) -> tuple[float | None, int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.usecases.verify.ranks import RANGES
 
 #: The number of draws of the signs of gaps.
 _FLIPS = 1000
@@ -33,7 +34,7 @@ class Counted:
     `trials` [set]: of how many pixels or patches a share is. `gaps`: of a sum of absolute gaps, the
     signed gaps [set, bin] and their weights [set, bin]; `largest`: the score is the greatest one.
     `slack`: the allowed difference of the score, because values lie on the edge of a bin; `moved`:
-    counts of bins with the values near the edges on the other side of them, in turn. `kinds`: the
+    makes counts of values with rounding errors by chance, which may be in other bins. `kinds`: the
     numbers of each kind of patches that the score compares; without, units count that have the
     score themselves.
     """
@@ -44,7 +45,7 @@ class Counted:
     gaps: Callable[[Array], tuple[Array, Array]] | None = None
     largest: bool = False
     slack: float = 0.0
-    moved: tuple[Array, ...] = ()
+    moved: Callable[[], Iterable[Array]] = tuple  # none
     kinds: tuple[tuple[int, ...], ...] = ()
 
     def defined(self, sums: Array, unit_scores: Array) -> int:
@@ -112,14 +113,14 @@ class Resampled:
     def spread(
         self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any]
     ) -> tuple[float, float]:
-        """Return how far both ends of an interval move if values change to the next bin."""
-        first = self.interval(counted, record, metric)
-        low = high = 0.0
-        for counts in counted.moved:
-            ends = self.interval(replace(counted, counts=counts), record, metric)
-            if first is None or ends is None:
-                return math.inf, math.inf
-            low, high = low + abs(ends[0] - first[0]), high + abs(ends[1] - first[1])
+        """Return how far rounding errors of values may move both ends of an interval."""
+        ends = [self.interval(counted, record, metric)]
+        for counts in counted.moved():
+            ends.append(self.interval(replace(counted, counts=counts), record, metric))
+        defined = np.array([own for own in ends if own is not None])
+        if len(defined) < len(ends):
+            return math.inf, math.inf
+        low, high = (RANGES * float(own) for own in np.ptp(defined, axis=0))
         return low, high
 
     def debiased(self, counted: Counted) -> float | None:

@@ -117,7 +117,7 @@ def mean_iou(
 def ids_of(model: Any, frame: int, size: tuple[int, ...], void: int) -> tuple[Array, Array]:
     """Return the ids of a frame as stored (or the likeliest class), and which are void."""
     if hasattr(model, "source"):
-        ids = maps_of_samples(model.source.stack, model.places[frame])["prediction"]
+        ids = maps_of_samples(model.source.stack, model.places[frame])[0]["prediction"]
     else:
         ids = model.planes.read(model.places[frame]).astype(np.int64)
     if ids.shape != tuple(size):

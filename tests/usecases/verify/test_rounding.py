@@ -1,0 +1,61 @@
+"""Uncertainties that only rounding tells apart: right reports pass, wrong ones do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.usecases.verify.verifying import verify
+
+UNCERTAINTIES = ["entropy", "mutual_information", "expected_entropy", "std", "variation_ratio"]
+VARIANTS = {"uncertainty": UNCERTAINTIES}
+
+
+def _store(kind: str, rng: np.random.Generator) -> dict[str, Any]:
+    """Probabilities of few values, or logits of great differences, with labels of which more are
+    wrong in one class; most mean uncertainties occur hundreds of times."""
+    shape = (3, 3, 40, 40)
+    quarters = rng.multinomial(4, np.ones(4) / 4, shape).transpose(0, 1, 4, 2, 3) / 4
+    logits = np.round(rng.normal(size=(3, 3, 4, 40, 40))) * 40
+    best = (quarters.mean(axis=1) if kind == "probs" else logits.mean(axis=1)).argmax(axis=1)
+    is_wrong = rng.random(best.shape) < np.array([0.05, 0.5, 0.2, 0.3])[best]
+    labels = np.where(is_wrong, rng.integers(0, 4, best.shape), best).astype(np.uint8)
+    return {kind: (quarters if kind == "probs" else logits).astype(np.float32), "labels": labels}
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Any) -> dict[str, Any]:
+    """A report of such data, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("a.npz", **_store(request.param, np.random.default_rng(0)))
+    metrics = {"failure": VARIANTS, "sparsification": VARIANTS}
+    uqeval.evaluate("a.npz", metrics=metrics, workers=1, ci=0.9, draws=200).save("r.json")
+    record: dict[str, Any] = json.loads(Path("r.json").read_text())
+    return record
+
+
+@pytest.mark.parametrize("report", ["probs", "logits"], indirect=True)
+def test_a_right_report_of_few_values_passes(report: dict[str, Any]) -> None:
+    found = verify("r.json", everything=True)
+    assert found.passed, found.problems()
+
+
+@pytest.mark.parametrize("report", ["probs", "logits"], indirect=True)
+def test_a_wrong_value_of_few_values_is_found(report: dict[str, Any]) -> None:
+    """Errors of rounding excuse small differences alone, and none of counts of votes."""
+    for key, results in report["results"].items():
+        for name in ("auroc", "aurg"):
+            if results.get(name) is not None:
+                results[name] += 1e-4 if "variation_ratio" in key else 0.1
+    Path("r.json").write_text(json.dumps(report))
+    fields = {own.field for own in verify("r.json", everything=True).differences}
+    for key in report["results"]:
+        if key.startswith("failure"):
+            assert f"{key}.auroc" in fields
+        if key.startswith("sparsification"):
+            assert f"{key}.aurg" in fields
