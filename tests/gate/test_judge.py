@@ -309,6 +309,32 @@ def test_a_debiased_value_has_no_interval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "reason"),
+    [("pavpu.n_ac", "a count"), ("pavpu.per_class.road.n_ac", "a count"),
+     ("pavpu.pavpu_bound", "the bound of the error")],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["min", "max", "max_drop"])
+def test_a_number_that_is_no_score_has_no_interval(
+    tmp_path: Path, address: str, reason: str, kind: str
+) -> None:
+    """Evaluating again would not help: only scores have intervals."""
+    counts = {"pavpu": 0.8, "n_ac": 7, "pavpu_bound": 0.1}
+    counts["per_class"] = [{"class": 0, "name": "road", "n_ac": 5}]
+    own = named(results={"pavpu": counts}, metrics={"pavpu.pavpu": {"unit": ""}})
+    text, known = f"{address}: {{{kind}: 0, confidence: 0.9}}", Known(Interval(0.9, 0, 1))
+    with pytest.raises(UsageError) as caught:
+        verdicts(tmp_path, text, own, baseline=[own], resampler=known)
+    message = str(caught.value)
+    assert f"{address} has no interval, because it is {reason}" in message
+    assert f"Remove confidence: {kind} without it" in message and "valuate again" not in message
+    assert not known.asked
+    text = text.replace(", confidence: 0.9", "")
+    assert only(tmp_path, text, own, baseline=[own]).kind == kind
+    score = "pavpu.pavpu: {min: 0, confidence: 0.9}"
+    assert only(tmp_path, score, own, resampler=known).interval == known.given
+
+
+@pytest.mark.parametrize(
     ("limits", "status"),
     [("max_drop: 0.05", "pass"), ("max_drop: 0.03", "inconclusive"), ("max_drop: -0.1", "fail"),
      ("max_rise: 0.02", "pass"), ("max_rise: -0.01", "inconclusive"), ("max_rise: -0.06", "fail"),

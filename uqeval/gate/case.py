@@ -16,6 +16,7 @@ from uqeval.gate.notes import moved_by, notes_on, notes_on_value
 from uqeval.gate.rules import Rule
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import Kind, use_of
+from uqeval.keys import family_of
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find
 from uqeval.records.resampling import (
@@ -26,6 +27,7 @@ from uqeval.records.resampling import (
     recorded_units,
     units_of,
 )
+from uqeval.records.scalars import described
 
 #: Suffix of fields that bootstrap draws correct for bias, such as `calibration.ece_debiased`.
 _DEBIASED = "_debiased"
@@ -180,6 +182,11 @@ class Case:
                 "correct it. Remove confidence, or write the rule for "
                 f"{str(score.address).replace(_DEBIASED, '', 1)}."
             )
+        if (reason := self._without_interval()) is not None:
+            raise UsageError(
+                f"{self.rule.place}: {score.address} has no interval, because {reason}. Remove "
+                f"confidence: {self.kind} without it compares the number itself."
+            )
         if self.resampler is None:
             raise UsageError(self._needs_states(level, "there is no resampler"))
         try:
@@ -199,6 +206,16 @@ class Case:
             raise
         except StoreError as error:
             raise StoreError(self._needs_states(level, str(error).rstrip("."))) from None
+
+    def _without_interval(self) -> str | None:
+        """Return why a number never has an interval; None for a score, and for a report that does
+        not say what its scores are."""
+        fields, metrics = self.score.address.fields, self.named.report.metrics
+        if not metrics or described(metrics, family_of(self.score.address.key), fields):
+            return None
+        if fields[-1].endswith("_bound"):
+            return "it is the bound of the error of a score"
+        return "it is a count, a setting or a point of a curve, not a score"
 
     def _needs_states(self, level: float, reason: str) -> str:
         if self._of_change:

@@ -53,7 +53,9 @@ def difference(
     resampling = samples.resampling
     if resampling.problem:
         return NoBounds(resampling.problem)
-    if metric is None or resampling.units < 2:
+    if metric is None:
+        return NoBounds("only scores have intervals, not counts, settings and points of curves")
+    if resampling.units < 2:
         return NoBounds(
             f"there is {resampling.units} {plural(resampling.unit, resampling.units)}; 2 are needed"
         )
