@@ -161,6 +161,27 @@ def test_a_changed_row_or_point_of_a_curve_is_found(address: str, folder: Path) 
     assert fields and (len(fields) == 1 or address.startswith("pavpu"))
 
 
+@pytest.mark.parametrize(
+    "address",
+    [f"{field}.{level}" for field in ("coverage", "interval_score") for level in (50, 90, 95)]
+    + ["calibration.p.7", "calibration.observed.90"],
+)  # fmt: skip
+def test_a_changed_level_of_numbers_is_found(address: str, folder: Path) -> None:
+    field, part, *index = address.split(".")
+
+    def change(record: Any) -> None:
+        values = record["results"]["regression"][field]
+        if index:
+            values, place = values[part], int(index[0])
+            values[place] += 0.01
+        else:
+            values[part] += 0.01
+
+    found = verify(changed("numbers", change), everything=True)
+    assert [own.field for own in found.differences] == [f"regression.{address}"]
+    assert not any(text.startswith("regression: not recomputed") for text in found.not_verified)
+
+
 def test_what_follows_from_a_changed_value_differs_too(folder: Path) -> None:
     """Peak and area follow from the curve, scaled scores from the temperature, the bound of a curve
     from its points."""

@@ -22,6 +22,8 @@ _SIGMA: dict[str, Callable[[Array], Array]] = {
     "log_b": lambda x: math.sqrt(2) * np.exp(x),
 }
 _ROOT_PI = math.sqrt(math.pi)
+#: Levels of the coverage and of the interval score.
+_LEVELS = (0.5, 0.9, 0.95)
 
 
 @dataclass
@@ -134,10 +136,18 @@ def quantile_factor(p: float, distribution: str) -> float:
 
 
 def regression(data: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scores of an item or of all pixels."""
+    """Return the scores of an item or of all pixels; those of levels, and the calibration plot,
+    are in the records of sets only."""
     e, n = data.error, int(data.mean.size)
     names = ("rmse", "mae", "nmse", "auce", "auce_over", "auce_under", "nll", "crps", "sharpness")
+    levels, law = settings["levels"], settings["distribution"]
+    p = np.arange(1, levels + 1) / (levels + 1)
     scores: dict[str, Any] = {"pixels": n} | dict.fromkeys(names)
+    scores |= {
+        "calibration": {"p": p.tolist(), "observed": [None] * levels},
+        "coverage": {f"{100 * q:g}": None for q in _LEVELS},
+        "interval_score": {f"{100 * q:g}": None for q in _LEVELS},
+    }
     if not n:
         return scores
     square, spread = float((e**2).mean()), float(data.target.var())
@@ -147,9 +157,13 @@ def regression(data: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict
         "nmse": None if flat else square / spread,
         "sharpness": math.sqrt(float((sigma**2).mean())),
     }  # fmt: skip
-    levels, law = settings["levels"], settings["distribution"]
-    p = np.arange(1, levels + 1) / (levels + 1)
     observed = np.array([np.mean(e <= quantile_factor(q, law) * sigma) for q in p])
+    scores["calibration"]["observed"] = observed.tolist()
+    for q in _LEVELS:
+        half, name = quantile_factor(q, law) * sigma, f"{100 * q:g}"
+        scores["coverage"][name] = float(np.mean(e <= half))
+        outside = np.maximum(e - half, 0.0)  # Gneiting & Raftery 2007, eq. 43
+        scores["interval_score"][name] = float((2 * half + 2 / (1 - q) * outside).mean())
     for name, gaps in (("auce", np.abs(p - observed)), ("auce_over", np.maximum(p - observed, 0)),
                        ("auce_under", np.maximum(observed - p, 0))):  # fmt: skip
         scores[name] = float(np.trapezoid(gaps, p))
