@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel_part
+from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel, kernel_part
 from uqeval.kernels.exponential import exp_64
+from uqeval.kernels.pairwise import pairwise_sum
 
 #: Low bits of ε/σ that the search for a level ignores; 10 bits of the mantissa remain.
 RATIO_BITS = 13
@@ -151,45 +152,55 @@ def _count_positive(s):
     return n
 
 
-@kernel_part
-def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
-    """Sum the CRPS and the interval score of each level over evaluated pixels [i], into `lanes`
-    [which, BLOCK]; return the sum of the negative log likelihoods where σ > 0.
+@kernel
+def sum_scores(
+    first, error, sigma, label, void, laplace, factors, shares, nll, crps, intervals
+):  # fmt: skip
+    """Sum the negative log likelihood where σ > 0, the CRPS and the interval score of each level
+    over evaluated pixels [k], into `nll` [item, 1], `crps` [item, 1] and `intervals` [item, level].
 
     The distribution is N(μ, σ²), or Laplace with standard deviation σ. The central interval of
-    level k is μ ± factors[k] σ, and shares[k] = 2 / (1 - p_k).
+    level j is μ ± factors[j] σ, and shares[j] = 2 / (1 - p_j). The pixels of item i are those from
+    `first[i]` up to `first[i + 1]`.
     """
     e, s, z = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     erf, density, node = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int32)
     # Σ ln σ is the logarithm of a product: computing fewer logarithms is many times as fast.
-    mantissas, exponents, exponential = np.ones(BLOCK), np.zeros(BLOCK, np.int64), np.zeros(BLOCK)
-    positive, logarithms, remaining = 0, 0.0, _FACTORS
-    for start in range(0, label.shape[0], BLOCK):
-        labels = label[start : start + BLOCK]
-        n = labels.shape[0]
-        errors, sigmas, ratios = e[:n], s[:n], z[:n]
-        _copy_evaluated(error[start : start + BLOCK], labels, void, errors)
-        _copy_evaluated(sigma[start : start + BLOCK], labels, void, sigmas)
-        _divide(errors, sigmas, 1.0 / _SQRT2 if laplace else 1.0, ratios)
-        positive += _count_positive(sigmas)
-        _multiply(sigmas, mantissas, exponents)
-        remaining -= 1
-        if remaining == 0:
-            logarithms += _flush(mantissas)
-            remaining = _FACTORS
-        if laplace:
-            _add(ratios, exponential)
-            _add_laplace(errors, sigmas, ratios, lanes[0])
-        else:
-            _add_squares(ratios, exponential)
-            _nearest(ratios, node)
-            _look_up(_ERF, node, erf[:n])
-            _look_up(_DENSITY, node, density[:n])
-            _add_gaussian(errors, sigmas, ratios, erf, density, lanes[0])
-        for k in range(factors.shape[0]):
-            _add_interval(errors, sigmas, factors[k], shares[k], lanes[1 + k])
-    logarithms += _flush(mantissas) + np.float64(_sum(exponents)) * math.log(2.0)
-    return logarithms + positive * (_HALF_LOG_2 if laplace else _HALF_LOG_2PI) + _sum(exponential)
+    mantissas, exponents, exponential = np.ones(BLOCK), np.empty(BLOCK, np.int64), np.empty(BLOCK)
+    lanes = np.empty((1 + factors.shape[0], BLOCK))
+    for i in range(first.shape[0] - 1):
+        lanes[:], exponents[:], exponential[:] = 0.0, 0, 0.0
+        positive, logarithms, remaining = 0, 0.0, _FACTORS
+        for start in range(first[i], first[i + 1], BLOCK):
+            stop = min(start + BLOCK, first[i + 1])
+            labels, n = label[start:stop], stop - start
+            errors, sigmas, ratios = e[:n], s[:n], z[:n]
+            _copy_evaluated(error[start:stop], labels, void, errors)
+            _copy_evaluated(sigma[start:stop], labels, void, sigmas)
+            _divide(errors, sigmas, 1.0 / _SQRT2 if laplace else 1.0, ratios)
+            positive += _count_positive(sigmas)
+            _multiply(sigmas, mantissas, exponents)
+            remaining -= 1
+            if remaining == 0:
+                logarithms += _flush(mantissas)
+                remaining = _FACTORS
+            if laplace:
+                _add(ratios, exponential)
+                _add_laplace(errors, sigmas, ratios, lanes[0])
+            else:
+                _add_squares(ratios, exponential)
+                _nearest(ratios, node)
+                _look_up(_ERF, node, erf[:n])
+                _look_up(_DENSITY, node, density[:n])
+                _add_gaussian(errors, sigmas, ratios, erf, density, lanes[0])
+            for j in range(factors.shape[0]):
+                _add_interval(errors, sigmas, factors[j], shares[j], lanes[1 + j])
+        logarithms += _flush(mantissas) + np.float64(_sum(exponents)) * math.log(2.0)
+        constants = positive * (_HALF_LOG_2 if laplace else _HALF_LOG_2PI)
+        nll[i, 0] += logarithms + constants + _sum(exponential)
+        crps[i, 0] += pairwise_sum(lanes[0])
+        for j in range(factors.shape[0]):
+            intervals[i, j] += pairwise_sum(lanes[1 + j])
 
 
 @kernel_part
@@ -206,42 +217,47 @@ def _codes(error, sigma, label, void, lowest, void_code, code):
         code[i] = c if label[i] != void else void_code
 
 
-@kernel_part
+@kernel
 def count_levels(
-    error, sigma, label, void, factors, count, lowest, first, unsure, steps, levels, ties
+    first, error, sigma, label, void, factors, count, lowest, first_level, unsure, steps, levels,
+    ties,
 ):  # fmt: skip
-    """Count evaluated pixels [i] by the first level whose interval contains the target.
+    """Count evaluated pixels [k] by the first level whose interval contains the target.
 
-    Levels ascend. Interval k of `count` contains the target if ε <= factors[k] σ, in float64. Adds
-    to `levels` [level]; the last entry counts targets outside all intervals. `ties` [1] counts
-    pixels whose ε is exactly the end of an interval with σ > 0.
+    Levels ascend. Interval j of `count` contains the target if ε <= factors[j] σ, in float64. Adds
+    to `levels` [item, level]; the last entry counts targets outside all intervals. `ties` [item, 1]
+    counts pixels whose ε is exactly the end of an interval with σ > 0. The pixels of item i are
+    those from `first[i]` up to `first[i + 1]`.
 
-    `first` [high bits of ε/σ as float32, from `lowest` on] is the smallest possible level. uint8
-    `unsure` marks bits for which it may be larger, by at most `steps` levels. `factors` ends with
-    `steps` infinite values.
+    `first_level` [high bits of ε/σ as float32, from `lowest` on] is the smallest possible level.
+    uint8 `unsure` marks bits for which it may be larger, by at most `steps` levels. `factors` ends
+    with `steps` infinite values.
     """
-    void_code = np.int32(first.shape[0])
-    by_code = np.zeros(first.shape[0] + 1, np.int64)
+    void_code = np.int32(first_level.shape[0])
+    by_code = np.empty(first_level.shape[0] + 1, np.int64)
     code, pixels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    for start in range(0, label.shape[0], BLOCK):
-        stop = start + BLOCK
-        labels, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
-        _codes(errors, sigmas, labels, void, np.int32(lowest), void_code, code)
-        n: Any = np.uint64(0)
-        for i in range(labels.shape[0]):
-            level = np.uint32(code[i])
-            by_code[level] += 1
-            pixels[n] = i
-            n += np.uint64(unsure[level])
-        for j in range(np.int64(n)):
-            at = pixels[j]
-            e, s = np.float64(errors[at]), np.float64(sigmas[at])
-            k = np.int64(first[code[at]])
-            for _ in range(steps):
-                k += np.int64(not e <= factors[k] * s)  # a branch would be mispredicted
-            k = min(k, count)
-            levels[k] += 1
-            ties[0] += k < count and s > 0.0 and e == factors[k] * s
-    for c in range(first.shape[0]):
-        if not unsure[c]:
-            levels[first[c]] += by_code[c]
+    for i in range(first.shape[0] - 1):
+        by_code[:] = 0
+        of_item = levels[i]
+        for start in range(first[i], first[i + 1], BLOCK):
+            stop = min(start + BLOCK, first[i + 1])
+            labels, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
+            _codes(errors, sigmas, labels, void, np.int32(lowest), void_code, code)
+            n: Any = np.uint64(0)
+            for k in range(labels.shape[0]):
+                level = np.uint32(code[k])
+                by_code[level] += 1
+                pixels[n] = k
+                n += np.uint64(unsure[level])
+            for j in range(np.int64(n)):
+                at = pixels[j]
+                e, s = np.float64(errors[at]), np.float64(sigmas[at])
+                own = np.int64(first_level[code[at]])
+                for _ in range(steps):
+                    own += np.int64(not e <= factors[own] * s)  # a branch would be mispredicted
+                own = min(own, count)
+                of_item[own] += 1
+                ties[i, 0] += own < count and s > 0.0 and e == factors[own] * s
+        for c in range(first_level.shape[0]):
+            if not unsure[c]:
+                of_item[first_level[c]] += by_code[c]

@@ -7,7 +7,6 @@ import numpy as np
 from uqeval.kernels._jit import kernel
 from uqeval.kernels.counting import rank_key
 from uqeval.kernels.error_sums import BLOCK, sum_item, sum_powers_about
-from uqeval.kernels.intervals import count_levels, sum_scores
 from uqeval.kernels.items import largest_item, sort_keys
 from uqeval.kernels.pairwise import pairwise_sum
 from uqeval.kernels.ratios import look_at_item, ratio_of
@@ -37,37 +36,6 @@ def sum_errors_of_items(
             centres[:] = 0.0
             sum_powers_about(sums[i, 0, 4] / n, targets, labels, void, centres[0], centres[1])
             rest[i, 0], within[i, 0] = pairwise_sum(centres[0]), pairwise_sum(centres[1])
-
-
-@kernel
-def sum_scores_of_items(
-    first, error, sigma, label, void, laplace, factors, shares, nll, crps, intervals
-):  # fmt: skip
-    """Sum as `sum_scores` of `intervals` does, into [item, 1], [item, 1] and [item, level]."""
-    lanes = np.empty((1 + factors.shape[0], BLOCK))
-    for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        lanes[:] = 0.0
-        nll[i, 0] += sum_scores(
-            error[a:b], sigma[a:b], label[a:b], void, laplace, factors, shares, lanes
-        )
-        crps[i, 0] += pairwise_sum(lanes[0])
-        for k in range(factors.shape[0]):
-            intervals[i, k] += pairwise_sum(lanes[1 + k])
-
-
-@kernel
-def count_levels_of_items(
-    first, error, sigma, label, void, factors, count, lowest, first_level, unsure, steps, levels,
-    ties,
-):  # fmt: skip
-    """Count as `count_levels` does, into [item, level] and [item, 1]."""
-    for i in range(first.shape[0] - 1):
-        a, b = first[i], first[i + 1]
-        count_levels(
-            error[a:b], sigma[a:b], label[a:b], void, factors, count, lowest, first_level, unsure,
-            steps, levels[i], ties[i],
-        )  # fmt: skip
 
 
 @kernel

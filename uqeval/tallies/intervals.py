@@ -40,9 +40,9 @@ class PredictiveScores(OfErrors):
         }
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.number_items import sum_scores_of_items
+        from uqeval.kernels.intervals import sum_scores
 
-        sum_scores_of_items(
+        sum_scores(
             first, *self.flat(maps), VOID, self.laplace, np.array(self.factors),
             2.0 / (1.0 - np.array(self.levels)), state["nll"], state["crps"], state["intervals"],
         )  # fmt: skip
@@ -70,11 +70,11 @@ class IntervalCounts(OfErrors):
         return "more ties than pixels" if (ties > self.evaluated(state)).any() else None
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        from uqeval.kernels.number_items import count_levels_of_items
+        from uqeval.kernels.intervals import count_levels
 
         lowest, first_level, unsure, steps = _sorted_factors(self.factors)
         factors = np.append(self.factors, np.full(steps + 1, np.inf))
-        count_levels_of_items(
+        count_levels(
             first, *self.flat(maps), VOID, factors, len(self.factors), lowest, first_level, unsure,
             steps, state["counts"], state["ties"],
         )  # fmt: skip
