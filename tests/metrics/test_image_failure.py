@@ -84,6 +84,17 @@ def test_a_jackknife_takes_one_product_of_signs() -> None:
     assert found == pytest.approx(each, abs=1e-12)
 
 
+def test_kendall_of_many_items_is_that_of_scipy_and_of_drawn_copies() -> None:
+    """A matrix of all pairs of these items would take 40 GB."""
+    rng = np.random.default_rng(5)
+    risk, uncertainty = rng.integers(0, 300, 70_000) / 7, rng.normal(size=70_000).round(3)
+    drawn = rng.multinomial(70_000, np.full(70_000, 1 / 70_000), 2)
+    found = ranked.kendall(np.stack([np.ones(70_000, int), *drawn]), risk, uncertainty)
+    copies = [np.arange(70_000), *(np.repeat(np.arange(70_000), row) for row in drawn)]
+    expected = [kendalltau(risk[own], uncertainty[own])[0] for own in copies]
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
 def test_weights_of_sets_are_their_sums_of_single_items() -> None:
     identity, chosen = np.eye(6, dtype=np.int64), np.array([4, 0, 2])
     unit_of = np.array([0, -1, 1, 1, 2, 0])

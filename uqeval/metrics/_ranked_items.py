@@ -8,8 +8,8 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import uqeval.metrics.failure_columns as failure_columns
 from uqeval.arrays import Array, Floats, np
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: Weights, targets and scores to a score of each set.
 ItemScore: TypeAlias = "Callable[[Array, Numbers, Numbers], Numbers]"
-#: Entries of the matrix of signs that are made at a time (16 MB as float32).
-_SIGNS = 1 << 22
+#: Weights of sets whose pairs are counted at a time (16 MB as float64).
+_VALUES = 1 << 21
 
 
 def ties_of(weights: Array, target: Numbers, score: Numbers) -> SetRankBins:
@@ -119,19 +119,65 @@ def _concordance(w: Numbers, x: Numbers, y: Numbers) -> Numbers:
     """Return concordant minus discordant pairs of each set: ½ wᵀ·K·w, K = sign·sign [item, item].
 
     Sets that differ from a common one in a single item, as those of a jackknife, take one product
-    with K together.
+    with K together. K itself has too many entries. All sums are whole numbers, so no order of
+    additions changes a bit.
     """
     common = w.max(axis=0, initial=0.0)
     change = w - common
-    sums = np.zeros((2, len(w)))
-    is_simple = np.count_nonzero(change, axis=1).max(initial=0) <= 1
-    step = max(_SIGNS // max(x.size, 1), 1)
-    for first in range(0, x.size, step):
-        rows = slice(first, first + step)
-        signs = np.sign(x[rows, None] - x) * np.sign(y[rows, None] - y)
-        if is_simple:
-            of_common = signs @ common
-            sums[0] += common[rows] @ of_common + 2 * (change[:, rows] @ of_common)
-        else:
-            sums[1] += ((w @ signs.T) * w[:, rows]).sum(axis=1)
-    return sums[0 if is_simple else 1] / 2
+    halves = list(_halves(*(np.unique(v, return_inverse=True)[1].reshape(-1) for v in (x, y))))
+    if np.count_nonzero(change, axis=1).max(initial=0) <= 1:
+        of_common = np.zeros(x.size)
+        for higher, lower in halves:
+            of_common[higher.items] += higher.signed_sums(common[None], lower)[0]
+            of_common[lower.items] -= lower.signed_sums(common[None], higher)[0]
+        return (common @ of_common) / 2 + change @ of_common
+    sums = np.zeros(len(w))
+    step = max(_VALUES // max(x.size, 1), 1)
+    for rows in (slice(first, first + step) for first in range(0, len(w), step)):
+        for higher, lower in halves:
+            sums[rows] += (
+                w[rows, higher.items] * higher.signed_sums(w[rows], lower)
+            ).sum(axis=1)  # fmt: skip
+    return sums
+
+
+class _Half(NamedTuple):
+    """Some items, sorted by group, then by y. `key` of each: group, then rank by y; `start` and
+    `end`: the bounds of the keys of its group."""
+
+    items: Array
+    key: Array
+    start: Array
+    end: Array
+
+    def signed_sums(self, w: Numbers, other: _Half) -> Numbers:
+        """Return for each item the weights of items of the other half and of its group: of those
+        with a smaller y, minus of those with a larger y."""
+        upto = np.zeros((len(w), other.items.size + 1))
+        np.cumsum(w[:, other.items], axis=1, out=upto[:, 1:])
+        return (
+            upto[:, np.searchsorted(other.key, self.key)]
+            + upto[:, np.searchsorted(other.key, self.key, "right")]
+            - upto[:, np.searchsorted(other.key, self.start)]
+            - upto[:, np.searchsorted(other.key, self.end)]
+        )
+
+
+def _halves(rank_x: Array, rank_y: Array) -> Iterator[tuple[_Half, _Half]]:
+    """Yield pairs of halves, so that each pair of items with different x is in one of them, in the
+    same group; the item of larger x is in the first half.
+
+    Ranks of two items first differ in one bit. For each bit, items that share all higher bits are a
+    group; its halves are the items with this bit, and those without.
+    """
+    by_y = np.argsort(rank_y, kind="stable")
+    ties = int(rank_y.max(initial=0)) + 1
+
+    def half(items: Array, bit: int) -> _Half:
+        items = items[np.argsort(rank_x[items] >> bit + 1, kind="stable")]
+        start = (rank_x[items] >> bit + 1) * ties
+        return _Half(items, start + rank_y[items], start, start + ties)
+
+    for bit in range(int(rank_x.max(initial=0)).bit_length()):
+        has_bit = (rank_x[by_y] >> bit & 1).astype(bool)
+        yield half(by_y[has_bit], bit), half(by_y[~has_bit], bit)
