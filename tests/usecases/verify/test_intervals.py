@@ -14,13 +14,20 @@ import pytest
 from saved_runs import stack
 
 import uqeval
+from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.verify.verifying import verify
 
-#: By name: metrics and options of a report of `classes.npz`.
-RUNS: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-    "rows": ({"segmentation": {}, "pavpu": {}, "calibration": {}}, {}),
-    "failure": ({"failure": {}}, {"region": ["box:0:0.6,0:1"]}),
-}
+#: By name: the store, metrics and options of a report.
+RUNS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "rows": ("classes.npz", {"segmentation": {}, "pavpu": {}, "calibration": {}}, {}),
+    "failure": ("classes.npz", {"failure": {}}, {"region": ["box:0:0.6,0:1"]}),
+    "sparsification": (
+        "classes.npz", {"sparsification": {"error": ["brier", "zero-one"], "steps": 10}}, {},
+    ),
+    "numbers": (
+        "numbers.npz", {"regression": {}, "sparsification": {"error": ["rmse", "mae"]}}, {},
+    ),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +36,12 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("intervals")
     probs, labels = stack(9)
     np.savez(folder / "classes.npz", probs=probs, labels=labels)
+    np.savez(folder / "numbers.npz", **synthetic_data.numbers("intervals", items=9))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name, (metrics, options) in RUNS.items():
+        for name, (store, metrics, options) in RUNS.items():
             report = uqeval.evaluate(
-                "classes.npz", metrics=metrics, workers=1, ci=0.9, draws=300, **options
+                store, metrics=metrics, workers=1, ci=0.9, draws=300, **options
             )
             report.save(f"{name}.json")
     return folder
@@ -58,6 +66,10 @@ SCORES: list[tuple[str, str]] = [
         "risk_at_coverage.80",
         "undetected_error_rate", "per_class.1.undetected_error_rate")),
     ("failure", 'failure@"box:0:0.6,0:1".auroc'),
+    ("sparsification", "sparsification.ause"), ("sparsification", "sparsification[zero-one].aurg"),
+    ("numbers", "sparsification.ause"), ("numbers", "sparsification[mae].aurg"),
+    *(("numbers", f"regression.{name}") for name in (
+        "rmse", "mae", "nmse", "auce", "nll", "crps", "sharpness")),
 ]  # fmt: skip
 
 

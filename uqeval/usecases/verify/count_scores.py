@@ -10,9 +10,10 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.keys import family_of
 from uqeval.usecases.verify import class_scores as cs
-from uqeval.usecases.verify.families import Pixels
-from uqeval.usecases.verify.numbers import Numbers, quantile_factor
-from uqeval.usecases.verify.rank_counts import failure
+from uqeval.usecases.verify.families import Pixels, error_of
+from uqeval.usecases.verify.numbers import Numbers
+from uqeval.usecases.verify.rank_counts import failure, rounded, sparsification
+from uqeval.usecases.verify.regression_counts import regression
 from uqeval.usecases.verify.resampled import Counted, CountedScores
 
 
@@ -29,6 +30,12 @@ def of_classes(
         return _calibration(parts, settings, _names_of_rows(results))
     if family == "failure" and all(key in item.maps for item in parts):
         return failure(key, parts, results, _names_of_rows(results))
+    if family == "sparsification" and all(key in item.maps for item in parts):
+        errors = [error for item in parts if (error := error_of(item, settings)) is not None]
+        return sparsification(
+            [item.maps[key] for item in parts], errors, errors, settings["steps"], False,
+            lambda: rounded(key, parts),
+        ) if len(errors) == len(parts) else {}  # fmt: skip
     return {}
 
 
@@ -44,36 +51,18 @@ def _names_of_rows(results: Mapping[str, Any]) -> list[str]:
 
 
 def of_numbers(key: str, parts: Sequence[Numbers], settings: Mapping[str, Any]) -> CountedScores:
-    """Return RMSE, MAE and AUCE of predicted numbers."""
-    if family_of(key) != "regression":
+    """Return the scores of a key of predicted numbers whose intervals follow from counts."""
+    sigmas = [
+        sigma for item in parts if (sigma := item.sigma_of(settings["uncertainty"])) is not None
+    ]
+    if len(sigmas) < len(parts):
         return {}
-    levels = settings["levels"]
-    p = np.arange(1, levels + 1) / (levels + 1)
-    factors = [quantile_factor(q, settings["distribution"]) for q in p]
-    rows = []
-    for item in parts:
-        sigma = item.sigma_of(settings["uncertainty"])
-        if sigma is None:
-            return {}
-        e = item.error
-        level_counts = [np.count_nonzero(e <= factor * sigma) for factor in factors]
-        rows.append([e.size, float((e**2).sum()), float(e.sum()), *level_counts])
-    counts = np.array(rows, np.float64)
-
-    def gaps(s: Array) -> tuple[Array, Array]:
-        steps = np.full(levels, 1 / (levels + 1))
-        steps[[0, -1]] /= 2  # the trapezoid's ends
-        return s[:, 3:] - p * s[:, :1], steps / np.maximum(s[:, :1], 1)
-
-    def auce(s: Array) -> Array:
-        with np.errstate(invalid="ignore"):  # a set without pixels
-            return np.asarray(np.trapezoid(np.abs(p - s[:, 3:] / s[:, :1]), p, axis=1))
-
-    return {
-        ("rmse",): Counted(counts, lambda s: np.sqrt(s[:, 1] / s[:, 0])),
-        ("mae",): Counted(counts, lambda s: s[:, 2] / s[:, 0]),
-        ("auce",): Counted(counts, auce, gaps=gaps),
-    }
+    if family_of(key) == "sparsification":
+        kind, rankings = settings["error"], [item.error for item in parts]
+        scores = [sigma.astype(np.float32) for sigma in sigmas]
+        errors = rankings if kind == "mae" else [error**2 for error in rankings]
+        return sparsification(scores, rankings, errors, settings["steps"], kind == "rmse")
+    return regression(parts, sigmas, settings) if family_of(key) == "regression" else {}
 
 
 def _segmentation(parts: Sequence[Pixels], names: Sequence[str]) -> CountedScores:

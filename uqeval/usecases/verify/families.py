@@ -16,6 +16,7 @@ from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.sparsification import sparsification
 
 #: Fields of the settings of a family, with the values that the plain path computes.
 _PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -160,17 +161,21 @@ def of_classes(
     if family == "failure":
         all_pixels = np.ones(pixels.label.shape, bool)
         return _failure(key, pixels, all_pixels, results, reported)
-    error = pixels.wrong.astype(np.float64)
-    if settings["error"] == "brier":
-        if "brier" not in pixels.maps:
-            return "the store holds neither brier nor mean_probs to recompute it from"
-        error = pixels.maps["brier"]
+    error = error_of(pixels, settings)
+    if error is None:
+        return "the store holds neither brier nor mean_probs to recompute it from"
 
-    def sparsification(score: Array, error: Array) -> dict[str, Any]:
-        return ranks.sparsification(score, error, settings["steps"], False)
+    def scores(score: Array, error: Array) -> dict[str, Any]:
+        return sparsification(score, error, settings["steps"], False)
 
-    slack = ranks.slack_of_order(sparsification, pixels.maps[key], error, pixels.rounding[key])
-    return Recomputed(sparsification(pixels.maps[key], error), slack)
+    slack = ranks.slack_of_order(scores, pixels.maps[key], error, pixels.rounding[key])
+    return Recomputed(scores(pixels.maps[key], error), slack)
+
+
+def error_of(pixels: Pixels, settings: Mapping[str, Any]) -> Array | None:
+    """Return the error of each pixel that sparsification takes; None without its map."""
+    is_brier = settings["error"] == "brier"
+    return pixels.maps.get("brier") if is_brier else pixels.wrong.astype(np.float64)
 
 
 def rows_of_classes(
@@ -287,7 +292,7 @@ def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> 
     if family == "sparsification":
         kind = settings["error"]
         error = data.error if kind == "mae" else data.error**2
-        return Recomputed(ranks.sparsification(
+        return Recomputed(sparsification(
             sigma.astype(np.float32), error, settings["steps"], kind == "rmse"
         ))  # fmt: skip
     functions: dict[str, Callable[..., dict[str, Any]]] = {

@@ -6,7 +6,7 @@ Intervals of a run count pixels by the high bits of a float32 as equal: bins of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from uqeval.arrays import Array
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.families import Pixels
 from uqeval.usecases.verify.resampled import Counted, CountedScores
+from uqeval.usecases.verify.sparsification import areas, curve
 
 #: Of more counts, no interval is recomputed.
 _MOST = 1 << 27
@@ -35,6 +36,12 @@ def by_bin(scores: Sequence[Array], errors: Sequence[Array]) -> Array | None:
     return counts.reshape(len(scores), -1)
 
 
+def rounded(key: str, parts: Sequence[Pixels]) -> list[Iterator[Array]]:
+    """Return the uncertainties of each item with each of the rounding errors by chance."""
+    step = ranks.noise(np.concatenate([item.maps[key] for item in parts]))
+    return [ranks.rounded(item.maps[key], item.rounding[key], step) for item in parts]
+
+
 def failure(
     key: str, parts: Sequence[Pixels], results: Mapping[str, Any], names: Sequence[str]
 ) -> CountedScores:
@@ -49,9 +56,7 @@ def failure(
         return scores
 
     def moved() -> Iterator[Array]:
-        step = ranks.noise(np.concatenate(maps))
-        draws = [ranks.rounded(item.maps[key], item.rounding[key], step) for item in parts]
-        for of_draw in zip(*draws, strict=True):
+        for of_draw in zip(*rounded(key, parts), strict=True):
             if (counts := by_bin(of_draw, errors)) is not None:
                 yield np.concatenate([kinds, counts], axis=1)
 
@@ -61,6 +66,36 @@ def failure(
         compared = ((0,), (1,)) if len(fields) == 1 else ()
         scores[fields] = Counted(counts, _of_groups(formula), moved=moved, kinds=compared)
     return scores
+
+
+def sparsification(
+    scores: Sequence[Array], rankings: Sequence[Array], errors: Sequence[Array], steps: int,
+    rooted: bool, rounded: Callable[[], Sequence[Iterable[Array]]] = list,
+) -> CountedScores:  # fmt: skip
+    """Return AUSE and AURG. `scores`: the uncertainties of each item, `rankings`: the errors by
+    which the best order ranks its pixels; `rounded` makes uncertainties with errors by chance."""
+    counts, best = by_bin(scores, errors), by_bin(rankings, errors)
+    if counts is None or best is None:
+        return {}
+
+    def moved() -> Iterator[Array]:
+        for of_draw in zip(*rounded(), strict=True):
+            if (counts := by_bin(of_draw, errors)) is not None:
+                yield np.concatenate([best, counts], axis=1)
+
+    def score(name: str) -> Callable[[Array], Array]:
+        return lambda sums: np.array([_areas(row).get(name, np.nan) for row in sums])
+
+    def _areas(row: Array) -> Mapping[str, float]:
+        curves = []
+        for groups in np.split(row, [best.shape[1]]):
+            n, sums = np.split(groups, 2)
+            curves.append(curve(n, sums, steps, rooted))
+        oracle, model = curves
+        return areas(model, oracle) or {}
+
+    counts = np.concatenate([best, counts], axis=1)
+    return {(name,): Counted(counts, score(name), moved=moved) for name in ("ause", "aurg")}
 
 
 def _of_groups(formula: Callable[[ranks.Groups], Array]) -> Callable[[Array], Array]:

@@ -168,34 +168,6 @@ FAILURE: dict[tuple[str, ...], Callable[[Groups], Array]] = {
 }  # fmt: skip
 
 
-def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:
-    """Return the mean error of the N - ⌊kN/steps⌋ pixels of the lowest scores, k = 0, 1 …"""
-    n, sums = grouped(score, error)
-    total = int(score.size)
-    retained = np.array([total - k * total // steps for k in range(steps)])
-    interpolated = np.interp(retained, np.r_[0, np.cumsum(n)], np.r_[0.0, np.cumsum(sums)])
-    return np.sqrt(interpolated / retained) if rooted else interpolated / retained
-
-
-def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:
-    """Return AUSE, AURG and the curves of a mean error, which is squared if a root is taken."""
-    fractions = [k / steps for k in range(steps)]
-    names = ("ause", "aurg", "curve", "oracle", "error_curve", "normalisation")
-    undefined: dict[str, Any] = {"fractions": fractions} | dict.fromkeys(names)
-    if not score.size:
-        return undefined
-    model, oracle = (curve(ranking, error, steps, rooted) for ranking in (score, error))
-    if not model[0] or not math.isfinite(model[0]):
-        return undefined
-    x, curves = np.arange(steps) / steps, [values / model[0] for values in (model, oracle)]
-    area = [float(np.trapezoid(values, x)) for values in curves]
-    return {
-        "ause": area[0] - area[1], "aurg": float(x[-1]) - area[0], "fractions": fractions,
-        "curve": curves[0].tolist(), "oracle": curves[1].tolist(),
-        "error_curve": (curves[0] - curves[1]).tolist(), "normalisation": float(model[0]),
-    }  # fmt: skip
-
-
 def slack_of(
     scores: Callable[[Array, Array], Mapping[str, Any]],
     score: Array,
