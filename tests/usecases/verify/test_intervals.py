@@ -89,3 +89,55 @@ def test_a_changed_end_is_found(name: str, address: str, folder: Path) -> None:
     Path("changed.json").write_text(json.dumps(record))
     found = verify("changed.json", everything=True)
     assert [own.where for own in found.differences] == [f"interval of {address}"]
+
+
+#: Run, and an address whose interval is recomputed, or not.
+UNITS = [("rows", "segmentation.miou"), ("failure", "failure.auroc"), ("failure", "failure.e_aurc")]
+
+
+@pytest.mark.parametrize(("name", "address"), UNITS)
+@pytest.mark.parametrize("field", ["level", "name", "drawn", "defined"])
+def test_a_changed_level_or_unit_is_found(
+    name: str, address: str, field: str, folder: Path
+) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    own = record["intervals"][address]
+    place = own if field == "level" else own["units"]
+    place[field] = "pair" if field == "name" else place[field] + (1 if field != "level" else 0.04)
+    Path("changed.json").write_text(json.dumps(record))
+    found = verify("changed.json", everything=True)
+    where = f"interval of {address}"
+    dotted = field if field == "level" else f"units.{field}"
+    assert (where, f"{name if name == 'failure' else 'segmentation'}.{dotted}") in [
+        (own.where, own.field) for own in found.differences
+    ]
+    assert {own.where for own in found.differences} == {where}
+
+
+def test_other_fields_of_intervals_are_named(folder: Path) -> None:
+    found = verify("rows.json", everything=True)
+    assert any("standard_error is not recomputed" in text for text in found.not_verified)
+    record = json.loads(Path("rows.json").read_text())
+    (sentence,) = (text for text in found.not_verified if text.startswith("units.defined of"))
+    assert sentence.endswith(f"of {len(record['intervals'])} is not recomputed.")
+
+
+def test_a_changed_level_of_a_slice_and_units_of_groups_are_found(folder: Path) -> None:
+    rows = [f"{i},{'wet' if i % 2 else 'dry'},{i // 2}" for i in range(9)]
+    Path("items.csv").write_text("\n".join(["name,weather,drive", *rows]))
+    np.savez("named.npz", **np.load("classes.npz"), names=np.array([str(i) for i in range(9)]))
+    uqeval.evaluate(
+        "named.npz", metrics=["segmentation"], workers=1, ci=0.9, draws=300,
+        slices="items.csv", slice_by=["weather"], group_by="drive", states="s.zip",
+    ).save("sliced.json")  # fmt: skip
+    found = verify("sliced.json", everything=True)
+    assert found.passed, found.problems()
+    record = json.loads(Path("sliced.json").read_text())
+    of_slice = record["slices"]["weather=wet"]["intervals"]["segmentation.miou"]
+    assert of_slice["units"] == {"name": "group", "drawn": 4, "defined": 4}
+    of_slice["level"], of_slice["units"]["drawn"] = 0.95, 5
+    record["intervals"]["segmentation.miou"]["units"]["drawn"] = 9
+    Path("sliced.json").write_text(json.dumps(record))
+    fields = [own.field for own in verify("sliced.json", everything=True).differences]
+    drawn = "segmentation.units.drawn"
+    assert sorted(fields) == ["segmentation.level", drawn, drawn]

@@ -182,6 +182,17 @@ def test_a_changed_level_of_numbers_is_found(address: str, folder: Path) -> None
     assert not any(text.startswith("regression: not recomputed") for text in found.not_verified)
 
 
+@pytest.mark.parametrize("field", ["class", "name"])
+@pytest.mark.parametrize("key", ["segmentation", "pavpu", "calibration", "failure"])
+def test_a_changed_class_of_a_row_is_found(key: str, field: str, folder: Path) -> None:
+    def change(record: Any) -> None:
+        first, second, *_ = record["results"][key]["per_class"]
+        first[field], second[field] = second[field], first[field]
+
+    found = verify(changed("classes", change), everything=True)
+    assert [own.field for own in found.differences] == [f"{key}.{field}"] * 2
+
+
 def test_what_follows_from_a_changed_value_differs_too(folder: Path) -> None:
     """Peak and area follow from the curve, scaled scores from the temperature, the bound of a curve
     from its points."""

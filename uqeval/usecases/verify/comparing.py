@@ -21,6 +21,8 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
+#: What is compared and counted: `units` are the levels and units of intervals.
+_COMPARED = ("items", "set", "intervals", "units", "slices")
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ class Comparison:
     """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed.
 
     `fields`: the compared fields by key, and `fields_of_set` those of the set; `intervals`: the
-    addresses of compared intervals and debiased values; `slices` and `rows`: the keys of which
-    slices, or rows of classes, were compared.
+    addresses of compared intervals and debiased values, and `defined` those whose number of units
+    was; `slices` and `rows`: the keys of which slices, or rows of classes, were compared.
     """
 
     def __init__(self, report: Report) -> None:
@@ -69,10 +71,11 @@ class Comparison:
         for key in report.results:  # a family without choices may have no settings
             self.settings.setdefault(key, {})
         self.why_not: dict[str, str] = {}
-        self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
+        self.tallies = {name: Tally(0, []) for name in _COMPARED}
         self.fields: dict[str, set[str]] = {}
         self.fields_of_set: dict[str, set[str]] = {}
         self.intervals: set[str] = set()
+        self.defined: set[str] = set()
         self.slices: set[str] = set()
         self.rows: set[str] = set()
 

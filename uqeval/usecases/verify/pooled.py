@@ -9,6 +9,7 @@ from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
 from uqeval.usecases.verify.comparing import Comparison, Recomputed, compare, distance
+from uqeval.usecases.verify.interval_units import compare_defined
 from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
 
 #: Pixels of an item: of classes or of numbers.
@@ -54,6 +55,8 @@ def _compare_interval(
         compare(where, key, record, values, slack, comparison.tallies["intervals"])
         comparison.intervals.add(at)
 
+    if record:
+        compare_defined(comparison, address, record, resampled.defined(counts))
     ends = None
     if record.get("low") is not None:
         ends = resampled.interval(counts, record, metric)

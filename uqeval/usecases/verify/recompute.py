@@ -16,6 +16,7 @@ from uqeval.usecases.verify.comparing import Comparison, Recomputed
 from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
 from uqeval.usecases.verify.image_failure import ImageFailure
+from uqeval.usecases.verify.interval_units import compare_levels
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution, item_of_sets
 from uqeval.usecases.verify.pooled import compare_intervals, compare_slices
@@ -62,6 +63,8 @@ class Recomputation(Comparison):
         }  # fmt: skip
         with self.opened.session():
             ways[self.kind](items, pooled)
+        if pooled:
+            compare_levels(self)
 
     def _source(self) -> Any:
         source = self.opened.source
@@ -199,7 +202,8 @@ class Recomputation(Comparison):
             self.hold(key, None, scores)
             if not isinstance(scores, str):
                 results = self.report.results[key]
-                self.hold_rows(key, f.rows_of_classes(key, all_pixels, settings[key], results))
+                rows = f.rows_of_classes(key, all_pixels, settings[key], results)
+                self.hold_rows(key, self._with_ids(rows))
                 of_image = str(Key.parse(key).of(None)), parts_by_region[None]
                 for extra in of_set(
                     key, parts, all_pixels, of_image, settings[key], results,
@@ -215,6 +219,15 @@ class Recomputation(Comparison):
             return f.of_classes(key, f.join_pixels(own), settings[key], results[key], record)
 
         compare_slices(self, parts, settings, of_slice)
+
+    def _with_ids(self, rows: Iterable[Recomputed]) -> Iterator[Recomputed]:
+        """Yield the rows of classes with the id and the name of each; the last may be `mixed`."""
+        names = self.opened.class_names
+        for c, row in enumerate(rows):
+            label = {"class": c, "name": names[c]} if c < len(names) else dict.fromkeys(
+                ("class", "name"), "mixed"
+            )  # fmt: skip
+            yield Recomputed(label | row.values, row.slack)
 
     def _scores(
         self, settings_of_keys: Mapping[str, Mapping[str, Any]], pixels: f.Pixels, item: int | None

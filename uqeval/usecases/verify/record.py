@@ -66,6 +66,11 @@ class Verification:
                 f"{self.compared['intervals']:,} ends of intervals and debiased values were "
                 "recomputed from counts of the items, with draws of the same seed."
             )
+        if self.compared.get("units"):
+            texts.append(
+                f"{self.compared['units']:,} levels and units of intervals follow from the "
+                "settings and the items."
+            )
         if self.compared.get("slices"):
             texts.append(f"{self.compared['slices']:,} values of slices were recomputed as well.")
         return texts

@@ -110,6 +110,12 @@ class Resampled:
             limits[1] if high is None else min(limits[1], high),
         )
 
+    def defined(self, counted: Counted) -> int:
+        """Return the number of units from which a score is computed."""
+        sums = self._of_units(counted.counts)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return counted.defined(sums, counted.score(sums))
+
     def spread(
         self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any]
     ) -> tuple[float, float]:

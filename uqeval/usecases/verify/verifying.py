@@ -271,6 +271,7 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
         fields_of.setdefault(score.key, []).append(".".join(score.fields))
     messages += _grouped(fields_of, "the intervals of {} are not recomputed.")
     messages += _grouped(debiased, "{} are not recomputed.")
+    messages += _records_left_out(recomputation, report)
     if report.slices:
         keys = [key for key in report.results if key not in recomputation.slices]
         messages.append(
@@ -285,6 +286,27 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
     if curves:
         messages.append(
             f"{_all(curves)}: the points and the coverages of curve are taken from the report."
+        )
+    return messages
+
+
+def _records_left_out(recomputation: Recomputation, report: Report) -> list[str]:
+    """Return sentences that name the fields of intervals, beside their ends, that were not
+    compared."""
+    if not report.intervals:
+        return []
+    messages = [
+        "Of intervals, method and approximate are taken from the report, and standard_error is not "
+        "recomputed."
+    ]
+    if omitted := [name for name in report.intervals if name not in recomputation.defined]:
+        messages.append(
+            f"units.defined of {number_of(len(omitted), 'interval')} of {len(report.intervals)} is "
+            "not recomputed."
+        )
+    if "lag1" in report.settings.get("intervals", {}):
+        messages.append(
+            "The units of intervals, lag1 and effective are taken from the settings of the report."
         )
     return messages
 
