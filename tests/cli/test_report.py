@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import run_uqeval, run_well
+from command import refused, run_uqeval, run_well
 from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, labels, probs
 
@@ -87,6 +87,26 @@ def test_the_gallery(made: Path, tmp_path: Path) -> None:
         assert page.count(f"<figcaption>{title}</figcaption>") == 3
     assert page.count("data:image/png;base64,") == 18
     assert CLASS_NAMES[0] not in page  # an array holds no names of classes
+
+
+def test_pictures_without_labels_name_the_option(made: Path, tmp_path: Path) -> None:
+    """The labels of a report are an option, not an argument after the predictions."""
+    stores = ["--predictions", made / "preds.npy", "--names", made / "names.json"]
+    for given in (["--gallery", "2"], ["--item", NAMES[1], "--figures", tmp_path / "f"]):
+        done = run_uqeval("report", made / "report.json", *given, *stores)
+        refused(done, "has no labels", "Give --labels LABELS: a folder of label PNGs")
+        assert "after the predictions" not in done.stderr
+    mean = np.ones((2, 4, 4), np.float32)
+    np.savez(tmp_path / "n.npz", mean=mean, std=mean)
+    np.save(tmp_path / "t.npy", mean + 1)
+    done = run_uqeval(
+        "regression", tmp_path / "n.npz", tmp_path / "t.npy", "-o", tmp_path / "n.json"
+    )
+    assert done.status == 0, done.stderr
+    given = ["report", tmp_path / "n.json", "--gallery", "1", "--predictions", tmp_path / "n.npz"]
+    refused(run_uqeval(*given), "has no target", "Give --target TARGET: a store")
+    done = run_uqeval(*given, "--target", tmp_path / "t.npy", "-o", tmp_path / "n.html")
+    assert done.status == 0, done.stderr
 
 
 def test_figures_of_an_item(made: Path, tmp_path: Path) -> None:

@@ -44,7 +44,25 @@ def open_gallery(
     """
     from uqeval.inputs import open_inputs
 
-    return gallery_of(report, open_inputs(predictions, truth, options), images, model, maps)
+    inputs = open_inputs(predictions, truth, options)
+    _refuse_without_truth(inputs)
+    return gallery_of(report, inputs, images, model, maps)
+
+
+def _refuse_without_truth(inputs: Inputs) -> None:
+    """Raise `UsageError` for images without labels, or numbers without a target."""
+    source = inputs.source
+    kind = {"classes": "labels", "regression": "target"}.get(source.kind)
+    if kind is None or inputs.record.get(kind) is not None:
+        return
+    files = {
+        "labels": "a folder of label PNGs, or a store with `labels`",
+        "target": "a store with `target`, a .npy, or a folder of 16-bit PNGs, .npy or .pfm files",
+    }  # fmt: skip
+    raise UsageError(
+        f"{source.where} has no {kind}, which pictures show with the errors. Give --{kind} "
+        f"{kind.upper()}: {files[kind]}."
+    )
 
 
 def gallery_of(

@@ -42,7 +42,7 @@ def _parts(
         groups = settings.get("groups")
         names = [str(item["name"]) for item in report.items]
         unit_of = dict(zip(names, groups or names, strict=True))
-        units = {"units.name": "group" if groups else "item"}
+        units: dict[str, Any] = {"units.name": "group" if groups else "item"}
         yield "", report.intervals, level | units | {"units.drawn": len(set(unit_of.values()))}
     else:
         units = {"units.name": settings.get("unit")}
