@@ -136,3 +136,19 @@ def test_items_of_different_sizes(tmp_path: Path) -> None:
         del items["i1"]["energy"]
         items["i1"]["energy"] = np.zeros((6, 3), "f4")
         reduced(path, tmp_path / "other", ["energy"])
+
+
+def test_many_small_items_share_chunks(tmp_path: Path) -> None:
+    """A file for each map of 10,000 items of one pixel took minutes to write."""
+    probs = np.random.default_rng(0).dirichlet(np.ones(C), 130).astype("f4")
+    arrays = {"probs": probs, "labels": probs.argmax(axis=1).astype("u1")}
+    path = zarr_group(tmp_path / "p", arrays | {"energy": probs[:, :1, None]})
+    maps = reduced(path, tmp_path / "maps")
+    group = zarr.open_group(str(maps))
+    for name, array in group.arrays():
+        assert array.chunks[0] == 3, name
+        assert len(list((maps / name / "c").iterdir())) == 44, name
+    np.testing.assert_array_equal(np.asarray(group["energy"]), probs[:, :1, None])
+    metrics = {"calibration": {}, "failure": {"uncertainty": ["entropy", "energy"]}}
+    expected, found = (uqeval.evaluate(store, None, metrics, ci=0.9) for store in (path, maps))
+    assert conclusions(found) == conclusions(expected)

@@ -95,6 +95,7 @@ def reduce(
         writing = _Writing(
             str(new), dense, map_names, _mean_probs_origin(source),
             {name: _void_of_regions(inputs, source, name) for name in copied},
+            shares_chunks=options.cluster is None,
         )  # fmt: skip
         options.progress.begin("reduce", source.items)
         stack.callback(options.progress.end)
@@ -116,7 +117,7 @@ class _Writing:
     """Writes maps of items into the new store at `root`, which is `dense` if all have one size.
 
     `origin`: attributes of `mean_probs`. `copied`: maps of the old store, with the attributes of
-    each.
+    each. `shares_chunks`: small items may share chunks, because one process writes all of them.
     """
 
     root: str
@@ -124,6 +125,7 @@ class _Writing:
     maps: tuple[str, ...]
     origin: Mapping[str, str] | None
     copied: Mapping[str, Mapping[str, int] | None] = field(default_factory=dict)
+    shares_chunks: bool = False
 
     def __call__(self, opened: Opened) -> None:
         """Write the items of a job. Raises `OutputError` if this host does not see the store."""
@@ -139,7 +141,7 @@ class _Writing:
         self, inputs: Inputs, batches: Sequence[range], own: Resources, advance: Advance
     ) -> None:
         """Write the items of some batches."""
-        from uqeval.stores.writing.new_store import NewStore
+        from uqeval.stores.writing.new_store import NewStore, items_in_chunk
 
         source = WithStored(with_samples(inputs.source, "reduce"), tuple(self.copied))
 
@@ -156,12 +158,16 @@ class _Writing:
         store = NewStore(Path(self.root), source.items, source.names, self.dense)
         workers = workers_within(source, own, batches=batches)
         for batch, reduced in in_order(batches, work, workers):
+            if self.shares_chunks and batch.start == 0:
+                largest = max(reduced[0][name].nbytes for name in (*self.maps, *self.copied))
+                store.in_chunk = items_in_chunk(source.items, largest)
             for item, values in zip(batch, reduced, strict=True):
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
                     store.put(item, stored_name(name), values[name], attributes)
                 for name, void in self.copied.items():
                     store.put(item, name, values[name], void)
+        store.flush()
 
 
 def _copied_maps(inputs: Inputs, source: Source, maps: Sequence[str] | None) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from uqeval.errors import DataError, OutputError, StoreError, UqevalError, Usage
 from uqeval.stores.store import open_store
 from uqeval.stores.writing import convert as module
 from uqeval.stores.writing.convert import Recoding, convert
+from uqeval.stores.writing.new_store import items_in_chunk
 from uqeval.stores.zarr import writer as zw
 
 RNG = np.random.default_rng(0)
@@ -291,3 +292,19 @@ def test_only_floating_point_probabilities_become_integers(tmp_path: Path) -> No
         assert found[source][0].loss() == (
             "no floating-point probabilities: all values are unchanged"
         )
+
+
+def test_many_small_items_share_chunks(tmp_path: Path) -> None:
+    values = probs(200, 3, 2, 2)
+    truth = np.arange(800, dtype="u1").reshape(200, 2, 2) % 3
+    np.savez(tmp_path / "in.npz", probs=values, labels=truth)
+    convert(tmp_path / "in.npz", tmp_path / "out")
+    for kind, expected in (("probs", values), ("labels", truth)):
+        np.testing.assert_array_equal(np.stack(stored(tmp_path / "out", kind)), expected)
+        assert zarr.open_group(str(tmp_path / "out"))[kind].chunks[0] == 4
+        assert len(list((tmp_path / "out" / kind / "c").iterdir())) == 50
+
+
+def test_items_share_chunks_only_if_they_are_many_and_small() -> None:
+    assert [items_in_chunk(n, 40) for n in (0, 1, 64, 65, 10_000)] == [1, 1, 1, 2, 157]
+    assert [items_in_chunk(10_000, size) for size in (0, 10**5, 2**19, 2**20)] == [157, 10, 2, 1]

@@ -26,7 +26,7 @@ from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import has_chunks, open_store
 from uqeval.stores.watch import Watch
-from uqeval.stores.writing.new_store import NewStore, checked_target, replacing
+from uqeval.stores.writing.new_store import NewStore, checked_target, items_in_chunk, replacing
 from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes, pieces_of
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.source import is_zarr
@@ -130,6 +130,10 @@ class _Form:
         return self.shape[self.axes.index(axis)]
 
     @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
     def chunks(self) -> tuple[int, ...]:
         height, width = self.size("y"), self.size("x")
         values_per_pixel = math.prod(self.shape) // max(1, height * width)
@@ -182,13 +186,16 @@ def _write(
     watches = {
         kind: Watch(names, [[piece()] for piece in parts]) for kind, parts in pieces.kinds.items()
     }
+    largest = max(form.bytes for kind in forms.values() for form in kind)
+    in_chunk = items_in_chunk(pieces.items, largest) if dense else 1
     total, copied = sum(map(len, forms.values())), 0
     for kind, parts in pieces.kinds.items():
-        store = NewStore(root, len(parts), pieces.names, dense, compression)
+        store = NewStore(root, len(parts), pieces.names, dense, compression, in_chunk)
         for count in _copy(kind, parts, forms[kind], store, checks, watches[kind]):
             copied += count
             if progress is not None:
                 progress(copied, total)
+        store.flush()
     for watch in watches.values():
         watch.check_all()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from uqeval.arrays import Array
+from uqeval.arrays import Array, np
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.outputs import refuse_overlap
@@ -26,6 +26,10 @@ from uqeval.stores.zarr import writer as zw
 
 #: The number of arrays that stay open if each item has its own.
 _KEPT = 64
+#: Items in one chunk have at most this many bytes: decoding it for a single one takes a moment.
+_SHARED_CHUNK = 1 << 20
+#: An array of more chunks than this has several small items in each: files cost more than bytes.
+_MANY_CHUNKS = 64
 #: The first axis of maps with several planes, other than class.
 _AXES = {"labels": "annotator", "sample_predictions": "sample"}
 
@@ -64,6 +68,13 @@ def checked_target(
     return target
 
 
+def items_in_chunk(items: int, item_bytes: int) -> int:
+    """Return how many items a chunk has if the largest array of an item has `item_bytes`: one,
+    unless there are many small ones.
+    """
+    return max(min(-(-items // _MANY_CHUNKS), _SHARED_CHUNK // max(item_bytes, 1)), 1)
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """Give a hidden folder for a new store; at the end the store is complete and at `target`.
@@ -88,6 +99,9 @@ class NewStore:
 
     Creation is atomic, so several processes may try it. `names`: of the items. `dense`: arrays [N,
     …] at the root, else arrays without N in `items/<name>/`. A store that is not dense needs names.
+
+    `in_chunk`: items in a chunk of a dense store. If there are several, one process writes whole
+    items in their order, then calls `flush`.
     """
 
     root: Path
@@ -95,6 +109,11 @@ class NewStore:
     names: Sequence[str] | None
     dense: bool
     compression: zw.Compression = "lz4"
+    in_chunk: int = 1
+    #: By folder: the first item that is not written yet, and the values of the items from it on.
+    _waiting: dict[Path, tuple[int, list[Array]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _arrays: dict[Path, Any] = field(default_factory=dict, init=False, repr=False)
 
     def create(self, attributes: Mapping[str, Any]) -> None:
@@ -161,11 +180,27 @@ class NewStore:
         Raises `OutputError`.
         """
         folder = self._folder(index, kind)
+        if self.dense and self.in_chunk > 1:
+            _, waiting = self._waiting.setdefault(folder, (index, []))
+            waiting.append(values.copy())  # not a view that keeps a whole block in memory
+            if (index + 1) % self.in_chunk == 0:
+                self._write_waiting(folder)
+            return
         starts = (*start, *(0 for _ in range(values.ndim - len(start))))
         at = tuple(slice(s, s + n) for s, n in zip(starts, values.shape, strict=True))
         if self.dense:
             at, values = (slice(index, index + 1), *at), values[None]
         zw.write(self._arrays[folder], at, values, folder)
+
+    def flush(self) -> None:
+        """Write the items of chunks that are not full. Raises `OutputError`."""
+        for folder in list(self._waiting):
+            self._write_waiting(folder)
+
+    def _write_waiting(self, folder: Path) -> None:
+        first, values = self._waiting.pop(folder)
+        at = slice(first, first + len(values)), *map(slice, values[0].shape)
+        zw.write(self._arrays[folder], at, np.stack(values), folder)
 
     def label(self, index: int) -> str:
         """Return the name of an item for messages."""
@@ -188,7 +223,7 @@ class NewStore:
         attributes: Mapping[str, Any] | None,
     ) -> None:
         if self.dense:
-            shape, chunks, axes = (self.items, *shape), (1, *chunks), ("item", *axes)
+            shape, chunks, axes = (self.items, *shape), (self.in_chunk, *chunks), ("item", *axes)
         elif not folder.parent.exists():
             assert self.names is not None
             temporary = self._temporary()
