@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,17 @@ from saved_runs import C, run, stack
 import uqeval.statistics.items_behind_cell as by_class
 from uqeval.errors import StoreError
 from uqeval.report.page.items_behind_cell import cell_items
+from uqeval.statistics.checked_states import checked_arrays, checked_states
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell, most
+from uqeval.statistics.scoring import Scoring
+from uqeval.tallies._contract import Tally
 
 
 def test_the_most_of_each_cell() -> None:
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 4, (20, 3, 2))
-    found = most(iter(counts), 5)
+    found = most([counts[:1], counts[1:17], counts[17:]], 5)
     assert len(found) == 6
     for cell, items in found.items():
         own = counts[:, *cell].tolist()
@@ -27,7 +31,7 @@ def test_the_most_of_each_cell() -> None:
 
 
 def test_none_and_fewer_items_than_places() -> None:
-    assert most(iter([np.array([0, 3]), np.array([0, 1])])) == {(0,): [], (1,): [(0, 3), (1, 1)]}
+    assert most([np.array([[0, 3], [0, 1]])]) == {(0,): [], (1,): [(0, 3), (1, 1)]}
 
 
 def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
@@ -91,3 +95,29 @@ def test_pixels_of_the_classes_of_each_item(
     assert found == expected
     monkeypatch.setattr(by_class, "MOST_ENTRIES", 3)  # too many for a page
     assert by_class.items_by_class(states_of(path, report)) is None
+
+
+@pytest.mark.parametrize("most_numbers", [1, 1000, 1 << 20])
+def test_states_of_many_items_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_numbers: int
+) -> None:
+    """Sparse fields, too; and none is loaded by itself, unless it is sparse."""
+    report, path = run(tmp_path, 5, ["pavpu", "calibration", "failure"])
+    saved = states_of(path, report)
+    tallies = Scoring(saved).tallies
+    expected = [[state for _, state in checked_states(saved, tally)] for tally in tallies]
+    monkeypatch.setattr("uqeval.statistics.checked_states._MOST_NUMBERS", most_numbers)
+    for tally, states in zip(tallies, expected, strict=True):
+        found = list(checked_arrays(saved, tally))
+        for name in tally.fields:
+            together = np.concatenate([state[name] for state in found])
+            assert together.dtype == states[0][name].dtype
+            np.testing.assert_array_equal(together, [state[name] for state in states])
+    cells = items_by_cell(saved, report.results)
+
+    def load(*_: Any) -> None:
+        raise AssertionError("a state was loaded by itself")
+
+    monkeypatch.setattr(Tally, "load", load)
+    assert items_by_cell(saved, report.results) == cells
+    assert by_class.items_by_class(saved) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Evaluated = dict[str, tuple[Ints, str]]
 #: The largest number of bytes of states that are checked together.
 _MOST_BYTES = 1 << 23
+#: The largest number of numbers in the states that become arrays together (8 MB).
+_MOST_NUMBERS = 1 << 20
 
 
 class StatesSource(Protocol):
@@ -78,6 +81,20 @@ def checked_items(saved: StatesSource, tally: Tally) -> Iterator[tuple[list[byte
         _check_counts(saved, tally, first, len(states), loaded.pixels, loaded.evaluated)
         yield states, loaded
         first += len(states)
+
+
+def checked_arrays(saved: StatesSource, tally: Tally) -> Iterator[State]:
+    """Yield the states of a tally as arrays [item, …] of some items in a row at a time, in order.
+
+    Raises `StoreError` as `checked_states` does.
+    """
+    fields = tally.packing.fields
+    numbers = sum(math.prod(field.shape) for field in fields.values())
+    step = max(_MOST_NUMBERS // max(numbers, 1), 1)
+    for states, loaded in checked_items(saved, tally):
+        for first in range(0, len(states), step):
+            items = range(first, min(first + step, len(states)))
+            yield loaded.counted.state(fields, items)
 
 
 def _together(saved: StatesSource, tally: Tally) -> Iterator[list[bytes]]:

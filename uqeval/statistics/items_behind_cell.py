@@ -4,7 +4,9 @@ and the classes in each item with their pixels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from uqeval.arrays import Ints, State
 from uqeval.keys import Key
 from uqeval.metrics._columns import SetStates
 from uqeval.metrics.calibration_scores import Binned
-from uqeval.statistics.checked_states import checked_states
+from uqeval.statistics.checked_states import checked_arrays
 from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.reliability import Reliability
@@ -41,17 +43,17 @@ def items_by_cell(saved: SavedStates, keys: Collection[str]) -> ItemsByCell:
             table = isinstance(tally, AccuracyByUncertainty)
             if key in keys and (table or (isinstance(tally, Reliability) and not part_name)):
                 settings = saved.index["settings"][key]
-                states = checked_states(saved, tally)
-                items_by_key[key] = most(_wrong(tally, state, settings) for _, state in states)
+                states = checked_arrays(saved, tally)
+                items_by_key[key] = most(_wrong(tally, state, settings) for state in states)
     return items_by_key
 
 
 def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> Ints:
-    """Return the wrong pixels of an item in each cell."""
+    """Return the wrong pixels of some items in each cell: [item, *cell]."""
     wrong: Ints
     if isinstance(tally, Reliability):
-        binned = Binned.of(SetStates.of_one(state), settings["at_one"])
-        (wrong,) = binned.count - binned.correct
+        binned = Binned.of(SetStates(state), settings["at_one"])
+        wrong = binned.count - binned.correct
     else:
         wrong = state["pixels"] - state["correct"]
     return wrong
@@ -60,19 +62,25 @@ def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> Ints:
 def most(counts: Iterable[Ints], count: int = MOST) -> dict[tuple[int, ...], list[tuple[int, int]]]:
     """Return the items with the largest counts by cell, and the counts; ties in the order of items.
 
-    `counts`: one array per item, all of one shape; there is at least one.
+    `counts` [item, *cell]: those of some items in a row at a time.
     """
     shape: tuple[int, ...] = ()
-    best = np.empty((2, 0, 0), np.int64)  # [count and item, place, cell]
-    for item, item_counts in enumerate(counts):
-        new = np.stack([item_counts.reshape(-1), np.full(item_counts.size, item)])[:, None]
-        shape, best = item_counts.shape, np.concatenate([best, new], axis=1) if item else new
-        order = np.argsort(-best[0], axis=0, kind="stable")[:count]
-        best = np.take_along_axis(best, order[None], axis=1)
-    return {
-        cell: [(i, n) for n, i in best[:, :, flat].T.tolist() if n]
-        for flat, cell in enumerate(np.ndindex(shape))
-    }
+    best = np.empty((3, 0), np.int64)  # cell, minus count, item
+    items = 0
+    for block in counts:
+        shape = block.shape[1:]
+        flat = block.reshape(-1)
+        at = np.flatnonzero(flat)
+        item, cell = np.divmod(at, max(math.prod(shape), 1))
+        entries = np.concatenate([best, [cell, -flat[at], item + items]], axis=1)
+        entries = entries[:, np.lexsort(entries[::-1])]
+        place = np.arange(entries.shape[1]) - np.searchsorted(entries[0], entries[0])
+        best = entries[:, place < count]
+        items += len(block)
+    found: list[list[tuple[int, int]]] = [[] for _ in range(math.prod(shape))]
+    for at_cell, less, of_item in best.T.tolist():
+        found[at_cell].append((of_item, -less))
+    return dict(zip(np.ndindex(shape), found, strict=True))
 
 
 #: The largest number of entries on a page: pairs of an item and a class in it.
@@ -96,13 +104,14 @@ def items_by_class(saved: SavedStates) -> ItemClasses | None:
         return None
     found: list[list[tuple[int, int, int]]] = []
     entries = 0
-    for _, state in checked_states(saved, tallies[0]):
-        labelled, correct = state["labelled"].tolist(), state["correct"].tolist()
-        found.append(
-            [(c, n, n - right) for c, (n, right) in enumerate(zip(labelled, correct, strict=True))
-             if n]
-        )  # fmt: skip
-        entries += len(found[-1])
+    for state in checked_arrays(saved, tallies[0]):
+        labelled, correct = state["labelled"], state["correct"]
+        item, c = np.divmod(np.flatnonzero(labelled), labelled.shape[1])
+        entries += item.size
         if entries > MOST_ENTRIES:
             return None
+        n = labelled[item, c]
+        rows = list(zip(c.tolist(), n.tolist(), (n - correct[item, c]).tolist(), strict=True))
+        ends = np.searchsorted(item, np.arange(len(labelled) + 1)).tolist()
+        found += [rows[a:b] for a, b in pairwise(ends)]
     return found

@@ -163,6 +163,21 @@ class CountedItems:
         """Return the sparse form of the state of one item (see `Tally.thin`)."""
         return [entries.of_item(item) for entries in self.fields]
 
+    def state(self, fields: Mapping[str, Field], items: range) -> State:
+        """Return the states of some items as arrays of these fields: [item, *shape]."""
+        state = {}
+        for (name, field), entries in zip(fields.items(), self.fields, strict=True):
+            shape = (len(items), *field.shape)
+            if entries.places is None or entries.first is None:
+                state[name] = entries.values[items.start : items.stop].reshape(shape)
+                continue
+            state[name] = np.full(shape, identity(field), field.dtype)
+            rows = state[name].reshape(len(items), -1)
+            for row, item in enumerate(items):
+                places, values = entries.of_item(item)
+                rows[row, places] = values
+        return state
+
     def fold(self, fields: Mapping[str, Field], total: State) -> None:
         """Add all items to a state of these fields, one after another: the same bits as
         `Tally.fold` of each."""
