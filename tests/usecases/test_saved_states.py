@@ -235,6 +235,25 @@ def test_a_changed_label_is_read_again(tmp_path: Path) -> None:
     assert reused(again(states, given, PLAIN, folder)) == ITEMS - 1
 
 
+def test_a_block_of_saved_states_is_unpacked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once for each item in it: a second run on 5000 items took ten times as long."""
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    unpacked: list[int] = []
+    states_of = blocks.PackedItems.states
+
+    def counted(self: Any, most: int) -> list[bytes]:
+        unpacked.append(self.items)
+        return states_of(self, most)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks.PackedItems, "states", counted)
+        assert reused(run(states, given, PLAIN)) == ITEMS
+    assert unpacked == [ITEMS, ITEMS]  # for the totals, and for the scores of items
+
+
 def test_items_of_a_chunk_are_read_together(tmp_path: Path) -> None:
     given = store(tmp_path / "s.zarr", together=3)
     states = tmp_path / "r.states.zip"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeVar
 
 from uqeval.arrays import Maps, State
@@ -164,11 +164,13 @@ def run_pass(
     counting = Counting(tallies, retained, cached)
     carries_on = any(tally.carries_on for tally in tallies)
     batches = source.batches()
-    if carries_on and any(counting.known_of(batch) is None for batch in batches):
+    blocks = blocks_of(source)
+    if carries_on and any(
+        counting.known_of(range(job[0].start, job[-1].stop)) is None
+        for job in _jobs(batches, blocks)
+    ):
         counting = Counting(tallies, retained, {})
-    turn = Turn(
-        source, scratch, counting, workers, memory, progress, batches, blocks_of(source)
-    )  # fmt: skip
+    turn = Turn(source, scratch, counting, workers, memory, progress, batches, blocks)
     totals = {tally: Total(tally) for tally in counting.apart}
     with closing((executor or count_in_threads)(turn)) as results:
         for first, counted in results:
@@ -205,19 +207,31 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
 
         results: list[Items] = []
         waiting = _Waiting(counting, blocks, results)
-        for batch in _joined(batches, source, turn.memory // turn.workers, may_be_known):
-            known = [(i[0], counting.known_of(i)) for i in blocks.split(batch)]
+
+        def take_known(items: range) -> bool:
+            """Take the cached states of some items; return False if there are not all."""
+            known = [(i[0], counting.known_of(i)) for i in blocks.split(items)]
             states = [(first, counted) for first, counted in known if counted is not None]
-            if len(states) == len(known):
-                check()
-                skip(batch)
-                waiting.count()
-                results += states
-            else:
-                maps_of_batch = scratch.read(source, batch, heartbeat, names)
-                for item, maps in zip(batch, maps_of_batch, strict=True):
-                    waiting.add(item, maps)
-            turn.progress(0, len(batch))
+            if len(states) < len(known):
+                return False
+            check()
+            skip(items)
+            waiting.count()
+            results.extend(states)
+            turn.progress(0, len(items))
+            return True
+
+        for is_known, group in groupby(batches, counting.is_cached):
+            run = list(group)
+            # A block of saved states is unpacked once for all of its items.
+            if is_known and take_known(range(run[0].start, run[-1].stop)):
+                continue
+            for batch in _joined(run, source, turn.memory // turn.workers, may_be_known):
+                if not is_known or not take_known(batch):
+                    maps_of_batch = scratch.read(source, batch, heartbeat, names)
+                    for item, maps in zip(batch, maps_of_batch, strict=True):
+                        waiting.add(item, maps)
+                    turn.progress(0, len(batch))
         waiting.count()
         return results
 
