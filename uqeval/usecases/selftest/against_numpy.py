@@ -82,8 +82,9 @@ def _compared(checks: Checks, name: str, report: Any, inputs: Any) -> None:
 
     recomputation = Recomputation(report, inputs)
     recomputation.run(range(len(report.items)), pooled=True)
+    parts = {"intervals": report.intervals, "units": report.intervals, "slices": report.slices}
     for address, tally in recomputation.tallies.items():
-        if address in ("intervals", "slices") and not getattr(report, address):
+        if not parts.get(address, True):
             continue  # the report has none to compare
         bad = [str(difference) for difference in tally.differences]
         detail = "; ".join(bad[:3]) + (f"; {len(bad)} values differ" if len(bad) > 3 else "")
