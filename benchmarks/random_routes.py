@@ -494,7 +494,7 @@ def members(trial: Trial) -> list[str] | None:
 
 @route
 def evaluator(trial: Trial) -> list[str] | None:
-    """`uqeval.Evaluator`, filled in several processes and merged."""
+    """`uqeval.Evaluator`, filled in several processes and merged, with repeated items."""
     text = json.dumps(trial.case.metrics)
     if trial.kind in ("video", "numbers", "ood", "sweep", "divergence") or '"samples"' in text:
         return None
@@ -504,6 +504,7 @@ def evaluator(trial: Trial) -> list[str] | None:
     arrays = arrays_of(predictions)
     labels = arrays_of(truth[0])["labels"] if truth else arrays["labels"]
     order, kind = list(range(len(labels))), "logits" if "logits" in arrays else "probs"
+    order += [scene.choose.randrange(len(labels)) for _ in range(scene.one(0, 0, 1, 3))]
     scene.choose.shuffle(order)
     with contextlib.ExitStack() as stack:
         ranks = [
@@ -513,8 +514,9 @@ def evaluator(trial: Trial) -> list[str] | None:
         while order:
             batch = [order.pop() for _ in range(min(len(order), scene.one(1, 2, 3)))]
             rank = scene.one(*ranks)
-            rank.update(arrays[kind][batch], labels[batch], batch)
-        ranks[0].merge(ranks[1:])
+            memory = scene.one(np.ascontiguousarray, np.asfortranarray)
+            rank.update(memory(arrays[kind][batch]), labels[batch], batch)
+        ranks[0].merge(scene.one(rank, rank.folder) for rank in ranks[1:])
         report = ranks[0].report(workers=1, **trial.case.options)
     if len(labels) > 10:  # its items are in the order of their names
         return differences_in_order(trial, report)
