@@ -56,10 +56,17 @@ class FileValues:
                 self._fill(descriptor, values, self.offset, shape, bounds)
         return values.T if self.fortran else values
 
-    def bytes_at(self, begin: int, count: int) -> bytes:
-        """Return `count` bytes of the values from byte `begin` on. Raises `StoreError`."""
+    def blocks(self, begins: Sequence[int], count: int) -> Iterator[bytes]:
+        """Yield blocks of `count` bytes of the values, each from one of these bytes on. A small
+        file is read once. Raises `StoreError`.
+        """
         with self._opened() as descriptor:
-            return bytes(self._read(descriptor, memoryview(bytearray(count)), self.offset + begin))
+            if self.nbytes <= len(begins) * count:
+                values = bytes(self._read(descriptor, _buffer(self.nbytes), self.offset))
+                yield from (values[begin : begin + count] for begin in begins)
+                return
+            for begin in begins:
+                yield bytes(self._read(descriptor, _buffer(count), self.offset + begin))
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
@@ -142,6 +149,10 @@ class FileValues:
             block = np.empty((count, *shape[1:]), self.dtype)
             self._read(descriptor, block.reshape(-1).view(np.uint8).data, begin + k * step)
             out[k - low : k - low + count] = block[(slice(None), *inner)]
+
+
+def _buffer(count: int) -> memoryview:
+    return memoryview(bytearray(count))
 
 
 def stamp_of(descriptor: int) -> tuple[int, ...]:

@@ -215,6 +215,24 @@ def test_fingerprint_is_of_the_content(tmp_path: Path) -> None:
     assert open_npy(str(tmp_path / "b.npy")).fingerprint() != first
 
 
+@pytest.mark.parametrize("count", [0, 5, 600, 70_000])
+def test_a_file_is_opened_once_for_its_fingerprint(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "a.npy", np.arange(count, dtype="f4"))
+    stored = open_npy(str(tmp_path / "a.npy"))
+    stored.read((slice(0, 1),))
+    opened: list[str] = []
+
+    def counted(path: str) -> int:
+        opened.append(path)
+        return files.open_descriptor(path)
+
+    monkeypatch.setattr(file_values, "open_descriptor", counted)
+    stored.fingerprint()
+    assert opened == [str(tmp_path / "a.npy")]
+
+
 def test_fingerprint_of_nothing_and_of_one() -> None:
     assert in_memory(np.zeros((0, 3))).fingerprint() != in_memory(np.zeros((1, 3))).fingerprint()
 

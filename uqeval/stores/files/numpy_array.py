@@ -186,8 +186,10 @@ class NumpyArray(StoredArray):
         count, items = values.nbytes // item, max(1, _BLOCK // item)
         starts = np.unique(np.linspace(0, max(0, count - items), _BLOCKS, dtype=np.int64)).tolist()
         if isinstance(values, FileValues):
-            for start in starts:
-                digest.update(values.bytes_at(start * item, min(items, count - start) * item))
+            for block in values.blocks(
+                [start * item for start in starts], min(items, count) * item
+            ):
+                digest.update(block)
             return digest.hexdigest()
         # A transposed view of an array in Fortran order has the bytes in file order.
         flat = (values if values.flags.c_contiguous else values.T).reshape(-1)
