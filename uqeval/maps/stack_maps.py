@@ -14,7 +14,6 @@ from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
-from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
 #: The largest number of probabilities of small items that are reduced together.
@@ -35,10 +34,7 @@ class StackMaps(MapSource):
             dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
         else:
             dtype = next(iter(stack.dtypes))
-        tolerances = [
-            stack.classes * stack.scale(a) if a.dtype.kind == "u" else tolerance_of(a, a.dtype.name)
-            for a in stack.arrays
-        ]
+        tolerance = stack.tolerance
         computed = self.wanted & set(COMPUTED + OF_LABELS) - {"label"}
         computed |= {name for name in self.wanted if is_choices(name)}
         return Form(
@@ -46,7 +42,7 @@ class StackMaps(MapSource):
             classes=max(stack.classes, 2),
             dtype=np.dtype(np.int16) if dtype == np.float16 else dtype,
             unit=stack.scale(stack.arrays[0]) if dtype.kind == "u" else 1.0,
-            tolerance=self.sum_tolerance if self.sum_tolerance is not None else max(tolerances),
+            tolerance=self.sum_tolerance if self.sum_tolerance is not None else tolerance,
             wanted=frozenset(computed),
         )
 

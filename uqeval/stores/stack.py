@@ -22,6 +22,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
+from uqeval.stores.bfloat16 import tolerance_of
 
 TILE_AXES = ("sample", "class", "y", "x")
 
@@ -261,6 +262,17 @@ class Stack:
     def uniform(self) -> bool:
         """Return whether all arrays have one dtype and one scale."""
         return len({(a.dtype, self.scale(a)) for a in self.arrays}) == 1
+
+    @cached_property
+    def tolerance(self) -> float:
+        """Return the largest |Σ_c p - 1| that the probabilities of an array may have.
+
+        Raises `StoreError` if an integer array has no attribute `scale`.
+        """
+        return max(
+            self.classes * self.scale(a) if a.dtype.kind == "u" else tolerance_of(a, a.dtype.name)
+            for a in self.arrays
+        )
 
     def batches(self) -> list[range]:
         """Return ranges of items that share chunks and so must be read together."""

@@ -15,6 +15,7 @@ from split import split
 
 import uqeval
 from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.store import open_store
 from uqeval.stores.writing.convert import convert
 
@@ -302,3 +303,24 @@ def test_samples_in_a_member_of_nnunets_name(tmp_path: Path, expected: dict[str,
     assert close(scores(folder, labels, axes="TCHW"), expected)
     with pytest.raises(UqevalError, match=r"3 classes|have no label"):
         scores(folder, labels)
+
+
+def test_the_arrays_of_all_items_are_looked_at_once_not_for_each_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of n files took n² steps."""
+    (tmp_path / "p").mkdir()
+    truth = np.random.default_rng(0).integers(0, 2, (20, 4, 5)).astype("u1")
+    for item, labels in enumerate(truth):
+        np.save(
+            tmp_path / "p" / f"{item:02}.npy", np.stack([labels == 0, labels == 1]).astype("f4")
+        )
+    looked_at: list[Any] = []
+
+    def counted(array: Any, dtype: str) -> float:
+        looked_at.append(array)
+        return tolerance_of(array, dtype)
+
+    monkeypatch.setattr("uqeval.stores.stack.tolerance_of", counted)
+    uqeval.evaluate(tmp_path / "p", truth, ["segmentation", "failure"], workers=1)
+    assert len(looked_at) == 20
