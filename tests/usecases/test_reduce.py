@@ -13,6 +13,7 @@ from scenes import labels, softmax, zarr_group
 import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.maps.sources import Source
 from uqeval.usecases.reduce import reduce
 
 N, T, C, H, W = 5, 3, 3, 6, 7
@@ -152,3 +153,21 @@ def test_many_small_items_share_chunks(tmp_path: Path) -> None:
     metrics = {"calibration": {}, "failure": {"uncertainty": ["entropy", "energy"]}}
     expected, found = (uqeval.evaluate(store, None, metrics, ci=0.9) for store in (path, maps))
     assert conclusions(found) == conclusions(expected)
+
+
+def test_small_items_of_a_maps_store_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the files of all maps are looked at for changes after each item."""
+    probs = np.random.default_rng(0).dirichlet(np.ones(C), 130).astype("f4")
+    arrays = {"probs": probs, "labels": probs.argmax(axis=1).astype("u1")}
+    maps = reduced(zarr_group(tmp_path / "p", arrays), tmp_path / "maps")
+    read, batches = Source.read, []
+
+    def counted(self: Any, batch: range, *more: Any) -> Any:
+        batches.append(batch)
+        return read(self, batch, *more)
+
+    monkeypatch.setattr(Source, "read", counted)
+    uqeval.evaluate(maps, None, {"segmentation": {}}, workers=1)
+    assert batches == [range(130)]

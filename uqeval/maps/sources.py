@@ -23,7 +23,7 @@ from uqeval.maps.names import (
     is_choices,
 )
 from uqeval.maps.reduction import BLOCK, map_bytes
-from uqeval.maps.stack_maps import StackMaps
+from uqeval.maps.stack_maps import TOGETHER, StackMaps
 from uqeval.maps.stored_maps import StoredMaps, missing_map_message
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
@@ -149,7 +149,9 @@ class Source(StackMaps):
     def joins(self, batches: range) -> bool:
         """Return whether whole batches are read faster in one call: those of small items."""
         if self.stack is None:
-            return False
+            height, width = self.size(batches[0])  # files are checked for changes after each read
+            is_alike = self.size(batches[-1]) == (height, width)
+            return is_alike and len(batches) * height * width * self.classes <= TOGETHER
         tiling = self.stack.tiling(batches[0])
         if self.stack.tiling(batches[-1]) is not tiling:
             return False

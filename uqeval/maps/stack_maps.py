@@ -17,7 +17,7 @@ from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
 #: The largest number of probabilities of small items that are reduced together.
-_TOGETHER = 1 << 20
+TOGETHER = 1 << 20
 
 
 class StackMaps(MapSource):
@@ -108,7 +108,7 @@ class StackMaps(MapSource):
         if stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
             return 1
         numbers = stack.samples * stack.classes * tiling.box_pixels
-        return max(min(len(batch), _TOGETHER // max(numbers, 1)), 1)
+        return max(min(len(batch), TOGETHER // max(numbers, 1)), 1)
 
     def _reduce_small(
         self,
