@@ -8,7 +8,6 @@ if there are any. Data are those of `random_settings.py`, with names that need e
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -26,6 +25,7 @@ import typer
 import yaml
 
 import uqeval
+from benchmarks import campaigns
 from benchmarks.random_settings import KINDS, Case, Scene
 from uqeval.errors import UqevalError
 from uqeval.records.addresses import Address
@@ -92,7 +92,7 @@ class Commands:
             return 2
         except typer.Exit as end:
             status = end.exit_code
-        except Exception as error:
+        except Exception as error:  # a traceback is what is looked for
             if hasattr(error, "format_message"):  # of wrong arguments
                 return 2
             self.problems.append(f"uqeval {' '.join(arguments)}: {traceback.format_exc()[-1500:]}")
@@ -217,19 +217,8 @@ def cases(reports: int, seed: int) -> Iterator[tuple[str, int, list[str] | None]
 
 def main() -> int:
     """Run the cases that the options name; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--reports", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    counts: Counter[tuple[str, str]] = Counter()
-    for kind, number, problems in cases(options.reports, options.seed):
-        outcome = "refused" if problems is None else "wrong" if problems else "right"
-        counts[kind, outcome] += 1
-        for text in problems or ():
-            print(f"{kind}, seed {number}: {text}", flush=True)
-    for (kind, outcome), count in sorted(counts.items()):
-        print(f"{kind:<12} {outcome:<8} {count:5}")
-    return int(any(outcome == "wrong" for _, outcome in counts))
+    options = campaigns.parser(__doc__, reports=100).parse_args()
+    return campaigns.summarize(cases(options.reports, options.seed))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ any. Data and settings are those of `random_settings.py`.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import csv
 import json
@@ -17,7 +16,6 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import uqeval
-from benchmarks import random_settings
+from benchmarks import campaigns, random_settings
 from benchmarks.random_settings import KINDS, Case, Scene
 from benchmarks.random_stores import FORMATS, arrays_of
 from uqeval.engine.options import Silent
@@ -753,25 +751,16 @@ def trials(
 
 def main() -> int:
     """Run the cases that the options name; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--reports", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
+    parser = campaigns.parser(__doc__, reports=200)
     parser.add_argument("--route", choices=tuple(ROUTES), help="only this way")
     parser.add_argument("--kind", choices=(*KINDS, "sweep"), help="only this kind of data")
     options = parser.parse_args()
     kinds = [options.kind] if options.kind else [*KINDS, "sweep"]
     routes = [options.route] if options.route else list(ROUTES)
-    counts: Counter[tuple[str, str]] = Counter()
-    for trial in trials(options.reports, options.seed, routes, kinds):
-        problems = trial.problems
-        outcome = "refused" if problems is None else "differs" if problems else "same"
-        counts[trial.route, outcome] += 1
-        if problems:
-            print(f"{trial.kind} by {trial.route}, seed {trial.seed}: {len(problems)} differences")
-            print(*(f"    {text[-1500:]}" for text in problems[:6]), sep="\n", flush=True)
-    for (name, outcome), count in sorted(counts.items()):
-        print(f"{name:<16} {outcome:<8} {count:5}")
-    return int(any(outcome == "differs" for _, outcome in counts))
+    outcomes = trials(options.reports, options.seed, routes, kinds)
+    return campaigns.summarize(
+        (f"{own.kind} by {own.route}", own.seed, own.problems) for own in outcomes
+    )
 
 
 if __name__ == "__main__":

@@ -7,12 +7,10 @@ any. Data have ties, void labels, one pixel, one sample, few classes and σ = 0.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import uqeval
+from benchmarks import campaigns
 from uqeval.errors import UqevalError
 from uqeval.usecases.verify.verifying import verify
 
@@ -380,19 +379,8 @@ def cases(reports: int, seed: int) -> Iterator[tuple[str, int, list[str] | None]
 
 def main() -> int:
     """Run the cases that the options name; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--reports", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    counts: Counter[tuple[str, str]] = Counter()
-    for kind, number, problems in cases(options.reports, options.seed):
-        outcome = "refused" if problems is None else "differs" if problems else "follows"
-        counts[kind, outcome] += 1
-        if problems:
-            print(f"{kind}, seed {number}: {problems[0]}", flush=True)
-    for (kind, outcome), count in sorted(counts.items()):
-        print(f"{kind:<12} {outcome:<8} {count:5}")
-    return int(any(outcome == "differs" for _, outcome in counts))
+    options = campaigns.parser(__doc__, reports=200).parse_args()
+    return campaigns.summarize(cases(options.reports, options.seed))
 
 
 if __name__ == "__main__":

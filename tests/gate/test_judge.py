@@ -17,7 +17,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.records.folder import Named
-from uqeval.report.verdicts import table
+from uqeval.report.verdict_table import table
 
 
 def verdicts(folder: Path, text: str, *reports: Named, **options: Any) -> tuple[Verdict, ...]:

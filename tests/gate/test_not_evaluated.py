@@ -14,6 +14,7 @@ from uqeval.gate import Address, FailedStore, Judgement, Limits, Rule, judge
 from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts
 from uqeval.report.verdict_files import to_annotations, to_json, to_junit
+from uqeval.report.verdict_table import to_markdown
 
 FAILED = {"depth": FailedStore("depth.zarr: chunk 3 is damaged.", frozenset({"temporal"}))}
 
@@ -60,7 +61,7 @@ def test_every_output_lists_it(tmp_path: Path) -> None:
     found = judged(rule("pavpu.pavpu", 1, min=0.0), rule("temporal.mtc", 2, max=0.5))
     title = "[R2] depth/temporal.mtc: at most 0.5"
     assert verdicts.summary(found) == "gate incomplete: 1 passed, 0 failed, 1 not evaluated"
-    text = verdicts.to_markdown(found)
+    text = to_markdown(found)
     assert "not evaluated |" in text and "chunk 3 is damaged" in text
     (line,) = to_annotations(found)
     assert line.startswith("::error file=gate.yaml,line=2,") and "not evaluated: depth.zarr" in line

@@ -14,6 +14,7 @@ from uqeval.gate import Units, judge
 from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts as words
 from uqeval.report.verdict_files import to_json
+from uqeval.report.verdict_table import table
 
 RULES = """
 pavpu.pavpu: {min: 0.7, max: 0.75, id: PER-1, why: it is asked for}
@@ -34,7 +35,7 @@ def saved(folder: Path) -> Path:
 def test_what_is_read_says_what_was_written(tmp_path: Path) -> None:
     judgement = judge((named(),), rules(tmp_path, RULES))
     found = load_verdicts(saved(tmp_path))
-    assert words.table(found) == words.table(judgement)
+    assert table(found) == table(judgement)
     assert words.summary(found) == words.summary(judgement)
     assert words.findings(found) == words.findings(judgement)
     assert of_stores(found, {"city"}).verdicts == found.verdicts

@@ -10,7 +10,8 @@ import pytest
 from uqeval.gate import Address, Judgement, Limits, Rule
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.report.verdict_files import to_junit
-from uqeval.report.verdicts import sentences, summary, to_markdown
+from uqeval.report.verdict_table import to_markdown
+from uqeval.report.verdicts import sentences, summary
 
 
 def judgement(*statuses: Status, forgiven: int = 0) -> Judgement:

@@ -168,7 +168,7 @@ class _Texts:
         return to_junit(self.judgement)
 
     def markdown(self) -> str:
-        from uqeval.report.verdicts import to_markdown
+        from uqeval.report.verdict_table import to_markdown
 
         return to_markdown(self.judgement)
 
@@ -213,9 +213,10 @@ def show(judgement: Judgement) -> None:
 
     from uqeval.report import verdicts as words
     from uqeval.report.terminal import fitted, print_table
+    from uqeval.report.verdict_table import table
 
     stdout = console()
-    for table_part in fitted(words.table(judgement), stdout.width):
+    for table_part in fitted(table(judgement), stdout.width):
         print_table(table_part, stdout)
     for name, facts in words.findings(judgement):
         stdout.print(

@@ -271,10 +271,7 @@ class Members:
                 if stack is self.spreads and self.log is not None:
                     hint = f"It is a natural logarithm: σ = {SPREADS[stack.kind]}. {hint}"
                 if stack.kind == "samples":
-                    hint = (
-                        "Mask them with an array `valid`, false there, or skip NaN with "
-                        "--nan-samples skip."
-                    )
+                    hint = "Mask them with an array `valid`, or skip NaN with --nan-samples skip."
                 raise DataError(
                     self._told(stack, item, check, check.bad[stack.kind], "NaN or infinite", hint)
                 )

@@ -1,4 +1,4 @@
-"""Verdicts of a gate in words: as sentences, as a table and as Markdown."""
+"""Verdicts of a gate in words: titles, sentences, and the outcome of the gate."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import listed
 from uqeval.records.intervals import plural, units_text
-from uqeval.report.markdown import cell, table_lines
-from uqeval.report.tables.table import Table, by_columns, format_number, text_table
+from uqeval.report.tables.table import format_number
 
 if TYPE_CHECKING:
-    from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
+    from uqeval.gate import Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
     from uqeval.gate.more_units import MoreUnits
 
 #: Each status, and what a summary calls it.
@@ -73,16 +72,6 @@ def limits(judgement: Judgement) -> list[dict[str, Any]]:
     ]
 
 
-def addresses(judgement: Judgement) -> list[Address | None]:
-    """Return the address of each row of `table`; None if the rule was not evaluated."""
-    waived = [verdict.address for verdict in judgement.verdicts if verdict.status == "waived"]
-    unwaived = sorted(
-        (verdict for verdict in judgement.verdicts if verdict.status != "waived"), key=_order
-    )
-    lost: list[Address | None] = [None] * len(judgement.not_evaluated)
-    return [*waived, *lost, *(verdict.address for verdict in unwaived)]
-
-
 def unjudged_title(lost: NotEvaluated) -> str:
     """Return the title of a rule that was not evaluated, with its id."""
     return with_id(lost.rule, f"{lost.address}: {demands(lost)}")
@@ -104,7 +93,7 @@ def sentences(verdict: Verdict) -> list[str]:
     if verdict.value is None:
         reasons.append(f"undefined: {verdict.reason}")
     else:
-        text = f"is {_distinguishable(verdict.value, verdict.limit)}"
+        text = f"is {distinguishable(verdict.value, verdict.limit)}"
         if verdict.baseline is not None:
             before = format_number(float(verdict.baseline))
             if text.endswith(f" {before}") and verdict.baseline != verdict.value:
@@ -113,7 +102,7 @@ def sentences(verdict: Verdict) -> list[str]:
         if verdict.change is not None:
             share = " of it" if verdict.kind.endswith("relative") else ""
             against = -verdict.limit if "drop" in verdict.kind else verdict.limit
-            text += f", a change of {_signed(verdict.change, against)}{share}"
+            text += f", a change of {signed(verdict.change, against)}{share}"
         reasons.append(text)
         if verdict.reason:
             undefined = not verdict.inconclusive
@@ -136,7 +125,7 @@ def sentences(verdict: Verdict) -> list[str]:
 
 def message(verdict: Verdict) -> str:
     """Return the sentences of a verdict in one line."""
-    return _line(_facts(verdict))
+    return line(_facts(verdict))
 
 
 def _facts(verdict: Verdict) -> list[str]:
@@ -145,7 +134,8 @@ def _facts(verdict: Verdict) -> list[str]:
     return [*sentences(verdict), *why]
 
 
-def _line(facts: Sequence[str]) -> str:
+def line(facts: Sequence[str]) -> str:
+    """Return facts as one sentence."""
     return "; ".join(facts) + "."
 
 
@@ -181,58 +171,6 @@ def _inconclusive(judgement: Judgement) -> str:
     return f"{of_all} are inconclusive and {whose}{verb} as fail"
 
 
-def table(judgement: Judgement) -> Table:
-    """Return one row for each verdict: waived rules first, then those not evaluated or failed."""
-    waived = [verdict for verdict in judgement.verdicts if verdict.status == "waived"]
-    unwaived = [verdict for verdict in judgement.verdicts if verdict.status != "waived"]
-    with_level = len(_levels(judgement)) > 1
-    rows = [_cells(verdict, with_level) for verdict in waived]
-    for lost in judgement.not_evaluated:
-        id_and_name = [lost.rule.limits.id or "", str(lost.address)]
-        rows.append([*id_and_name, demands(lost), "–", "–", "–", "not evaluated"])
-    rows += [_cells(verdict, with_level) for verdict in sorted(unwaived, key=_order)]
-    columns = ["id", "value of", "demand", "is", _range_heading(judgement), "units", "verdict"]
-    used = [
-        i for i, column in enumerate(columns)
-        if any(row[i] not in ("", "–") for row in rows) or column == "is"
-    ]  # fmt: skip
-    texts = [[row[i] for i in used] for row in rows]
-    left = frozenset(k for k, i in enumerate(used) if columns[i] not in ("is", columns[4], "units"))
-    names = 2 if 0 in used else 1
-    return text_table(
-        "Gate", [columns[i] for i in used], texts, left=left, grouping=by_columns(names)
-    )
-
-
-def _range_heading(judgement: Judgement) -> str:
-    """Return the heading of what the gate compares besides values: intervals, changes or both.
-
-    It has the level of the intervals if they have one level.
-    """
-    changes = any(verdict.change is not None for verdict in judgement.verdicts)
-    levels = _levels(judgement)
-    interval = f"{100 * min(levels):g} % interval" if len(levels) == 1 else "interval"
-    return f"change or {interval}" if changes and levels else "change" if changes else interval
-
-
-def _levels(judgement: Judgement) -> set[float]:
-    return {v.interval.level for v in judgement.verdicts if v.interval is not None}
-
-
-def _cells(verdict: Verdict, with_level: bool) -> list[str]:
-    """Return the row of a verdict, with its id; `with_level`: with the level of its interval."""
-    value = "undefined" if verdict.value is None else _distinguishable(verdict.value, verdict.limit)
-    return [
-        verdict.rule.limits.id or "",
-        str(verdict.address),
-        demand(verdict),
-        value,
-        _range(verdict, with_level),
-        units(verdict.units),
-        outcome(verdict),
-    ]
-
-
 def units(units_of_value: Units | None) -> str:
     """Return the units of a value as text: `12 items`, `3 of 5 groups`, `3 batches`."""
     if units_of_value is None or not (units_of_value.drawn or units_of_value.defined):
@@ -257,7 +195,8 @@ def findings(judgement: Judgement) -> list[tuple[str, list[str]]]:
         if entry.status != "pass" or entry.reason or entry.waiver
     ]
     named = [
-        (_status_text(verdict), _facts(verdict)) for verdict in sorted(listed_verdicts, key=_order)
+        (_status_text(verdict), _facts(verdict))
+        for verdict in sorted(listed_verdicts, key=order_of)
     ]
     waived = sum(verdict.status == "waived" for verdict in listed_verdicts)
     titles_of: dict[str, list[str]] = {}
@@ -289,37 +228,19 @@ def _shared_notes(
     ]
 
 
-def to_markdown(judgement: Judgement) -> str:
-    """Return outcome, table and findings as GitHub-flavoured Markdown, for a job summary."""
-    lines = [f"## uqeval {cell(summary(judgement))}", "", *table_lines(table(judgement)), ""]
-    lines += [f"- **{cell(name)}** {cell(_line(facts))}" for name, facts in findings(judgement)]
-    lines += [f"- warning: {cell(text)}" for text in judgement.warnings]
-    return "\n".join(lines).rstrip() + "\n"
-
-
 def _status_text(verdict: Verdict) -> str:
     status = verdict.status if verdict.status == "waived" else outcome(verdict)
     return with_id(verdict.rule, f"{title(verdict)}: {status}:")
 
 
-def _order(verdict: Verdict) -> tuple[bool, bool, int]:
+def order_of(verdict: Verdict) -> tuple[bool, bool, int]:
+    """Return the place of a verdict among others: waived first, then what fails."""
     ranks = ("waived", "fail", "inconclusive", "pass")
     passes = verdict.counts_as == "pass"
     return (verdict.status != "waived", passes, ranks.index(verdict.status))
 
 
-def _range(verdict: Verdict, with_level: bool) -> str:
-    if (interval := verdict.interval) is not None:
-        rough = "≈ " if interval.approximate else ""
-        text = f"{rough}[{format_number(interval.low)}, {format_number(interval.high)}]"
-        return f"{text} at {100 * interval.level:g} %" if with_level else text
-    if verdict.change is None:
-        return "–"
-    against = -verdict.limit if "drop" in verdict.kind else verdict.limit
-    return _signed(verdict.change, against)
-
-
-def _distinguishable(value: float, limit: float) -> str:
+def distinguishable(value: float, limit: float) -> str:
     """Return a value with enough digits to show on which side of the limit it is."""
     if isinstance(value, int):
         return f"{value:,}"
@@ -331,8 +252,9 @@ def _distinguishable(value: float, limit: float) -> str:
     return repr(value)
 
 
-def _signed(change: float, limit: float) -> str:
-    return f"{'+' if change > 0 else ''}{_distinguishable(float(change), limit)}"
+def signed(change: float, limit: float) -> str:
+    """Return a change with its sign, and as many digits as `distinguishable` gives it."""
+    return f"{'+' if change > 0 else ''}{distinguishable(float(change), limit)}"
 
 
 def _how_many_more(units_to_add: MoreUnits | None) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.arrays import Maps
+from uqeval.arrays import Maps, np
 from uqeval.engine.options import RunOptions
 from uqeval.engine.passes import Progress as Advance
 from uqeval.engine.passes import Resources, in_order, workers_within
@@ -23,6 +24,7 @@ from uqeval.maps.names import (
     UNCERTAINTIES,
     annotations_of,
     choices_of,
+    form_of,
     is_annotations,
     is_choices,
     void_of,
@@ -95,7 +97,7 @@ def reduce(
         writing = _Writing(
             str(new), dense, map_names, _mean_probs_origin(source),
             {name: _void_of_regions(inputs, source, name) for name in copied},
-            shares_chunks=options.cluster is None,
+            _items_in_chunk(source, map_names, copied) if options.cluster is None else 1,
         )  # fmt: skip
         options.progress.begin("reduce", source.items)
         stack.callback(options.progress.end)
@@ -117,15 +119,15 @@ class _Writing:
     """Writes maps of items into the new store at `root`, which is `dense` if all have one size.
 
     `origin`: attributes of `mean_probs`. `copied`: maps of the old store, with the attributes of
-    each. `shares_chunks`: small items may share chunks, because one process writes all of them.
+    each. `in_chunk`: as in `NewStore`.
     """
 
     root: str
     dense: bool
     maps: tuple[str, ...]
     origin: Mapping[str, str] | None
-    copied: Mapping[str, Mapping[str, int] | None] = field(default_factory=dict)
-    shares_chunks: bool = False
+    copied: Mapping[str, Mapping[str, int] | None]
+    in_chunk: int
 
     def __call__(self, opened: Opened) -> None:
         """Write the items of a job. Raises `OutputError` if this host does not see the store."""
@@ -141,7 +143,7 @@ class _Writing:
         self, inputs: Inputs, batches: Sequence[range], own: Resources, advance: Advance
     ) -> None:
         """Write the items of some batches."""
-        from uqeval.stores.writing.new_store import NewStore, items_in_chunk
+        from uqeval.stores.writing.new_store import NewStore
 
         source = WithStored(with_samples(inputs.source, "reduce"), tuple(self.copied))
 
@@ -155,12 +157,11 @@ class _Writing:
             advance(0, len(batch))
             return maps
 
-        store = NewStore(Path(self.root), source.items, source.names, self.dense)
+        store = NewStore(
+            Path(self.root), source.items, source.names, self.dense, in_chunk=self.in_chunk
+        )
         workers = workers_within(source, own, batches=batches)
         for batch, reduced in in_order(batches, work, workers):
-            if self.shares_chunks and batch.start == 0:
-                largest = max(reduced[0][name].nbytes for name in (*self.maps, *self.copied))
-                store.in_chunk = items_in_chunk(source.items, largest)
             for item, values in zip(batch, reduced, strict=True):
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
@@ -168,6 +169,17 @@ class _Writing:
                 for name, void in self.copied.items():
                     store.put(item, name, values[name], void)
         store.flush()
+
+
+def _items_in_chunk(source: Source, maps: Sequence[str], copied: Sequence[str]) -> int:
+    """Return how many small items share a chunk; one process must write all of them."""
+    from uqeval.stores.writing.new_store import items_in_chunk
+
+    size = source.size(0)
+    forms = [form_of(name, source.classes, size) for name in maps]
+    forms += [(size, source.stored[name].arrays[0].dtype.str) for name in copied]
+    largest = max(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in forms)
+    return items_in_chunk(source.items, largest)
 
 
 def _copied_maps(inputs: Inputs, source: Source, maps: Sequence[str] | None) -> tuple[str, ...]:

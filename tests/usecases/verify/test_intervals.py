@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,15 +43,6 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
             report.save(f"{name}.json")
     return folder
-
-
-@pytest.fixture
-def folder(made_once: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A copy of it, with its times, as the working folder."""
-    copy = tmp_path / "work"
-    shutil.copytree(made_once, copy, copy_function=os.link)
-    monkeypatch.chdir(copy)
-    return copy
 
 
 #: Run, and the addresses of scores with an interval.

@@ -44,15 +44,6 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def folder(made_once: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A copy of it, with its times, as the working folder."""
-    copy = tmp_path / "work"
-    shutil.copytree(made_once, copy)  # copies times
-    monkeypatch.chdir(copy)
-    return copy
-
-
 def changed(kind: str, change: Any) -> str:
     """The report of a kind with its record changed, as a file."""
     record = json.loads(Path(f"{kind}.json").read_text())

@@ -160,7 +160,7 @@ def _write_ends(axes: Axes, left: float, below: float, ends: tuple[float, float]
 
 
 def _texts(ends: tuple[float, float]) -> list[str]:
-    """Return the ends of a scale, rounded also to 1, which a score never is; but not if both would
-    be the same."""
+    """Return the ends of a scale as texts. Near 1 they have four decimals, unlike a score, which is
+    never rounded to 1; but not if both would have the same text."""
     texts = [f"{end:.4f}" if 0.5 < abs(end) < 1.5 else rounded(end) for end in ends]
     return texts if texts[0] != texts[1] else list(map(rounded, ends))

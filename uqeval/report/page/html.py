@@ -12,7 +12,7 @@ from uqeval.errors import printable
 from uqeval.gate import Judgement
 from uqeval.keys import family_of
 from uqeval.records.report import ItemClasses, ItemsByCell, Report
-from uqeval.report import verdicts
+from uqeval.report import verdict_table, verdicts
 from uqeval.report.figures import Figure, figures_of, forest
 from uqeval.report.figures.style import inline_svg
 from uqeval.report.findings.compared import findings_of_comparison
@@ -173,6 +173,7 @@ def _common(
         "cell_items": behind_cells,
         "judgement": judgement,
         "verdicts": verdicts,
+        "verdict_table": verdict_table,
         "scores": {family: scores(reports, family) for family in families(reports)},
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "most_rows": MOST_ROWS,
@@ -247,6 +248,7 @@ def with_first_screen(
         .render(
             first=first_screen(report, judgement, comparison),
             verdicts=verdicts,
+            verdict_table=verdict_table,
             most_rows=MOST_ROWS,
         )
     )

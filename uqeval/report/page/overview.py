@@ -12,7 +12,7 @@ from uqeval.gate.saved_verdicts import of_stores
 from uqeval.glossary import family_label
 from uqeval.keys import family_of
 from uqeval.records.report import Report
-from uqeval.report import verdicts
+from uqeval.report import verdict_table, verdicts
 from uqeval.report.findings import findings_of
 from uqeval.report.findings.scores import Finding
 from uqeval.report.page.cards import cards, finish_time
@@ -55,7 +55,8 @@ def to_overview(
     ]
     return rendered(
         "overview.html", title=f"uqeval run of {', '.join(reports)}", stores=stores, failed=failed,
-        judgement=judgement, ungated=ungated, verdicts=verdicts, most_rows=MOST_ROWS,
+        judgement=judgement, ungated=ungated, most_rows=MOST_ROWS,
+        verdicts=verdicts, verdict_table=verdict_table,
         finished=finish_time(reports.values()),
         pages={name: link for name, link, *_ in stores},
         findings={name: _findings(name, report, judgement) for name, report in reports.items()},

@@ -24,7 +24,7 @@ _NATS = ("entropy", "mutual_information", "expected_entropy")
 _GRID = 2.0**45
 #: An odd number that mixes bits when it multiplies.
 _ODD = np.uint64(0xBF58476D1CE4E5B9)
-#: Rounding errors by chance of each pixel: the bytes of 64 bits.
+#: The number of random rounding errors of each pixel: the bytes of 64 bits.
 DRAWS = 8
 
 
@@ -45,8 +45,8 @@ class ClassMaps:
     brier: Array | None = None
     label_probability: Array | None = None
     uncertainty: dict[str, Array] = field(default_factory=dict)
-    #: Of uncertainties that are sums of rounded terms: sums of rounding errors by chance, in units
-    #: of the last place, float16 [y, x, draw]. Pixels with the same terms have the same ones.
+    #: For uncertainties that are sums of rounded terms: random sums of their rounding errors, in
+    #: units of the last place, float16 [y, x, draw]. Pixels with the same terms have the same ones.
     rounding: dict[str, Array] = field(default_factory=dict)
     void_of_image: Array | None = None
 
@@ -122,8 +122,10 @@ def maps_of_samples(stack: Stack, item: int) -> tuple[dict[str, Array], dict[str
 
 
 def _rounding(p: Array, sample: int) -> Array:
-    """Return sums over classes of numbers by chance from -1 to 1, [y, x, draw], of the terms
-    float64 [class, y, x] of a sample: the same for the same terms."""
+    """Return the sums over classes of random numbers from -1 to 1, [y, x, draw].
+
+    `p` float64 [class, y, x]: the terms of a sample. Equal terms have equal random numbers.
+    """
     key = np.arange(1, len(p) + 1, dtype=np.uint64) + np.uint64(len(p) * sample)
     mixed = p.view(np.uint64) ^ (key * _ODD)[:, None, None]
     for shift in (30, 27, 31):  # as SplitMix64 mixes the bits of a number

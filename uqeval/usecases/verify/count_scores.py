@@ -32,10 +32,11 @@ def of_classes(
         return failure(key, parts, results, _names_of_rows(results))
     if family == "sparsification" and all(key in item.maps for item in parts):
         errors = [error for item in parts if (error := error_of(item, settings)) is not None]
-        return sparsification(
-            [item.maps[key] for item in parts], errors, errors, settings["steps"], False,
-            lambda: rounded(key, parts),
-        ) if len(errors) == len(parts) else {}  # fmt: skip
+        if len(errors) == len(parts):
+            scores = [item.maps[key] for item in parts]
+            return sparsification(
+                scores, errors, errors, settings["steps"], False, lambda: rounded(key, parts)
+            )
     return {}
 
 

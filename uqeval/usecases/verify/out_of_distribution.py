@@ -53,8 +53,10 @@ class OutOfDistribution:
                 self._classes = classes
                 all_maps = (maps.label, maps.prediction, maps.confidence, values)
                 is_inside = ~maps.void & (sets == 0)
-                of_maps = [of_map[is_inside] for of_map in all_maps]
-                self._inside.append(InPixels(*[*of_maps, rounding[own == 0]]))
+                label, prediction, confidence, uncertainty = (m[is_inside] for m in all_maps)
+                self._inside.append(
+                    InPixels(label, prediction, confidence, uncertainty, rounding[own == 0])
+                )
         record: dict[str, Any] = {
             "pixels": own.size, "pixels_in": int((own == 0).sum()),
             "pixels_out": int((own > 0).sum()),

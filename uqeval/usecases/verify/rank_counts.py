@@ -37,7 +37,7 @@ def by_bin(scores: Sequence[Array], errors: Sequence[Array]) -> Array | None:
 
 
 def rounded(key: str, parts: Sequence[Pixels]) -> list[Iterator[Array]]:
-    """Return the uncertainties of each item with each of the rounding errors by chance."""
+    """Return the uncertainties of each item with random rounding errors, draw by draw."""
     step = ranks.noise(np.concatenate([item.maps[key] for item in parts]))
     return [ranks.rounded(item.maps[key], item.rounding[key], step) for item in parts]
 
@@ -73,7 +73,7 @@ def sparsification(
     rooted: bool, rounded: Callable[[], Sequence[Iterable[Array]]] = list,
 ) -> CountedScores:  # fmt: skip
     """Return AUSE and AURG. `scores`: the uncertainties of each item, `rankings`: the errors by
-    which the best order ranks its pixels; `rounded` makes uncertainties with errors by chance."""
+    which the best order ranks its pixels; `rounded` makes uncertainties with random errors."""
     counts, best = by_bin(scores, errors), by_bin(rankings, errors)
     if counts is None or best is None:
         return {}

@@ -18,10 +18,11 @@ from uqeval.usecases.verify.comparing import numbers_of
 _NOISE_STEPS = 6
 #: The relative width of the bins of uncertainty in a run.
 BIN_WIDTH = 2.0**-13
-#: The low bits of a float32 that the bins do not have of which intervals are computed; and those of
-#: narrower bins, by which scores of a run have bounds.
-INTERVAL_BITS, _BOUND_BITS = 13, range(8, 13)
-#: The allowed difference, in ranges of scores with rounding errors by chance.
+#: Intervals of a run are computed from bins: float32 numbers without this many low bits.
+INTERVAL_BITS = 13
+#: Narrower bins, which show how far ties within bins move a score.
+_BOUND_BITS = range(8, INTERVAL_BITS)
+#: The allowed difference, in ranges of the scores with random rounding errors.
 RANGES = 3
 #: Of more pixels, the order of single ones does not matter.
 _MOST_ORDERED = 10**6
@@ -205,10 +206,10 @@ def slack_of_order(
 ) -> dict[str, float]:
     """Return how far the order of nearly equal uncertainties moves each score of a ranking.
 
-    Float32 maps order values that differ by less than `noise` by chance, or make them equal. The
-    score is computed with such values equal, and with rounding errors by chance, [pixel, draw] in
-    units of the last place: the range of these scores shows how far errors move it. Pixels with the
-    same terms stay equal. `step`: another difference than `noise`.
+    In float32 maps, values that differ by less than `noise` may be equal or have another order.
+    The score is computed with such values equal, and with random rounding errors: `rounding`
+    [pixel, draw] in units of the last place, the same for pixels with the same terms. The range of
+    these scores shows how far rounding moves it. `step`: another difference than `noise`.
     """
     if not score.size or score.size > _MOST_ORDERED:
         return {}
@@ -224,8 +225,10 @@ def slack_of_order(
 
 
 def rounded(values: Array, rounding: Array, step: float) -> Iterator[Array]:
-    """Yield values float64 [pixel] with each of the errors by chance, [pixel, draw]; `step`: the
-    `noise` of all values."""
+    """Yield the values float64 [pixel] with random errors, `rounding` [pixel, draw], draw by draw.
+
+    `step`: the `noise` of all values.
+    """
     for draw in rounding.T:
         yield values + step / _NOISE_STEPS * draw.astype(np.float64)
 

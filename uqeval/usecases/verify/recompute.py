@@ -222,12 +222,9 @@ class Recomputation(Comparison):
 
     def _with_ids(self, rows: Iterable[Recomputed]) -> Iterator[Recomputed]:
         """Yield the rows of classes with the id and the name of each; the last may be `mixed`."""
-        names = self.opened.class_names
-        for c, row in enumerate(rows):
-            label = {"class": c, "name": names[c]} if c < len(names) else dict.fromkeys(
-                ("class", "name"), "mixed"
-            )  # fmt: skip
-            yield Recomputed(label | row.values, row.slack)
+        ids = [(c, name) for c, name in enumerate(self.opened.class_names)]
+        for (id_, name), row in zip([*ids, ("mixed", "mixed")], rows, strict=False):
+            yield Recomputed({"class": id_, "name": name} | row.values, row.slack)
 
     def _scores(
         self, settings_of_keys: Mapping[str, Mapping[str, Any]], pixels: f.Pixels, item: int | None

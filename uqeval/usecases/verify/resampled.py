@@ -34,7 +34,7 @@ class Counted:
     `trials` [set]: of how many pixels or patches a share is. `gaps`: of a sum of absolute gaps, the
     signed gaps [set, bin] and their weights [set, bin]; `largest`: the score is the greatest one.
     `slack`: the allowed difference of the score, because values lie on the edge of a bin; `moved`:
-    makes counts of values with rounding errors by chance, which may be in other bins. `kinds`: the
+    makes counts of values with random rounding errors, which may be in other bins. `kinds`: the
     numbers of each kind of patches that the score compares; without, units count that have the
     score themselves.
     """

@@ -1,0 +1,104 @@
+"""Verdicts of a gate as a table and as Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uqeval.report.markdown import cell, table_lines
+from uqeval.report.tables.table import Table, by_columns, format_number, text_table
+from uqeval.report.verdicts import (
+    demand,
+    demands,
+    distinguishable,
+    findings,
+    line,
+    order_of,
+    outcome,
+    signed,
+    summary,
+    units,
+)
+
+if TYPE_CHECKING:
+    from uqeval.gate import Address, Judgement, Verdict
+
+
+def table(judgement: Judgement) -> Table:
+    """Return one row for each verdict: waived rules first, then those not evaluated or failed."""
+    waived = [verdict for verdict in judgement.verdicts if verdict.status == "waived"]
+    unwaived = [verdict for verdict in judgement.verdicts if verdict.status != "waived"]
+    with_level = len(_levels(judgement)) > 1
+    rows = [_cells(verdict, with_level) for verdict in waived]
+    for lost in judgement.not_evaluated:
+        id_and_name = [lost.rule.limits.id or "", str(lost.address)]
+        rows.append([*id_and_name, demands(lost), "–", "–", "–", "not evaluated"])
+    rows += [_cells(verdict, with_level) for verdict in sorted(unwaived, key=order_of)]
+    columns = ["id", "value of", "demand", "is", _range_heading(judgement), "units", "verdict"]
+    used = [
+        i for i, column in enumerate(columns)
+        if any(row[i] not in ("", "–") for row in rows) or column == "is"
+    ]  # fmt: skip
+    texts = [[row[i] for i in used] for row in rows]
+    left = frozenset(k for k, i in enumerate(used) if columns[i] not in ("is", columns[4], "units"))
+    names = 2 if 0 in used else 1
+    return text_table(
+        "Gate", [columns[i] for i in used], texts, left=left, grouping=by_columns(names)
+    )
+
+
+def _range_heading(judgement: Judgement) -> str:
+    """Return the heading of what the gate compares besides values: intervals, changes or both.
+
+    It has the level of the intervals if they have one level.
+    """
+    changes = any(verdict.change is not None for verdict in judgement.verdicts)
+    levels = _levels(judgement)
+    interval = f"{100 * min(levels):g} % interval" if len(levels) == 1 else "interval"
+    return f"change or {interval}" if changes and levels else "change" if changes else interval
+
+
+def _levels(judgement: Judgement) -> set[float]:
+    return {v.interval.level for v in judgement.verdicts if v.interval is not None}
+
+
+def _cells(verdict: Verdict, with_level: bool) -> list[str]:
+    """Return the row of a verdict, with its id; `with_level`: with the level of its interval."""
+    value = "undefined" if verdict.value is None else distinguishable(verdict.value, verdict.limit)
+    return [
+        verdict.rule.limits.id or "",
+        str(verdict.address),
+        demand(verdict),
+        value,
+        _range(verdict, with_level),
+        units(verdict.units),
+        outcome(verdict),
+    ]
+
+
+def addresses(judgement: Judgement) -> list[Address | None]:
+    """Return the address of each row of `table`; None if the rule was not evaluated."""
+    waived = [verdict.address for verdict in judgement.verdicts if verdict.status == "waived"]
+    unwaived = sorted(
+        (verdict for verdict in judgement.verdicts if verdict.status != "waived"), key=order_of
+    )
+    lost: list[Address | None] = [None] * len(judgement.not_evaluated)
+    return [*waived, *lost, *(verdict.address for verdict in unwaived)]
+
+
+def _range(verdict: Verdict, with_level: bool) -> str:
+    if (interval := verdict.interval) is not None:
+        rough = "≈ " if interval.approximate else ""
+        text = f"{rough}[{format_number(interval.low)}, {format_number(interval.high)}]"
+        return f"{text} at {100 * interval.level:g} %" if with_level else text
+    if verdict.change is None:
+        return "–"
+    against = -verdict.limit if "drop" in verdict.kind else verdict.limit
+    return signed(verdict.change, against)
+
+
+def to_markdown(judgement: Judgement) -> str:
+    """Return outcome, table and findings as GitHub-flavoured Markdown, for a job summary."""
+    lines = [f"## uqeval {cell(summary(judgement))}", "", *table_lines(table(judgement)), ""]
+    lines += [f"- **{cell(name)}** {cell(line(facts))}" for name, facts in findings(judgement)]
+    lines += [f"- warning: {cell(text)}" for text in judgement.warnings]
+    return "\n".join(lines).rstrip() + "\n"
