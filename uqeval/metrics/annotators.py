@@ -34,6 +34,7 @@ from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
 from uqeval.metrics._items import score_items
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
+from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -103,10 +104,11 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         items, sums = distances["items"][:, 1], distances["sums"].T
         pixels, _, pairs, agreeing = votes["counts"].T
         cross_entropy, label_entropy, brier = votes["sums"].T
+        binned = _binned(votes)
         arguments: dict[str, tuple[Any, ...]] = {
             "ged": (*sums[:3], items),
             "ncc": (correlation["sum"][:, 0], correlation["items"][:, 1]),
-            "ece": _binned(votes),
+            "ece": (binned.count, binned.correct, binned.confidence),
             "kl": (cross_entropy, label_entropy, pixels),
             "cross_entropy": (cross_entropy, pixels),
             "label_entropy": (label_entropy, pixels),
@@ -160,11 +162,10 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         votes = self._votes
 
         def signed(states: Mapping[Tally, SetStates]) -> Array:
-            _, share, confidence = _binned(states[votes])
-            return share - confidence
+            return _binned(states[votes]).signed
 
         def weights(states: Mapping[Tally, SetStates]) -> Array:
-            count, *_ = _binned(states[votes])
+            count = _binned(states[votes]).count
             pixels = np.maximum(count.sum(axis=1), 1)
             return np.broadcast_to(1 / pixels[:, None], count.shape)
 
@@ -200,21 +201,20 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         return messages
 
 
-def _binned(votes: State | SetStates) -> tuple[Array, Array, Array]:
-    """Return pixels, summed shares and summed confidences [set, bin] or [bin].
+def _binned(votes: State | SetStates) -> Binned:
+    """Return the bins, [set, bin] or [bin], with the summed shares of votes as `correct`.
 
     The last bin includes confidences not below 1, which are counted apart.
     """
-    count, share, confidence = (
-        np.concatenate((votes[name][..., :-2], votes[name][..., -2:].sum(-1, keepdims=True)), -1)
-        for name in ("count", "share", "confidence")
-    )
-    return count, share, confidence
+    names = {"count": "count", "correct": "share", "confidence": "confidence"}
+    return Binned.of(SetStates({name: votes[own] for name, own in names.items()}), "last")
 
 
 def _reliability(votes: State, edges: Sequence[float]) -> Record:
     """Return the means of each bin."""
-    count, share, total = (values.tolist() for values in _binned(votes))
+    binned = _binned(votes)
+    columns = (binned.count, binned.correct, binned.confidence)
+    count, share, total = (values.tolist() for values in columns)
     return {
         "lower": list(edges[:-1]),
         "upper": list(edges[1:]),
