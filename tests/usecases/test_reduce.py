@@ -82,6 +82,27 @@ def test_labels_that_come_later_have_the_void_id_of_the_store(tmp_path: Path) ->
     )
 
 
+@pytest.mark.parametrize("has_labels", [True, False])
+def test_a_map_of_regions_keeps_a_void_id_of_its_own(tmp_path: Path, has_labels: bool) -> None:
+    path = made(tmp_path / "p")
+    group = zarr.open_group(str(path))
+    group["areas"].attrs["ignore_index"] = 2  # not that of the labels, 7
+    truth = None
+    if not has_labels:
+        truth = zarr_group(tmp_path / "truth", {"labels": np.asarray(group["labels"])}, names=NAMES)
+        del group["labels"]
+    region = ["map:areas"]
+    expected = uqeval.evaluate(path, truth, METRICS, region=region)
+    assert "failure@map:areas:2" not in expected.results
+    maps = reduced(path, tmp_path / "maps")
+    again = uqeval.evaluate(maps, truth, METRICS, region=region)
+    assert conclusions(again) == conclusions(expected)
+    group["areas"].attrs["ignore_index"] = "two"
+    with pytest.raises(StoreError, match="areas: attribute ignore_index is 'two'"):
+        reduced(path, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_named_maps_alone_are_written(tmp_path: Path) -> None:
     maps = reduced(made(tmp_path / "p"), tmp_path / "maps", ["std", "areas"])
     found = set(zarr.open_group(str(maps)))

@@ -13,13 +13,27 @@ from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
-from uqeval.stores.array import ItemArray, Store, arrays_of
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch, WatchedText
 
 if TYPE_CHECKING:
     from uqeval.maps.region_maps import RegionPlanes
+
+
+def void_of_map(array: StoredArray, inputs: Inputs, options: InputOptions) -> int:
+    """Return the id of no region in a map of the store of predictions: that of the options, of the
+    array (`uqeval reduce` writes it if labels have another), or of the labels. Raises `StoreError`.
+    """
+    void = array.attributes.get("ignore_index")
+    if options.ignore_index is not None or void is None:
+        return inputs.ignore_index
+    if type(void) is not int:
+        raise StoreError(
+            f"{array.where}: attribute ignore_index is {quoted(void)}, expected an integer."
+        )
+    return void
 
 
 @dataclasses.dataclass
@@ -48,7 +62,8 @@ class _Opener:
         assert self.store is not None
         self.records.append(record_of(self.store, [name], self.store.path))
         where = f"{self.store.path}, {name}"
-        return self._planes(arrays[name], where, self._void(arrays[name], where))
+        void = void_of_map(arrays[name][0].array, self.inputs, self.options)
+        return self._planes(arrays[name], where, void)
 
     def path(self, path: str, role: Role, option: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
@@ -64,18 +79,6 @@ class _Opener:
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path))
         return self._planes(parts, option)
-
-    def _void(self, parts: Sequence[ItemArray], where: str) -> int:
-        """Return the id of no region: that of the options, of the array (which `uqeval reduce`
-        writes if its labels have another), or of the labels. Raises `StoreError`."""
-        void = parts[0].array.attributes.get("ignore_index")
-        if self.options.ignore_index is not None or void is None:
-            return self.inputs.ignore_index
-        if type(void) is not int:
-            raise StoreError(
-                f"{where}: attribute ignore_index is {quoted(void)}, expected an integer."
-            )
-        return void
 
     def _planes(
         self, parts: Sequence[ItemArray], where: str, void: int | None = None

@@ -14,8 +14,9 @@ from uqeval.engine.options import RunOptions
 from uqeval.engine.passes import Progress as Advance
 from uqeval.engine.passes import Resources, in_order, workers_within
 from uqeval.errors import OutputError, UsageError, cut, quoted
-from uqeval.inputs import Inputs
+from uqeval.inputs import InputOptions, Inputs
 from uqeval.inputs.common import refuse_missing
+from uqeval.inputs.regions import void_of_map
 from uqeval.maps.names import (
     COMPUTED,
     OF_LABELS,
@@ -222,12 +223,18 @@ def _wanted_maps(
 def _void_of_regions(inputs: Inputs, source: Source, name: str) -> Mapping[str, int] | None:
     """Return the attribute with the void id of a map of regions; None if it is that of the store.
 
-    The labels are written with a void id of their own.
+    Raises `StoreError` for a map with an invalid one.
     """
-    is_ids = source.stored[name].arrays[0].dtype.kind in "iu"
-    if not is_ids or source.labels is None or inputs.ignore_index == void_of(source.classes):
+    array = source.stored[name].arrays[0]
+    if array.dtype.kind not in "iu":
         return None
-    return {"ignore_index": inputs.ignore_index}
+    void = void_of_map(array, inputs, inputs.recipe.options if inputs.recipe else InputOptions())
+    return None if void == _void_of_store(inputs, source) else {"ignore_index": void}
+
+
+def _void_of_store(inputs: Inputs, source: Source) -> int:
+    """Return the void id that labels are written with; without labels, that of later ones."""
+    return inputs.ignore_index if source.labels is None else void_of(source.classes)
 
 
 def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
@@ -240,7 +247,6 @@ def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
     """Return the attributes of the new store."""
     return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
         "class_names": list(inputs.class_names),
-        # Without labels, the void id is that of labels that are given later.
-        "ignore_index": inputs.ignore_index if source.labels is None else void_of(source.classes),
+        "ignore_index": _void_of_store(inputs, source),
         "reduced_from": inputs.fingerprint,
     }
