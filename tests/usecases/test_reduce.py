@@ -14,6 +14,7 @@ import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.maps.sources import Source
+from uqeval.stores.writing.convert import convert
 from uqeval.usecases.reduce import reduce
 
 N, T, C, H, W = 5, 3, 3, 6, 7
@@ -94,9 +95,13 @@ def test_a_map_of_regions_keeps_a_void_id_of_its_own(tmp_path: Path, has_labels:
     region = ["map:areas"]
     expected = uqeval.evaluate(path, truth, METRICS, region=region)
     assert "failure@map:areas:2" not in expected.results
+    group["depth"].attrs["invalid"] = [0]
     maps = reduced(path, tmp_path / "maps")
-    again = uqeval.evaluate(maps, truth, METRICS, region=region)
-    assert conclusions(again) == conclusions(expected)
+    convert(path, tmp_path / "converted")
+    for copy in (maps, tmp_path / "converted"):
+        again = uqeval.evaluate(copy, truth, METRICS, region=region)
+        assert conclusions(again) == conclusions(expected)
+        assert zarr.open_group(str(copy))["depth"].attrs["invalid"] == [0]
     group["areas"].attrs["ignore_index"] = "two"
     with pytest.raises(StoreError, match="areas: attribute ignore_index is 'two'"):
         reduced(path, tmp_path / "other")

@@ -97,7 +97,7 @@ def reduce(
     with replacing(target) as new, ExitStack() as stack:
         writing = _Writing(
             str(new), dense, map_names, _mean_probs_origin(source),
-            {name: _void_of_regions(inputs, source, name) for name in copied},
+            {name: _attributes_of_copy(inputs, source, name) for name in copied},
             _items_in_chunk(source, map_names, copied) if options.cluster is None else 1,
         )  # fmt: skip
         options.progress.begin("reduce", source.items)
@@ -127,7 +127,7 @@ class _Writing:
     dense: bool
     maps: tuple[str, ...]
     origin: Mapping[str, str] | None
-    copied: Mapping[str, Mapping[str, int] | None]
+    copied: Mapping[str, Mapping[str, Any]]
     in_chunk: int
 
     def __call__(self, opened: Opened) -> None:
@@ -167,8 +167,8 @@ class _Writing:
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
                     store.put(item, stored_name(name), values[name], attributes)
-                for name, void in self.copied.items():
-                    store.put(item, name, values[name], void)
+                for name, attributes_of_copy in self.copied.items():
+                    store.put(item, name, values[name], attributes_of_copy)
         store.flush()
 
 
@@ -220,16 +220,20 @@ def _wanted_maps(
     return (*retained, *(n for n in maps if n not in names and n not in copied))
 
 
-def _void_of_regions(inputs: Inputs, source: Source, name: str) -> Mapping[str, int] | None:
-    """Return the attribute with the void id of a map of regions; None if it is that of the store.
-
-    Raises `StoreError` for a map with an invalid one.
+def _attributes_of_copy(inputs: Inputs, source: Source, name: str) -> dict[str, Any]:
+    """Return the attributes of a copied map. One of ids has its void id, unless this is that of the
+    new store. Raises `StoreError` for an invalid one.
     """
+    from uqeval.stores.writing.new_store import copied_attributes
+
     array = source.stored[name].arrays[0]
+    attributes = copied_attributes(array)
     if array.dtype.kind not in "iu":
-        return None
+        return attributes
     void = void_of_map(array, inputs, inputs.recipe.options if inputs.recipe else InputOptions())
-    return None if void == _void_of_store(inputs, source) else {"ignore_index": void}
+    attributes.pop("ignore_index", None)
+    own = {} if void == _void_of_store(inputs, source) else {"ignore_index": void}
+    return attributes | own
 
 
 def _void_of_store(inputs: Inputs, source: Source) -> int:

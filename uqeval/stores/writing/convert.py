@@ -26,7 +26,13 @@ from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import has_chunks, open_store
 from uqeval.stores.watch import Watch
-from uqeval.stores.writing.new_store import NewStore, checked_target, items_in_chunk, replacing
+from uqeval.stores.writing.new_store import (
+    NewStore,
+    checked_target,
+    copied_attributes,
+    items_in_chunk,
+    replacing,
+)
 from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes, pieces_of
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.source import is_zarr
@@ -225,9 +231,7 @@ def _copy(
             batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
         rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
         for index in range(first, first + batch):
-            copied = ("scale", "invalid", *SOURCE)
-            attributes = {k: v for k, v in array.attributes.items() if k in copied}
-            attributes = ATTRIBUTES if is_recoded else attributes
+            attributes = ATTRIBUTES if is_recoded else copied_attributes(array)
             store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
         for y in range(0, form.size("y"), rows):
             with watch.reading(range(first, first + batch)):

@@ -22,8 +22,12 @@ from uqeval.disk.locks import locked
 from uqeval.disk.outputs import refuse_overlap
 from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
+from uqeval.stores.array import StoredArray
+from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.zarr import writer as zw
 
+#: Attributes of an array that say what its numbers mean.
+_MEANING = ("scale", "invalid", "ignore_index", *SOURCE)
 #: The number of arrays that stay open if each item has its own.
 _KEPT = 64
 #: Items in one chunk have at most this many bytes: decoding it for a single one takes a moment.
@@ -66,6 +70,11 @@ def checked_target(
             "(overwrite=True in Python)."
         )
     return target
+
+
+def copied_attributes(array: StoredArray) -> dict[str, Any]:
+    """Return the attributes that a copy of the array's numbers needs."""
+    return {name: value for name, value in array.attributes.items() if name in _MEANING}
 
 
 def items_in_chunk(items: int, item_bytes: int) -> int:
