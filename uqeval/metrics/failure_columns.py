@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 COVERAGES, RISKS = (80, 90, 95), (1, 5)
 #: Numbers of a field whose scores are computed at a time (512 kB).
 _NUMBERS = 1 << 16
+#: Fewer numbers are added up as they are.
+_FEW = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,12 @@ class SetRankBins:
     @cached_property
     def upto(self) -> Array:
         """Return pixels up to the end of each bin."""
-        return self.pixels.cumsum(axis=1)
+        return cumulated(self.pixels)
 
     @cached_property
     def errors_upto(self) -> Array:
         """Return errors up to the end of each bin."""
-        return self.errors.cumsum(axis=1)
+        return cumulated(self.errors)
 
     @cached_property
     def total(self) -> Array:
@@ -241,6 +243,20 @@ def _first(cumulative: Array, limits: Array, side: Literal["left", "right"]) -> 
     """
     is_before = np.less if side == "left" else np.less_equal
     return np.count_nonzero(is_before(cumulative, limits[:, None]), axis=1)
+
+
+def cumulated(values: Array) -> Array:
+    """Return the sums of values [set, bin] up to the end of each bin, in the type of the values.
+
+    Whole numbers are added up as integers. The sums are the same up to 2^53, and take a third of
+    the time: the CPU begins a sum of floats when the one before it is done.
+    """
+    if values.size < _FEW or values.dtype.kind != "f":
+        return values.cumsum(axis=1)
+    with np.errstate(invalid="ignore"):
+        counts = values.astype(np.int64)
+    are_counts = (counts == values).all()
+    return counts.cumsum(axis=1).astype(values.dtype) if are_counts else values.cumsum(axis=1)
 
 
 def dot(a: Array, b: Array) -> Array:
