@@ -1,4 +1,4 @@
-"""Products of matrices use one thread while blocks of sets are scored, and several afterwards."""
+"""Threads that score blocks of sets, and those of matrix products: one meanwhile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from saved_runs import run, scoring
 from threadpoolctl import ThreadpoolController
 
-from uqeval.statistics.blocks import _libraries, one_blas_thread
+from uqeval.statistics.blocks import _libraries, _share, in_threads, one_blas_thread
 from uqeval.statistics.weighting import Weighting
 
 
@@ -48,3 +48,14 @@ def test_scores_of_sets_take_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with ThreadpoolController().limit(limits=2, user_api="blas"):
         scores.table(Weighting(np.ones((2, 3), np.int64)), ["pavpu.pavpu"])
     assert inside == [{1}]
+
+
+def test_jobs_within_jobs_share_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_share, "threads", 4)
+
+    def within(job: int) -> list[tuple[int, int]]:
+        return in_threads(lambda inner: (10 * job + inner, _share.threads), [1, 2])
+
+    assert in_threads(within, [1, 2]) == [[(11, 1), (12, 1)], [(21, 1), (22, 1)]]
+    assert in_threads(within, [1]) == [[(11, 2), (12, 2)]]
+    assert _share.threads == 4

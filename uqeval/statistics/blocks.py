@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,6 +17,15 @@ U = TypeVar("U")
 
 #: The largest number of threads. Each scores one block at a time.
 _THREADS = 4
+
+
+class _Share(local):
+    """The number of threads that the current thread may use, itself included."""
+
+    threads = min(os.cpu_count() or 1, _THREADS)
+
+
+_share = _Share()
 _lock = Lock()
 _limits: list[Any] = []
 _users = 0
@@ -36,10 +45,19 @@ def in_blocks(
 
 
 def in_threads(work: Callable[[T], U], jobs: Sequence[T]) -> list[U]:
-    """Return `work(job)` of all jobs, computed by several threads. A single job starts none."""
-    if len(jobs) < 2:
+    """Return `work(job)` of all jobs, computed by several threads. A single job starts none.
+
+    Jobs that call this function share the threads: there are never more than `_THREADS`.
+    """
+    threads = min(_share.threads, len(jobs))
+    if threads < 2:
         return [work(job) for job in jobs]
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+    share = _share.threads // threads
+
+    def begin() -> None:
+        _share.threads = share
+
+    with ThreadPoolExecutor(threads, initializer=begin) as pool:
         return list(pool.map(work, jobs))
 
 

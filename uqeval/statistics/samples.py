@@ -143,13 +143,9 @@ class Samples:
         """Return scores of blocks of sets of units: [run, set, address]."""
         # Unpacking the states takes as long as scoring them: threads read several runs at once.
         in_threads(lambda scoring: scoring.read(addresses), list(dict.fromkeys(self.runs)))
+        runs = list(zip(self.runs, self.places, strict=True))
         scores = [
-            np.stack(
-                [
-                    self._of_run(scoring, positions, block, addresses)
-                    for scoring, positions in zip(self.runs, self.places, strict=True)
-                ]
-            )
+            np.stack(in_threads(lambda run: self._of_run(*run, block, addresses), runs))  # noqa: B023
             for block in blocks
         ]
         return np.concatenate(scores, axis=1)
