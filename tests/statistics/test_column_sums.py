@@ -21,7 +21,7 @@ BRIER = RankedErrors(Uncertainty("entropy"), Error("brier"), 3)
 
 
 @pytest.mark.parametrize("items", [1, 63, 64, 200])
-@pytest.mark.parametrize("kind", ["i4", "i8", "f8"])
+@pytest.mark.parametrize("kind", ["i2", "i4", "i8", "f8"])
 def test_columns_are_those_of_all_sums(items: int, kind: str) -> None:
     rng = np.random.default_rng(0)
     values = rng.integers(0, 3, (50, items)).cumsum(axis=0).astype(kind)
@@ -42,6 +42,15 @@ def test_columns_are_those_of_all_sums(items: int, kind: str) -> None:
     found = sums.first_reaching(sets, ranks)
     for mine, theirs in zip(found, AllSums(upto).first_reaching(sets, ranks), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("i2", 2**15 - 1), ("i4", 2**31 - 1)])
+def test_sums_above_32_bits(kind: str, most: int) -> None:
+    values = np.full((3, 1000), most, kind)
+    weights = np.full((1, 1000), 127, np.int8)
+    sums = ColumnSums.of(ColumnValues(values), weights)
+    column, before, upto = sums.first_reaching(np.array([0]), np.array([1.0]))
+    assert (column[0], before[0], upto[0]) == (0, 0.0, 127_000.0 * most)
 
 
 def stacked(seed: int, items: int = 6, bins: int = 1300) -> Stacked:

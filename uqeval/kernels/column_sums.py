@@ -15,7 +15,13 @@ _GUESSES = 8
 
 
 @kernel_part
-def _weighted_count(counts, weights):
+def _weighted_count(counts, weights, is_small):
+    if is_small:
+        small_total = np.int32(0)
+        for i in range(counts.shape[0]):
+            product = np.int32(np.int32(counts[i]) * np.int32(weights[i]))
+            small_total = np.int32(small_total + product)
+        return np.int64(small_total)
     total = np.int64(0)
     for i in range(counts.shape[0]):
         total += np.int64(counts[i]) * np.int64(weights[i])
@@ -23,13 +29,16 @@ def _weighted_count(counts, weights):
 
 
 @kernel
-def find_columns(counts, weights, sign, base, curve, sets, ranks, columns, before, upto):
+def find_columns(
+    counts, weights, is_small, sign, base, curve, sets, ranks, columns, before, upto
+):  # fmt: skip
     """Find the first column in which the sum of a set reaches a rank, for pairs [k] of a set and a
     rank, into `columns`; its sum into `upto`, that of the column before it, or 0, into `before`.
 
     The sum of a column is `base` [column] plus `sign` times the `counts` [column, item] by
     `weights` [set, item]. Sums ascend by column; where none reaches the rank, the last column is
-    taken. `curve` [column]: about the sums of a set, from which columns are guessed.
+    taken. `curve` [column]: about the sums of a set, from which columns are guessed. `is_small`:
+    no sum exceeds 32 bits.
     """
     last = counts.shape[0] - 1
     for k in range(sets.shape[0]):
@@ -44,7 +53,7 @@ def find_columns(counts, weights, sign, base, curve, sets, ranks, columns, befor
             else:
                 at = (low + high) // 2
             at = max(min(at, high - 1 if is_high_known else high), low + 1)
-            total = base[at] + sign * np.float64(_weighted_count(counts[at], weight))
+            total = base[at] + sign * np.float64(_weighted_count(counts[at], weight, is_small))
             shift = total - curve[at]
             if total >= rank or at == last:
                 high, high_sum, is_high_known = at, total, True

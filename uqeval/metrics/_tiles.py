@@ -103,9 +103,11 @@ def at_ranks(tiles: Tiles, ranks: Array, *fields: Cumulated) -> AtRanks:
     before, through = ([np.zeros(ranks.size) for _ in fields] for _ in range(2))
     if tiles.spans:
         ends = [field.totals.cumsum(axis=1) for field in fields]
+        set_of = np.repeat(np.arange(len(ranks)), ranks.shape[1])
+        tiles_by_set = _first_reaching(ends[0], set_of, ranks.reshape(-1)).reshape(ranks.shape)
         # The same rank of all sets lies in few bins: it is read of one set after the other.
         sets, wanted = np.tile(np.arange(len(ranks)), ranks.shape[1]), ranks.T.reshape(-1)
-        tile_of = _first_reaching(ends[0], sets, wanted)
+        tile_of = tiles_by_set.T.reshape(-1)
         for tile, places in _by_tile(tile_of):
             own, at = sets[places], None
             for field, end, low, high in zip(fields, ends, before, through, strict=True):

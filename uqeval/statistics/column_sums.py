@@ -32,6 +32,11 @@ class ColumnValues:
         """Return the sums over all items [column]."""
         return self.values.sum(axis=1, dtype=np.float64)
 
+    @cached_property
+    def most(self) -> int:
+        """Return the largest sum of the absolute counts of a column."""
+        return int(np.abs(self.values).sum(axis=1, dtype=np.int64).max(initial=0))
+
     def halves(self) -> ColumnHalves:
         """Return the halves of two runs, whose items are those of one run, then of the other."""
         first, second = np.split(self.values, 2, axis=1)
@@ -76,10 +81,12 @@ class ColumnSums:
 
         columns = np.empty(len(sets), np.int64)
         before, upto = np.empty(len(sets)), np.empty(len(sets))
-        mean_weight = float(self.weights.mean()) if self.weights.size else 0.0
+        some_weights = self.weights[::16]  # of sets that are much like the others
+        mean_weight = float(some_weights.mean()) if some_weights.size else 0.0
+        is_small = self.values.most * -np.iinfo(np.int8).min < 2**31
         curve = self.base + self.sign * mean_weight * self.values.totals
         find_columns(
-            self.values.values, self.weights, self.sign, self.base, curve, sets,
+            self.values.values, self.weights, is_small, self.sign, self.base, curve, sets,
             ranks.astype(np.float64, copy=False), columns, before, upto,
         )  # fmt: skip
         return columns, before, upto

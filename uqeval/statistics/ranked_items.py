@@ -185,7 +185,11 @@ class RankedItems:
         dense = np.zeros((span.stop - span.start, self.items), _wide(values.dtype))
         dense[self.column[first:last] - span.start, self.item[first:last]] = values[first:last]
         np.cumsum(dense, axis=0, out=dense)
-        return ColumnValues(_narrow(dense)) if np.isfinite(dense[-1]).all() else None
+        if not np.isfinite(dense[-1]).all():
+            return None
+        # In 16 bits, they take less of the CPU's cache and of its time.
+        fits_16_bits = dense.dtype.kind == "i" and dense[-1].max(initial=0) < 2**15
+        return ColumnValues(dense.astype(np.int16) if fits_16_bits else _narrow(dense))
 
     def columns_over(self, sets: ItemSets) -> TileColumns:
         """Return the sums of single bins over sets of items."""
