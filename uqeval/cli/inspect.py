@@ -116,7 +116,7 @@ def _of_file(
 
 
 def _looked(request: dict[str, Any], full: bool, shared: Shared) -> Inspection:
-    from uqeval.engine.clusters import cluster_of
+    from uqeval.engine.scheduler import cluster_of
     from uqeval.usecases.inspect import inspect as look
 
     machine = MachineOptions(**{name: request.pop(name) for name in o.RUNNING if name in request})

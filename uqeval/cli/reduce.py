@@ -38,7 +38,7 @@ def reduce(
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """
     from uqeval.disk.outputs import paths_in, refuse_overlap
-    from uqeval.engine.clusters import cluster_of
+    from uqeval.engine.scheduler import cluster_of
     from uqeval.usecases.reduce import reduce as write_maps
 
     request, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")

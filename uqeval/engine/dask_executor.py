@@ -134,7 +134,7 @@ class Workers:
 
 
 class DaskExecutor:
-    """Executor of one run; see `engine.clusters.ClusterExecutor`."""
+    """Executor of one run; see `engine.scheduler.ClusterExecutor`."""
 
     def __init__(self, workers: Workers, run: Run, inputs: Inputs) -> None:
         self._workers, self._run, self._inputs = workers, run, inputs

@@ -73,7 +73,7 @@ class Cluster(Protocol):
         """Return the number of workers now."""
 
     def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> Any:
-        """Return the executor (`engine.clusters.ClusterExecutor`) of a run that reads these maps.
+        """Return the executor (`engine.scheduler.ClusterExecutor`) of a run that reads these maps.
         Raises `UsageError`."""
 
 

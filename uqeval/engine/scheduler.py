@@ -1,12 +1,15 @@
-"""The scheduler: each pass reads every item once for all evaluations of a run."""
+"""The scheduler: each pass reads every item once for all evaluations of a run.
+
+Threads of this process read the items, or the workers of a cluster.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.arrays import State, np
 from uqeval.engine.options import RunOptions, shown_size
@@ -16,7 +19,9 @@ from uqeval.stores.states.blocks import ItemStates, KnownStates, PackedItems
 from uqeval.stores.states.saved import tally_key
 
 if TYPE_CHECKING:
-    from uqeval.engine.clusters import ClusterExecutor
+    from uqeval.engine.options import Cluster, MachineOptions
+    from uqeval.engine.passes import Items, Turn
+    from uqeval.engine.remote import Work
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.maps.views import View
@@ -28,6 +33,40 @@ if TYPE_CHECKING:
 
 #: Minimum bytes for states that are counted together.
 _STATES = 64 * 10**6
+
+
+def cluster_of(
+    machine: MachineOptions, client: Any = None
+) -> AbstractContextManager[Cluster | None]:
+    """Return the cluster of a `distributed.Client` or of `--dask`, for a `with`; None without one.
+
+    Raises `UsageError` if there are both; on entering, if it cannot be reached.
+    """
+    if client is None and machine.dask is None:
+        return nullcontext()
+    if client is not None and machine.dask is not None:
+        raise UsageError("executor and dask exclude each other; give one of them.")
+    from uqeval.engine.dask_cluster import DaskCluster
+
+    return DaskCluster(machine.dask if client is None else client)
+
+
+class ClusterExecutor(Protocol):
+    """Executor of one run on a cluster."""
+
+    def count(self, turn: Turn) -> Generator[Items, None, None]:
+        """Yield the states of the items of a turn, in order."""
+
+    def each(
+        self, work: Work, batches: Iterable[range] | None = None
+    ) -> Generator[tuple[range, Any, int], None, None]:
+        """Yield the results of `work` on ranges of items, in order: range, value, bytes read.
+
+        `batches`: the items of each job; by default all items.
+        """
+
+    def end(self) -> None:
+        """Let the workers close the stores of the run, and delete its maps."""
 
 
 class Scheduler:

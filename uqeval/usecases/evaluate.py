@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from uqeval.argument_types import checks_types
 from uqeval.disk.locks import temporary
 from uqeval.disk.outputs import paths_in, refuse_overlap
-from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.errors import UsageError
@@ -66,6 +65,8 @@ def evaluate(
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`) with a message that explains it.
     """
+    from uqeval.engine.scheduler import cluster_of
+
     _refuse_metrics(labels)
     families = families_of(metrics)
     declared = (InputOptions, CutOptions, ResumableOptions)

@@ -16,7 +16,6 @@ from uqeval.argument_types import checks_types
 from uqeval.config import FILE, Config, Store, load_config, load_rules
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
-from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import MachineOptions, Progress, RunOptions
 from uqeval.errors import NegativeSigma, UsageError, cut
 from uqeval.gate import FailedStore, Rule
@@ -77,6 +76,8 @@ def run_stores(
 
     `opened`: paths of the configuration that are open already.
     """
+    from uqeval.engine.scheduler import cluster_of
+
     names = _names(config, run_settings, file)
     refuse_shared_fits(run_settings, names)
     names = [name for name in names if not is_counted(run_settings.fitted_of(name))] or names

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.argument_types import checks_types
-from uqeval.engine.clusters import cluster_of
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.errors import UsageError, option_name, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
@@ -72,6 +71,8 @@ def sweep(
 
     Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
+    from uqeval.engine.scheduler import cluster_of
+
     input_options, machine = make_settings(options, InputOptions, ResumableOptions, function=sweep)
     if input_options.map_cache is not None:
         raise UsageError("--map-cache has no effect on a sweep, which keeps no maps. Leave it out.")
