@@ -7,16 +7,24 @@ adjustment for the number of scores from which the sentence was chosen.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
+from uqeval.errors import printable
+from uqeval.glossary import metric_of
+from uqeval.records.intervals import plural
 from uqeval.records.report import Report
-from uqeval.report.findings.advice import advice
-from uqeval.report.findings.scores import Finding
+from uqeval.records.resampling import FEW
+from uqeval.report.findings.scores import Finding, Score, described, whole_scores
 from uqeval.report.findings.strongest import strongest
 from uqeval.report.findings.weakest import weakest
 
 if TYPE_CHECKING:
-    from uqeval.gate import Judgement
+    from uqeval.gate import Judgement, Verdict
+    from uqeval.metrics import Metric
+
+#: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
+_GAP = 0.02
 
 
 def findings_of(
@@ -28,6 +36,64 @@ def findings_of(
     """
     first, unproven = strongest(report)
     second, weak = weakest(report)
-    third = advice(report, judgement, unproven, weak, path)
+    third = _advice(report, judgement, unproven, weak, path)
     titled = (("Strongest finding", first), ("Weakest part", second), ("Next", third))
     return [Finding(title, *sentence) for title, sentence in titled if sentence is not None]
+
+
+def _advice(
+    report: Report, judgement: Judgement | None, unproven: Metric | None, weak: Score | None,
+    path: str | None,
+) -> tuple[str, ...] | None:  # fmt: skip
+    """Return the first advice that the report supports, its family, and a command to paste.
+
+    Without the `path` of the report there is no command.
+    """
+    failed = [v for v in judgement.verdicts if v.counts_as == "fail"] if judgement else []
+    for verdict in failed:
+        if (metric := _metric_of_rule(verdict)) is not None and metric.advice:
+            return f"{verdict.address} fails its rule. {metric.advice}", metric.family
+    if unproven is not None:
+        return unproven.advice, unproven.family
+    if weak is not None:
+        look = f"Look at the worst items of {printable(weak.part)}, and add similar data."
+        command = f"uqeval select {quote(path)}" if path is not None else ""
+        return f"{look} uqeval select ranks the items to label.", weak.metric.family, command
+    for score in whole_scores(report):
+        if score.metric.interval == "gaps" and (score.ends() or (0.0,))[0] > _GAP:
+            return f"{described(score)}. {score.metric.advice}", score.metric.family
+    if not report.results or "sweep" in report.results:
+        return None
+    if len(report.items) < 2:
+        rows = " For the rows of a table, make each row an item: mean[:, None, None], and so on."
+        text = "Evaluate more items: from a single item, no interval can be computed."
+        return text + rows * _is_table(report), ""
+    if not report.intervals:
+        return "Add --ci 0.95: intervals show how much the scores may change on other items.", ""
+    drawn = report.settings.get("intervals") or {}
+    units = drawn.get("units")
+    if isinstance(units, int) and units < FEW:
+        unit = str(drawn.get("unit", "item"))
+        request, of_pairs = (
+            ("a longer video", " of pairs") if unit == "batch" else ("more items", "")
+        )
+        count = f"{units} {plural(unit, units)}{of_pairs}"
+        return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
+    return "Keep this report as a baseline, and set limits in a file of rules for uqeval gate.", ""
+
+
+def _is_table(report: Report) -> bool:
+    """Return whether the predictions are one row of values, as arrays of rank 1 are read."""
+    arrays = [
+        a
+        for store in report.inputs.get("predictions", ())
+        for a in store.get("arrays", {}).values()
+    ]
+    shapes = [array["shape"] for array in arrays if isinstance(array["shape"], list)]
+    return any(len(shape) >= 2 and shape[-2] == 1 < shape[-1] for shape in shapes)
+
+
+def _metric_of_rule(verdict: Verdict) -> Metric | None:
+    family = verdict.address.metric
+    fields = verdict.address.fields
+    return metric_of(family, ".".join(fields)) or metric_of(family, fields[-1])
