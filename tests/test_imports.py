@@ -59,10 +59,11 @@ LAYERS = (
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
     "stores": {"arrays", "disk", "errors"},
-    "stores.states": {"arrays", "disk", "errors"},
+    "stores.states": {"arrays", "disk", "errors", "stores.compression"},
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
-        "stores.contents", "stores.file_values", "stores.kinds", "stores.names", "stores.watch",
+        "stores.compression", "stores.contents", "stores.file_values", "stores.kinds",
+        "stores.names", "stores.watch",
     },
     "records": {"argument_types", "disk", "errors", "keys"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of

@@ -36,7 +36,7 @@ from uqeval.disk.publishing import (
 from uqeval.errors import OutputError
 from uqeval.records.folder import foreign_states
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.saved import tally_key
+from uqeval.stores.states.entries import tally_key
 from uqeval.stores.states.writer import StatesWriter
 from uqeval.stores.writing.convert import convert
 from uqeval.usecases.reduce import reduce as write_maps

@@ -16,7 +16,7 @@ from uqeval.disk.locks import locked
 from uqeval.disk.outputs import write
 from uqeval.stores.map_cache import read_checked, write_checked
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.saved import tally_key
+from uqeval.stores.states.entries import tally_key
 from uqeval.stores.states.writer import StatesWriter
 from uqeval.stores.zarr import writer as zw
 

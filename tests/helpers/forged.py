@@ -72,7 +72,8 @@ def forge(
     path: Path, tally: Tally, change: Callable[[dict[str, np.ndarray[Any, Any]]], None]
 ) -> str:
     """Change the state of the first item of a tally; return the new digest of the file."""
-    from uqeval.stores.states.saved import SavedStates, tally_key
+    from uqeval.stores.states.entries import tally_key
+    from uqeval.stores.states.saved import SavedStates
 
     saved = SavedStates(path)
     number = saved._numbers[tally_key(tally.parameters())]

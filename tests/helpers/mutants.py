@@ -20,7 +20,7 @@ from typing import Any
 
 import forged
 
-from uqeval.stores.states.compression import compressed, decompressed
+from uqeval.stores.compression import compressed, decompressed
 from uqeval.stores.states.entries import pack_text
 
 Mutate = Callable[[bytes, random.Random], bytes]

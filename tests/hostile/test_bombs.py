@@ -19,9 +19,9 @@ import numcodecs
 import numpy as np
 import pytest
 
-from uqeval.disk.zstd import content_size
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray
+from uqeval.stores.compression import content_size
 from uqeval.stores.files.numpy_array import open_npz
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store

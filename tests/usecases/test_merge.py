@@ -24,7 +24,8 @@ from uqeval.report.markdown import to_markdown
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.merged_states import MergedStates
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.saved import SavedStates, tally_key
+from uqeval.stores.states.entries import tally_key
+from uqeval.stores.states.saved import SavedStates
 from uqeval.stores.states.writer import StatesWriter
 from uqeval.usecases.from_states import sum_states
 from uqeval.usecases.merge import merge, states_of

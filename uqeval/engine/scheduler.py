@@ -16,7 +16,7 @@ from uqeval.engine.options import RunOptions, shown_size
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
 from uqeval.stores.states.blocks import ItemStates, KnownStates, PackedItems
-from uqeval.stores.states.saved import tally_key
+from uqeval.stores.states.entries import tally_key
 
 if TYPE_CHECKING:
     from uqeval.engine.options import Cluster, MachineOptions

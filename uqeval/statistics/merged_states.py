@@ -11,8 +11,8 @@ from typing import Any
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.entries import DAMAGED
-from uqeval.stores.states.saved import SavedStates, tally_key
+from uqeval.stores.states.entries import DAMAGED, tally_key
+from uqeval.stores.states.saved import SavedStates
 
 #: Input options that must be equal in all runs.
 _OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")

@@ -9,7 +9,7 @@ from uqeval.errors import StoreError, cut
 from uqeval.metrics._evaluation import Evaluation, TallyResult
 from uqeval.statistics.checked_states import checked_items
 from uqeval.stores.states.blocks import ItemStates, PackedItems
-from uqeval.stores.states.saved import tally_key
+from uqeval.stores.states.entries import tally_key
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates

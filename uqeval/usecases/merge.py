@@ -20,7 +20,8 @@ from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.merged_states import MergedStates
 from uqeval.statistics.options import CutOptions
-from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
+from uqeval.stores.states.entries import digest_of, tally_key
+from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merged_results import add_families, merged_results
 from uqeval.usecases.rethreshold import rethreshold
 

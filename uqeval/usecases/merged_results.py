@@ -16,7 +16,7 @@ from uqeval.metrics._view import shared
 from uqeval.metrics.thresholds import lacks_threshold
 from uqeval.records.scalars import BESIDE
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.saved import tally_key
+from uqeval.stores.states.entries import tally_key
 from uqeval.usecases.from_states import left_out, saved_result, sum_states
 
 if TYPE_CHECKING:

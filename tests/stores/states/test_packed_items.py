@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numcodecs.zstd import compress
 
-from uqeval.disk.zstd import MAGIC
+from uqeval.stores.compression import MAGIC
 from uqeval.stores.states.blocks import MOST_TOGETHER, ItemStates, PackedItems
 
 MOST = 100

@@ -14,8 +14,8 @@ import pytest
 
 from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.entries import json_pieces, pack_text, unpack_text
-from uqeval.stores.states.saved import SCHEMA, SavedStates, tally_key
+from uqeval.stores.states.entries import json_pieces, pack_text, tally_key, unpack_text
+from uqeval.stores.states.saved import SCHEMA, SavedStates
 from uqeval.stores.states.writer import StatesWriter, partial_path
 
 RUN = {"fingerprint": "abc", "items": ["a", "b", "c"]}

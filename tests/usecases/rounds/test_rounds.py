@@ -18,8 +18,9 @@ from scenes import softmax
 import uqeval
 from uqeval import Report, StoreError, UsageError
 from uqeval.stores.states.blocks import PackedItems
+from uqeval.stores.states.entries import tally_key
 from uqeval.stores.states.fitted import _digest
-from uqeval.stores.states.saved import SavedStates, tally_key
+from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.sweep.plan import draw
 
 N, T, C, H, W = 4, 2, 3, 12, 16

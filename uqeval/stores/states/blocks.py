@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
-from uqeval.stores.states.compression import compressed, decompressed
+from uqeval.stores.compression import compressed, decompressed
 from uqeval.stores.states.entries import DAMAGED
 
 #: Largest unpacked size in bytes of an entry with several items; a writer starts a new entry before

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from uqeval.errors import StoreError
 from uqeval.stores.states.blocks import Layer
-from uqeval.stores.states.entries import DAMAGED
-from uqeval.stores.states.saved import SavedStates, tally_key
+from uqeval.stores.states.entries import DAMAGED, tally_key
+from uqeval.stores.states.saved import SavedStates
 
 
 class EarlierStates:

@@ -1,4 +1,4 @@
-"""Entries of a states file: their places, complete entries of a truncated file, and the digest.
+"""Entries of a states file: names, places, complete entries of a truncated file, and the digest.
 
 The digest of a finished file is the SHA-256 of its bytes without the zip's comment; the comment
 holds it. A report has the digest of its states, so other states are detected.
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, open_file
 from uqeval.errors import StoreError, cut
-from uqeval.stores.states.compression import decompressed
+from uqeval.stores.compression import decompressed
 
 #: Entries of compressed JSON: what was counted, and what is needed to compute scores.
 RUN, INDEX = "run.json.z", "index.json.z"
@@ -170,6 +170,16 @@ def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
     if len(content) < info.file_size or zlib.crc32(content) != info.CRC:
         raise ValueError(f"{info.filename} does not fit its checksum")
     return content
+
+
+def tally_key(parameters: Mapping[str, Any]) -> str:
+    """Return a tally's parameters as text, equal for equal tallies."""
+    return json.dumps(dict(parameters), sort_keys=True)
+
+
+def digest_of(key: str) -> str:
+    """Return a tally's key as the name of an entry."""
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def block_name(number: int, first: int, items: int) -> str:

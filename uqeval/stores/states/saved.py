@@ -11,8 +11,6 @@ uses them.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import weakref
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -30,7 +28,9 @@ from uqeval.stores.states.entries import (
     PLAIN,
     block_of,
     check_seal,
+    digest_of,
     read_entry,
+    tally_key,
     unpack_text,
 )
 
@@ -39,16 +39,6 @@ SCHEMA = "uqeval.states/6"
 #: is not compressed; in 3, in addition, each item has an entry.
 _READ = ("uqeval.states/3", "uqeval.states/4", "uqeval.states/5", SCHEMA)
 _TOTALS = "totals"
-
-
-def tally_key(parameters: Mapping[str, Any]) -> str:
-    """Return a tally's parameters as text, equal for equal tallies."""
-    return json.dumps(dict(parameters), sort_keys=True)
-
-
-def digest_of(key: str) -> str:
-    """Return a tally's key as the name of an entry."""
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 class SavedStates:

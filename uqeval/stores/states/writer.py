@@ -22,13 +22,14 @@ from uqeval.stores.states.entries import (
     RUN,
     block_name,
     block_of,
+    digest_of,
     entries_of,
     json_pieces,
     pack_text,
     seal,
     unpack_text,
 )
-from uqeval.stores.states.saved import SCHEMA, digest_of
+from uqeval.stores.states.saved import SCHEMA
 
 _TOTALS = "totals"
 

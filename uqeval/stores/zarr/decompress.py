@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.disk.zstd import content_size
 from uqeval.errors import cut
 from uqeval.stores.buffer_pool import CHUNKS
+from uqeval.stores.compression import content_size
 from uqeval.stores.zarr.source import Buffer
 
 #: The largest memory for the dictionary of lzma, in bytes.

@@ -15,8 +15,8 @@ from uqeval.metrics._driver import drive, groups_of, replayed
 from uqeval.metrics._evaluation import Passes, TallyResult
 from uqeval.statistics.merged_states import MergedStates
 from uqeval.stores.states.blocks import PackedItems
+from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal, name_of_items
-from uqeval.stores.states.saved import digest_of, tally_key
 from uqeval.usecases.rounds.shard import run_of_states, settings_of_evaluations
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
 from uqeval.statistics.merged_states import difference
+from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
-from uqeval.stores.states.saved import SavedStates, digest_of, tally_key
+from uqeval.stores.states.saved import SavedStates
 
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler

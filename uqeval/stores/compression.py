@@ -1,15 +1,16 @@
 """Compression of states: zlib for few bytes, as earlier versions have for all; zstd for many.
 
 zstd takes a tenth of the time of zlib for the ranks of an image. For few bytes, its library would
-take longer to load.
+take longer to load. All data tell the size that they unpack to, which is checked before memory is
+allocated.
 """
 
 from __future__ import annotations
 
 import zlib
 
-from uqeval.disk.zstd import MAGIC, content_size
-
+#: The first bytes of zstd data.
+MAGIC = (0xFD2FB528).to_bytes(4, "little")
 #: Bytes from which on states are compressed by zstd.
 _MANY = 1 << 15
 
@@ -65,3 +66,20 @@ def _from_zstd(data: bytes, most: int) -> bytes:
 
 def _too_much(most: int) -> ValueError:
     return ValueError(f"more than the {most} bytes that it can have")
+
+
+def content_size(data: memoryview) -> int | None:
+    """Return the size of the content that the header of the first frame declares; None if it
+    declares none (RFC 8878 §3.1.1.1). More frames may follow, each with a size of its own.
+
+    Raises `ValueError` if the data do not begin with a frame.
+    """
+    if len(data) < 6 or data[:4] != MAGIC:
+        raise ValueError("no zstd frame")
+    flags = data[4]
+    is_single, width = flags >> 5 & 1, (0, 2, 4, 8)[flags >> 6]
+    if not width and not is_single:
+        return None
+    at = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
+    field = int.from_bytes(data[at : at + (width or 1)], "little")
+    return field + 256 if width == 2 else field
