@@ -38,12 +38,11 @@ from uqeval.tallies import _totals
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import CountedItems
 from uqeval.tallies._values import RawMap, Uncertainty
-from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.error_sums import ErrorSums
 from uqeval.tallies.item_errors import ItemErrors
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 from uqeval.tallies.ranks import Moments, Ranks
-from uqeval.tallies.segmentation import ClassCounts
+from uqeval.tallies.segmentation import AccuracyByUncertainty, ClassCounts
 from uqeval.tallies.temporal import TrackCounts
 
 State = dict[str, Any]

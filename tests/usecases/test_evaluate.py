@@ -17,10 +17,9 @@ from uqeval.errors import DataError, OutputError, StoreError, UqevalError, Usage
 from uqeval.records.report import now
 from uqeval.stores.states.saved import SavedStates
 from uqeval.tallies._values import Uncertainty
-from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 from uqeval.tallies.ranks import Moments, Ranks
-from uqeval.tallies.segmentation import ClassCounts
+from uqeval.tallies.segmentation import AccuracyByUncertainty, ClassCounts
 
 N, T, C, H, W = 7, 3, 4, 20, 24
 NAMES = [f"drive_{i}" for i in range(N)]

@@ -286,7 +286,7 @@ class AccuracyTable(Part[PavpuSettings]):
         self.fitted["edges"] = tuple(e for e in edges if e is not None)
 
     def tallies(self) -> tuple[Tally, ...]:
-        from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+        from uqeval.tallies.segmentation import AccuracyByUncertainty
 
         if not self.can_score:
             return ()

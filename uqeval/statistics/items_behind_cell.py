@@ -17,9 +17,8 @@ from uqeval.metrics._columns import SetStates
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.statistics.checked_states import checked_arrays
 from uqeval.statistics.variants import evaluations_of
-from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.reliability import Reliability
-from uqeval.tallies.segmentation import ClassCounts
+from uqeval.tallies.segmentation import AccuracyByUncertainty, ClassCounts
 
 if TYPE_CHECKING:
     from uqeval.records.report import ItemClasses, ItemsByCell

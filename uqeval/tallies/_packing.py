@@ -2,8 +2,12 @@
 
 Four bytes identify the fields. Then each field follows. A small field has all its values. A large
 field has the entries that differ from the empty state: their number, places (as differences) and
-values, in a state with many entries in few bytes (`_numbers`). Bytes may be forged, so reading
-checks them.
+values. Bytes may be forged, so reading checks them.
+
+In a state with many entries the numbers are narrow: one byte for the width of a number, then the
+first byte of each, then the second of each, and so on. A count takes as few bytes as hold the
+largest; most are below 256. Bytes of one place are alike, so that they compress better, and faster.
+In other states numbers are wide, as in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +28,6 @@ from uqeval.tallies._fields import (
     is_large,
     most_bytes,
 )
-from uqeval.tallies._numbers import pack_narrow, pack_wide, unpack_narrow, unpack_wide
 
 #: Counts above this are invalid: sums of many would overflow int64.
 MOST_COUNT = 1 << 53
@@ -197,7 +200,7 @@ class Packing:
         """Return the sparse form of a state as bytes; equal states give equal bytes."""
         entries = sum(values.size for indices, values in thin if indices is not None)
         is_narrow = entries > _MANY_ENTRIES
-        pack = pack_narrow if is_narrow else pack_wide
+        pack = _pack_narrow if is_narrow else _pack_wide
         parts = [self._narrow_mark if is_narrow else self._mark]
         for (indices, values), dtype in zip(thin, self._dtypes, strict=True):
             if indices is not None:
@@ -264,7 +267,7 @@ class Packing:
         Fields that an earlier version lacked are as in the empty state.
         """
         is_narrow = data.startswith(self._narrow_mark)
-        unpack = unpack_narrow if is_narrow else unpack_wide
+        unpack = _unpack_narrow if is_narrow else _unpack_wide
         packed_fields, at = self.fields if is_narrow else self._fields_in(data), _MARK_BYTES
         thin: Thin = []
         for (name, field), dtype in zip(self.fields.items(), self._dtypes, strict=True):
@@ -302,9 +305,8 @@ class Packing:
     def _fields_in(self, data: bytes) -> dict[str, Field]:
         if data.startswith(self._mark):
             return self.fields
-        if len(self._earlier) == len(self.fields) or not data.startswith(
-            _mark(self._id, self._earlier)
-        ):
+        earlier_mark = _mark(self._id, self._earlier)
+        if len(self._earlier) == len(self.fields) or not data.startswith(earlier_mark):
             raise ValueError(f"not of {self._id}, or of one with other parameters")
         return self._earlier
 
@@ -312,3 +314,36 @@ class Packing:
 def _mark(id_: str, fields: dict[str, Field]) -> bytes:
     """Return four bytes that identify the fields of a state: sparse states may look alike."""
     return zlib.crc32(repr((id_, fields)).encode()).to_bytes(_MARK_BYTES, "little")
+
+
+def _pack_wide(numbers: Array, dtype: np.dtype[Any]) -> bytes:
+    """Return numbers of a dtype as bytes."""
+    return numbers.astype(dtype, copy=False).tobytes()
+
+
+def _unpack_wide(data: bytes, at: int, count: int, dtype: np.dtype[Any]) -> tuple[Array, int]:
+    """Return `count` numbers from byte `at` on, and the place of the next byte; `ValueError` for
+    data that are cut short."""
+    return np.frombuffer(data, dtype, count, at), at + count * dtype.itemsize
+
+
+def _pack_narrow(numbers: Array, dtype: np.dtype[Any]) -> bytes:
+    """Return numbers of a dtype as bytes; integers in the narrowest dtype, if none is negative."""
+    if dtype.kind == "i" and numbers.min(initial=0) >= 0:
+        dtype = np.min_scalar_type(numbers.max(initial=0)).newbyteorder("<")
+    rows = np.ascontiguousarray(numbers, dtype).view(np.uint8).reshape(-1, dtype.itemsize)
+    return bytes([dtype.itemsize]) + rows.T.tobytes()
+
+
+def _unpack_narrow(data: bytes, at: int, count: int, dtype: np.dtype[Any]) -> tuple[Array, int]:
+    """Undo `_pack_narrow`, as `_unpack_wide` does.
+
+    Raises `ValueError` for data that are cut short, and for a width that the dtype cannot have.
+    """
+    width = int(np.frombuffer(data, np.uint8, 1, at)[0])
+    if width != dtype.itemsize and (dtype.kind != "i" or width not in (1, 2, 4)):
+        raise ValueError(f"numbers of {width} bytes, where {dtype} has {dtype.itemsize}")
+    own = dtype if width == dtype.itemsize else np.dtype(f"<u{width}")
+    by_byte, at = _unpack_wide(data, at + 1, count * width, np.dtype(np.uint8))
+    rows = np.ascontiguousarray(by_byte.reshape(width, count).T)
+    return rows.reshape(-1).view(own).astype(dtype, copy=False), at
