@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
 
-from uqeval.disk.objects import as_given
+from uqeval.disk.files import as_given
 from uqeval.errors import OutputError, printable
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""Open input files: regular files only, without blocking, with a limit of bytes; JSON of files."""
+"""Open input files: regular files only, without blocking, with a limit of bytes; JSON of files;
+names of files."""
 
 from __future__ import annotations
 
@@ -21,6 +22,9 @@ from uqeval.errors import FormError, StoreError, UqevalError, cut, quoted
 MOST_BYTES = 1 << 28
 #: Bytes of a report.
 MOST_REPORT = 1 << 30
+#: Folders of local files that stand for objects while a command runs (see `staging`):
+#: `FOLDER/s3/bucket/key` for `s3://bucket/key`.
+FOLDERS: list[Path] = []
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -125,6 +129,15 @@ def resolved(path: str | os.PathLike[str]) -> Path:
         return Path(os.path.realpath(expanded))
     except ValueError:  # a zero byte
         return Path(expanded).absolute()
+
+
+def as_given(text: str) -> str:
+    """Return a text with the paths of staged local files replaced by their URLs."""
+    for folder in FOLDERS:
+        if f"{folder}/" in text:
+            for place in folder.iterdir():
+                text = text.replace(f"{place}/", f"{place.name}://")
+    return text
 
 
 def stream_of(path: str | Path) -> int | None:

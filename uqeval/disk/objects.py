@@ -20,23 +20,11 @@ _ANY = 1 << 60
 #: ETag and version of an object.
 Version = dict[str, str]
 Buffer = bytes | memoryview
-#: Folders of local files that stand for objects while a command runs (see `staging`):
-#: `FOLDER/s3/bucket/key` for `s3://bucket/key`.
-FOLDERS: list[Path] = []
 
 
 def is_object_url(value: object) -> bool:
     """Return whether a value is the URL of an object store that takes objects."""
     return isinstance(value, str) and _SCHEMES.match(value) is not None
-
-
-def as_given(text: str) -> str:
-    """Return a text with the paths of staged local files replaced by their URLs."""
-    for folder in FOLDERS:
-        if f"{folder}/" in text:
-            for place in folder.iterdir():
-                text = text.replace(f"{place}/", f"{place.name}://")
-    return text
 
 
 def refuse_overlap_of_urls(

@@ -13,9 +13,8 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from uqeval.disk.files import resolved, stream_of, write_stream
+from uqeval.disk.files import as_given, resolved, stream_of, write_stream
 from uqeval.disk.locks import clear_beside
-from uqeval.disk.objects import as_given
 from uqeval.disk.publishing import new_file, writing
 from uqeval.errors import OutputError, UsageError, cut
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.files import FOLDERS, as_given
 from uqeval.disk.locks import temporary
-from uqeval.disk.objects import FOLDERS, ObjectFile, as_given
+from uqeval.disk.objects import ObjectFile
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 #: Largest report or states file that is fetched.

@@ -272,6 +272,8 @@ class InputOptions(Settings):
 
     def check_caches(self, *inputs: Any) -> None:
         """Raise `UsageError` for a cache that is an input, contains one or lies in one."""
+        if self.map_cache is None and self.flow_cache is None:
+            return
         from uqeval.disk.outputs import paths_in, refuse_overlap
 
         caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from uqeval.disk.files import json_text
-from uqeval.disk.objects import as_given
+from uqeval.disk.files import as_given, json_text
 from uqeval.errors import printable
 from uqeval.gate import Address, Judgement, NotEvaluated, Rule, Verdict
 from uqeval.gate.saved_verdicts import KEY, SCHEMA, checksum_of

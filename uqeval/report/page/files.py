@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
-from uqeval.disk.objects import as_given
+from uqeval.disk.files import as_given
 from uqeval.disk.outputs import write
 from uqeval.disk.publishing import writing
 from uqeval.errors import OutputError, cut
