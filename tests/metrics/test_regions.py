@@ -11,9 +11,9 @@ from scipy.ndimage import distance_transform_edt
 
 import uqeval
 from uqeval.errors import UsageError
+from uqeval.maps.contract import WHOLE
 from uqeval.maps.region_maps import squared_distances
 from uqeval.maps.region_text import Labelled, region_of
-from uqeval.maps.views import WHOLE
 
 N, T, C, H, W = 4, 2, 3, 40, 48
 OF_THREE = Labelled("classes", ("road", "car", "a/b"), "data")

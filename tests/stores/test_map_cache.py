@@ -403,7 +403,7 @@ def test_a_file_says_where(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_values_of_a_map(name: str, good: float, bad: float) -> None:
-    from uqeval.maps.map_values import has_valid_values
+    from uqeval.maps.checks import has_valid_values
 
     assert has_valid_values(name, np.full((2, 3), good, "f4"), 4)
     assert not has_valid_values(name, np.array([good, bad], "f4"), 4)

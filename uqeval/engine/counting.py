@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from uqeval.arrays import Array, Ints, Maps, State
-from uqeval.maps.views import WHOLE, View
+from uqeval.maps.contract import WHOLE, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
 from uqeval.tallies._fields import CountedItems
 from uqeval.tallies._totals import Total

@@ -30,7 +30,7 @@ _TOGETHER = 256
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
     """Return the cache of maps for later runs, if requested."""
-    from uqeval.maps.map_values import has_valid_values
+    from uqeval.maps.checks import has_valid_values
     from uqeval.maps.names import OF_CLASSES, form_of
     from uqeval.stores.map_cache import MapCache
 

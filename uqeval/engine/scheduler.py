@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from uqeval.engine.passes import Items, Turn
     from uqeval.engine.remote import Work
     from uqeval.engine.scratch import Scratch
-    from uqeval.maps.contract import MapSource
-    from uqeval.maps.views import View
+    from uqeval.maps.contract import MapSource, View
     from uqeval.metrics._driver import Running
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache

@@ -1,8 +1,15 @@
-"""The interface of a source of maps for the engine and the metrics."""
+"""The interfaces of maps for the engine, the tallies and the metrics: sources and views.
+
+A source has the maps of all items. A view turns the maps of an item into the maps to count: which
+data a tally counts. The engine groups tallies by their view. All views of a source are counted in
+one read of it; a view that needs other maps has another source.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from uqeval.arrays import Maps
@@ -67,3 +74,43 @@ class MappedSource(MapSource, Protocol):
 
     def maps_bytes(self) -> int:
         """Return bytes of the wanted maps of all items."""
+
+
+class View(ABC):
+    """Which data are counted. Subclasses are frozen dataclasses: their fields are parameters."""
+
+    @property
+    def name(self) -> str:
+        """Return the name in saved states; "" if the tally's own parameters determine it."""
+        return ""
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        """Return the maps that this view reads from a source, for a tally that reads `names`."""
+        return set(names)
+
+    @property
+    def read_as(self) -> View:
+        """Return a view with the same source; the maps of all such views are read once."""
+        return self
+
+    def source(self, source: MapSource) -> MapSource:
+        """Return the source of the view's maps: `source` or another source made from it.
+
+        Raises `UsageError` for data that do not support the view.
+        """
+        return source
+
+    @abstractmethod
+    def maps(self, maps: Maps) -> Maps:
+        """Return the maps to count, computed from an item's maps, which do not change."""
+
+
+@dataclass(frozen=True)
+class Whole(View):
+    """All pixels of the predictions, unchanged."""
+
+    def maps(self, maps: Maps) -> Maps:
+        return maps
+
+
+WHOLE = Whole()

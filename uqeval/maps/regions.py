@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from uqeval.arrays import Array, Maps, np
+from uqeval.maps.contract import View
 from uqeval.maps.names import (
     BOUNDARY,
     DEPTH,
@@ -21,7 +22,6 @@ from uqeval.maps.names import (
     ids_of_map,
     void_id,
 )
-from uqeval.maps.views import View
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource

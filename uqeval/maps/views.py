@@ -1,61 +1,13 @@
-"""Views: which data a tally counts. The engine groups tallies by their view.
-
-A view turns the maps of an item into the maps to count. All views of a source are counted in one
-read of it; a view that needs other maps has another source.
-"""
+"""The views of sets, of subsets of samples and of tempered samples."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from uqeval.arrays import Maps, np
+from uqeval.maps.contract import MapSource, View
 from uqeval.maps.names import OF_CLASSES, Betas, of_subset
-
-if TYPE_CHECKING:
-    from uqeval.maps.contract import MapSource
-
-
-class View(ABC):
-    """Which data are counted. Subclasses are frozen dataclasses: their fields are parameters."""
-
-    @property
-    def name(self) -> str:
-        """Return the name in saved states; "" if the tally's own parameters determine it."""
-        return ""
-
-    def inputs(self, names: Collection[str]) -> set[str]:
-        """Return the maps that this view reads from a source, for a tally that reads `names`."""
-        return set(names)
-
-    @property
-    def read_as(self) -> View:
-        """Return a view with the same source; the maps of all such views are read once."""
-        return self
-
-    def source(self, source: MapSource) -> MapSource:
-        """Return the source of the view's maps: `source` or another source made from it.
-
-        Raises `UsageError` for data that do not support the view.
-        """
-        return source
-
-    @abstractmethod
-    def maps(self, maps: Maps) -> Maps:
-        """Return the maps to count, computed from an item's maps, which do not change."""
-
-
-@dataclass(frozen=True)
-class Whole(View):
-    """All pixels of the predictions, unchanged."""
-
-    def maps(self, maps: Maps) -> Maps:
-        return maps
-
-
-WHOLE = Whole()
 
 
 @dataclass(frozen=True)

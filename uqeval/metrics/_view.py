@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.arrays import Array, State
 from uqeval.keys import Key
+from uqeval.maps.contract import WHOLE
 from uqeval.maps.regions import Region, Within
-from uqeval.maps.views import WHOLE
 from uqeval.metrics._driver import renamed
 from uqeval.metrics._evaluation import (
     Evaluation,

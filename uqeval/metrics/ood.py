@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics.ood_scores as ood_scores
 from uqeval.arrays import Array, State, np
 from uqeval.errors import DataError, number_of, printable
-from uqeval.maps.views import WHOLE, OneOfSets, View
+from uqeval.maps.contract import WHOLE, View
+from uqeval.maps.views import OneOfSets
 from uqeval.metrics._aggregation import VOID, Aggregation
 from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from uqeval.arrays import Array, Maps, State, np
-from uqeval.maps.views import WHOLE, View
+from uqeval.maps.contract import WHOLE, View
 from uqeval.tallies._fields import (
     CountedItems,
     Counts,

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import uqeval.maps.names as names
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.contract import WHOLE
 from uqeval.maps.names import INSIDE, TrackRules, of_tracks, track_columns
-from uqeval.maps.views import WHOLE
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Counts, Field
 
