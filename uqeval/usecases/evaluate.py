@@ -22,8 +22,7 @@ from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
-from uqeval.usecases.report_of_run import collect, report_of
-from uqeval.usecases.saved_states import states_index, states_of_run
+from uqeval.usecases.records_of_run import collect, report_of, states_index, states_of_run
 
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler

@@ -32,7 +32,7 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     Raises `UsageError` if results of shards would not be complete.
     """
     from uqeval.statistics.variants import info_of, variants_of
-    from uqeval.usecases.report_of_run import collect
+    from uqeval.usecases.records_of_run import collect
 
     if is_sweep(merged_states):
         return _merged_sweep(merged_states)
@@ -163,7 +163,7 @@ def add_families(
     """
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.plans import known_families
-    from uqeval.usecases.report_of_run import collect
+    from uqeval.usecases.records_of_run import collect
 
     info = info_of(merged_states.index["facts"])
     sections: dict[str, Section] = {}

@@ -35,7 +35,7 @@ def rethreshold(
     `UsageError` if there is no other variant, and for a threshold that the states do not contain.
     """
     from uqeval.statistics.variants import info_of
-    from uqeval.usecases.report_of_run import warnings_of
+    from uqeval.usecases.records_of_run import warnings_of
 
     index, info = merged_states.index, info_of(merged_states.index["facts"])
     results, settings = dict(record["results"]), dict(record["settings"])

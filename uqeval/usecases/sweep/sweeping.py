@@ -21,8 +21,7 @@ from uqeval.metrics import FAMILIES
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.usecases.plans import families_of
-from uqeval.usecases.report_of_run import report_of
-from uqeval.usecases.saved_states import states_index, states_of_run
+from uqeval.usecases.records_of_run import report_of, states_index, states_of_run
 from uqeval.usecases.sweep.plan import (
     SweepPlan,
     checked_repeats,
