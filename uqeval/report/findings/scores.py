@@ -95,7 +95,7 @@ def headline_scores(
     for field in headlines(family):
         metric, value = metric_of(family, field), record.get(field)
         if metric is not None and isinstance(value, int | float):
-            recorded_interval = interval(intervals, key, [field])
+            recorded_interval = interval(intervals, key, [field]) if intervals else None
             yield Score(metric, metric.label, float(value), recorded_interval, record, part)
 
 

@@ -138,7 +138,10 @@ def _classes(report: Report) -> _Scores:
                     continue
                 if not isinstance(row.get("class"), int):  # patches of several classes
                     continue
-                ends = interval(report.intervals, key, ["per_class", class_of(rows, row), of_class])
+                ends = None
+                if report.intervals:
+                    place = ("per_class", class_of(rows, row), of_class)
+                    ends = interval(report.intervals, key, place)
                 name = str(row.get("name", row["class"]))
                 name = f"class {name}" if name == str(row["class"]) else name
                 text = label(family, of_class)

@@ -1,15 +1,16 @@
-"""Compare the values that a report computes from all items: intervals, debiased values, slices."""
+"""Compare the values that a report computes from all items: intervals with their level and units,
+debiased values, slices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
 from uqeval.usecases.verify.comparing import Comparison, Recomputed, compare, distance
-from uqeval.usecases.verify.interval_units import compare_defined
 from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
 
 #: Pixels of an item: of classes or of numbers.
@@ -19,6 +20,8 @@ Part = TypeVar("Part")
 _SAME = 1e-6
 #: Families whose scores need no ranks, so that they follow from the pixels of any items.
 _WITHOUT_RANKS = ("segmentation", "pavpu", "calibration", "regression")
+#: Units that are items or groups of them; those of a video follow from a series of pairs.
+_COUNTED = ("item", "group")
 
 
 def compare_intervals(
@@ -29,7 +32,7 @@ def compare_intervals(
     """Compare intervals and debiased values of the set, from counts of all items."""
     report = comparison.report
     settings = report.settings.get("intervals") or {}
-    if settings.get("unit") not in ("item", "group"):
+    if settings.get("unit") not in _COUNTED:
         return
     resampled = Resampled.from_settings([str(item["name"]) for item in report.items], settings)
     for key in keys:
@@ -56,7 +59,7 @@ def _compare_interval(
         comparison.intervals.add(at)
 
     if record:
-        compare_defined(comparison, address, record, resampled.defined(counts))
+        _compare_defined(comparison, address, record, resampled.defined(counts))
     ends = None
     if record.get("low") is not None:
         ends = resampled.interval(counts, record, metric)
@@ -96,3 +99,60 @@ def compare_slices(
             tally = comparison.tallies["slices"]
             compare(f"slice {name}", key, record, recomputed.values, recomputed.slack, tally)
             comparison.slices.add(key)
+
+
+def compare_levels(comparison: Comparison) -> None:
+    """Compare level, and name and number of the units, of every interval, also of slices.
+
+    Those of a video are compared with the settings.
+    """
+    settings = comparison.report.settings.get("intervals") or {}
+    for where, intervals, expected in _expected(comparison, settings) if settings else ():
+        for address, record in intervals.items():
+            _compare_fields(comparison, f"interval of {address}{where}", address, record, expected)
+
+
+def _compare_defined(
+    comparison: Comparison, address: str, record: Mapping[str, Any], defined: int
+) -> None:
+    """Compare the number of units from which the score at an address is computed."""
+    expected = {"units.defined": defined}
+    _compare_fields(comparison, f"interval of {address}", address, record, expected)
+    comparison.defined.add(address)
+
+
+def _expected(
+    comparison: Comparison, settings: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any], dict[str, Any]]]:
+    """Yield the intervals of the set and of each slice, and the fields that they should have."""
+    report, level = comparison.report, {"level": settings.get("level")}
+    is_counted, unit_of = settings.get("unit") in _COUNTED, dict[str, str]()
+    if is_counted:
+        groups = settings.get("groups")
+        names = [str(item["name"]) for item in report.items]
+        unit_of = dict(zip(names, groups or names, strict=True))
+        units: dict[str, Any] = {"units.name": "group" if groups else "item"}
+        yield "", report.intervals, level | units | {"units.drawn": len(set(unit_of.values()))}
+    else:
+        units = {"units.name": settings.get("unit")}
+        of_series = {name: settings.get(name) for name in ("lag1", "effective")}
+        drawn = {"units.drawn": settings.get("units")}
+        yield "", report.intervals, level | units | drawn | of_series
+    for name, record in report.slices.items():
+        drawn = {}
+        if is_counted:
+            found = {unit_of[item] for item in record.get("names", ()) if item in unit_of}
+            drawn = units | {"units.drawn": len(found)}
+        yield f" of slice {name}", record.get("intervals") or {}, level | drawn
+
+
+def _compare_fields(
+    comparison: Comparison, where: str, address: str, record: Mapping[str, Any],
+    expected: Mapping[str, Any],
+) -> None:  # fmt: skip
+    units = record.get("units") or {}
+    reported = dict(record) | {f"units.{name}": value for name, value in units.items()}
+    key, tally = Address.parse(address).key, comparison.tallies["units"]
+    # A field that is missing in the report is one that differs.
+    reported = {name: reported.get(name) for name in expected}
+    compare(where, key, reported, expected, {}, tally)

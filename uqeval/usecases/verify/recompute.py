@@ -16,10 +16,9 @@ from uqeval.usecases.verify.comparing import Comparison, Recomputed
 from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
 from uqeval.usecases.verify.image_failure import ImageFailure
-from uqeval.usecases.verify.interval_units import compare_levels
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution, item_of_sets
-from uqeval.usecases.verify.pooled import compare_intervals, compare_slices
+from uqeval.usecases.verify.pooled import compare_intervals, compare_levels, compare_slices
 from uqeval.usecases.verify.regions import in_region, of_place
 from uqeval.usecases.verify.whole_set import of_set
 
