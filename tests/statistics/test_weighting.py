@@ -97,6 +97,17 @@ def test_parts_are_some_of_the_sets(name: str) -> None:
     assert moved.sum() == weights.sum()
 
 
+@pytest.mark.parametrize("kind", ["i8", "f4"])
+def test_counts_of_all_but_one_are_exact(kind: str) -> None:
+    counts = RNG.integers(0, 2**17, (100, 3)).astype(kind)
+    sets = AllBut(np.arange(100))
+    expected = (1 - np.eye(100, dtype=np.int64)) @ counts.astype(np.int64)
+    for values in (counts, SparseValues.of(counts)):
+        sums = sets.part(slice(30, 60)).sums(values)
+        assert sums.dtype == counts.dtype
+        np.testing.assert_array_equal(sums, expected[30:60])
+
+
 def test_parts_of_all_but_one_do_not_depend_on_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits in any order of the parts, for sums that are not exact."""
     monkeypatch.setattr(module, "_GRID", 16)

@@ -235,8 +235,9 @@ class Each(ItemSets):
 class AllBut(ItemSets):
     """One set for each of `chosen` items, which has all others of them, each once.
 
-    A set is the items before it and those after it, in this order. Nothing is subtracted: a large
-    item costs the others no digits. `rows`: the sets of this part of all.
+    A set is the items before it and those after it, in this order. Only of counts, whose sums are
+    exact, the item is subtracted from all: from other sums, a large item would cost the others
+    digits. `rows`: the sets of this part of all.
     """
 
     def __init__(
@@ -248,12 +249,15 @@ class AllBut(ItemSets):
         self.chosen = chosen
         self._rows = range(len(chosen)) if rows is None else rows
         self.sets = len(self._rows)
-        #: By the identity of values: these, and the sums before and after points of a grid.
+        #: By the identity of values: these, and the sums before and after points of a grid; or the
+        #: sums of all items, twice.
         self._known = {} if known is None else known
 
     def sums(self, values: Values) -> Array:
         first, last = self._rows.start, self._rows.stop
         own = self._of(values, first, last)
+        if are_exact(own):
+            return self._all(values) - own
         sums = np.zeros_like(own)
         np.cumsum(own[:-1], axis=0, out=sums[1:])
         sums[:-1] += np.cumsum(own[:0:-1], axis=0)[::-1]
@@ -263,6 +267,14 @@ class AllBut(ItemSets):
             sums += before[start] + self._total(values, start * _GRID, first)
             sums += after[stop] + self._total(values, last, min(stop * _GRID, len(self.chosen)))
         return sums
+
+    def _all(self, values: Values) -> Array:
+        """Return the sums of all items [number]."""
+        known = self._known.get(id(values))
+        if known is None or known[0]() is not values:
+            total = self._total(values, 0, len(self.chosen))
+            self._known[id(values)] = known = weakref.ref(values), total, total
+        return known[1]
 
     def _grid(self, values: Values) -> tuple[Array, Array]:
         """Return the sums of all items before, and from, every `_GRID`-th item: [point, number]."""
@@ -335,6 +347,11 @@ class _Kept(ItemSets):
         is_kept = np.zeros(items, bool)
         is_kept[places] = self._is_kept
         return _Kept(self._inner.at(places, items), is_kept)
+
+
+def are_exact(values: Array) -> bool:
+    """Return whether sums of items are exact in the type that `summable` chose for these values."""
+    return values.dtype == np.float32 or values.dtype.kind == "i"
 
 
 def summable(values: Array, most: float) -> Array:
