@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
@@ -62,12 +63,17 @@ class Samples:
 
     def scores(self, sets: Sets, address: str) -> Floats:
         """Return the score at an address of each of the sets, [run, set]."""
+        if address not in self._known.get(sets, {}):
+            self._score(sets, self.beside(sets, address))
+        return self._known[sets][address]
+
+    def _score(self, sets: Sets, addresses: Iterable[str]) -> None:
+        """Compute the scores that are not known, together: they share sums of states."""
         scores = self._known.setdefault(sets, {})
-        if address not in scores:
-            addresses = [missing for missing in self.beside(sets, address) if missing not in scores]
-            table = self.table(self.sets(sets), addresses)
-            scores |= {scored: table[:, :, i] for i, scored in enumerate(addresses)}
-        return scores[address]
+        missing = [address for address in addresses if address not in scores]
+        if missing:
+            table = self.table(self.sets(sets), missing)
+            scores |= {scored: table[:, :, i] for i, scored in enumerate(missing)}
 
     def sets(self, sets: Sets) -> Sequence[ItemSets] | Iterable[ItemSets]:
         """Return sets of units, in blocks; draws are made once, if they are few."""
@@ -125,16 +131,23 @@ class Samples:
         def alone(scored: str) -> Floats:
             return self.scores("alone", scored)[list(runs)]
 
-        metric = metric_at(address)
+        metric, parsed = metric_at(address), Address.parse(address)
+        units_with = () if metric is None else metric.units_with
+        # A kind is a score that is defined, or counts of which one is above 0.
+        addresses_of_kinds = [
+            [parsed.beside(name).within for name in ([kind] if isinstance(kind, str) else kind)]
+            for kind in units_with
+        ]
+        beside = self.beside("alone", address)
+        self._score("alone", dict.fromkeys(chain(beside, *addresses_of_kinds)))
         found: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(alone(address)), axis=0)
-        if metric is None or not metric.units_with:
+        if not units_with:
             return found
-        parsed = Address.parse(address)
         kinds = [
-            np.isfinite(alone(parsed.beside(kind).within))
+            np.isfinite(alone(addresses[0]))
             if isinstance(kind, str)
-            else np.logical_or.reduce([alone(parsed.beside(count).within) > 0 for count in kind])
-            for kind in metric.units_with
+            else np.logical_or.reduce([alone(count) > 0 for count in addresses])
+            for kind, addresses in zip(units_with, addresses_of_kinds, strict=True)
         ]
         rarest: NDArray[np.bool_] = min(kinds, key=lambda kind: kind.all(axis=0).sum())
         return np.logical_and.reduce(rarest, axis=0) if rarest.any() else found
