@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from uqeval.gate import Judgement, Resampler, Rule
+    from uqeval.records.folder import Named
 
 _OUT, _CI = "Output", "Continuous integration"
 
@@ -117,7 +118,7 @@ def gate(
     )  # fmt: skip
     check_outputs(*outputs, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
-    states = cast("Resampler", _Tallies(demanded))
+    states = cast("Resampler", _Tallies(demanded, [*reports, *before]))
     judgement = judge(reports, demanded, before, states, today=day).dated(day)
     if Path(report).is_dir():  # a single report was chosen on purpose
         judgement = with_leftovers(judgement, reports, load_store_names(file), file)
@@ -258,8 +259,8 @@ def _tell_github(texts: _Texts) -> None:
 class _Tallies:
     """Resampler that imports `uqeval.statistics`, and with it NumPy, at its first use."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules = rules
+    def __init__(self, rules: Sequence[Rule], loaded: Sequence[Named]) -> None:
+        self._rules, self._loaded = rules, loaded
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._resampler, name)
@@ -268,4 +269,4 @@ class _Tallies:
     def _resampler(self) -> Resampler:
         from uqeval.statistics import resampler
 
-        return resampler(rule.address for rule in self._rules)
+        return resampler((rule.address for rule in self._rules), self._loaded)

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from uqeval.records.addresses import Address
+    from uqeval.records.folder import Named
     from uqeval.records.resampling import Resampler
 
 
-def resampler(addresses: Iterable[Address] = ()) -> Resampler:
+def resampler(addresses: Iterable[Address] = (), loaded: Iterable[Named] = ()) -> Resampler:
     """Return the resampler of a gate, which reads the saved states of the reports.
 
-    `addresses` of rules: their scores are computed in one pass.
+    `addresses` of rules: their scores are computed in one pass. `loaded`: reports that need not be
+    read again.
     """
     from uqeval.statistics.from_states import FromStates
 
-    return FromStates({own.within for own in addresses})
+    reports = {named.path: named.report for named in loaded}
+    return FromStates({own.within for own in addresses}, reports)

@@ -34,12 +34,15 @@ class FromStates:
     """The resampler of a gate. Each file of states is read and resampled once.
 
     It resamples as the report does: with its groups, seed and method. `named`: scores that are
-    computed in one pass, without store and slice; others are computed on request.
+    computed in one pass, without store and slice; others are computed on request. `loaded`: reports
+    by path that need not be read again.
     """
 
-    def __init__(self, named: Collection[str] = ()) -> None:
+    def __init__(
+        self, named: Collection[str] = (), loaded: Mapping[Path, Report] | None = None
+    ) -> None:
         self._named = frozenset(named)
-        self._reports: dict[Path, Report] = {}
+        self._reports: dict[Path, Report] = dict(loaded or {})
         self._opened: dict[Path, tuple[Report, Scoring]] = {}
         self._samples: dict[tuple[object, ...], Samples] = {}
 
