@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, State, np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from uqeval.tallies.ranked_errors import RankedErrors
 
@@ -47,21 +47,24 @@ class RankBins:
         errors = np.zeros(at.size, own_errors.dtype)
         errors[np.searchsorted(at, at_errors)] = own_errors
         row_groups, prefixes = np.array(tally.bins, np.int64).reshape(-1, 2).T
-        row, low = at >> tally.bits, at & ((1 << tally.bits) - 1)
-        key = ((prefixes[row] << tally.bits) | low) << tally.rest
+        rows = np.arange(prefixes.size + 1)
+        first = np.searchsorted(at, rows << tally.bits)  # entry of each row
+        moved = (prefixes - rows[:-1]) << tally.bits
+        key = (at + np.repeat(moved, np.diff(first))) << tally.rest
+        together = cls._of(tally, key, pixels, errors)
 
-        def bins(chosen: slice) -> RankBins:
-            rest = np.full(key[chosen].shape, tally.rest)
-            return cls(key[chosen], rest, pixels[chosen], errors[chosen])._sorted()
+        def bins_of(group: int) -> RankBins:
+            entries = slice(*first[np.searchsorted(row_groups, (group, group + 1))])
+            return cls._of(tally, key[entries], pixels[entries], errors[entries])
 
-        def entries_of(group: int) -> slice:
-            return slice(*np.searchsorted(row, np.searchsorted(row_groups, (group, group + 1))))
-
-        together = bins(slice(None))
         return {
-            None: together._without_repeats() if tally.by_class else together,
-            **{group: bins(entries_of(group)) for group in groups},
+            None: together._without_repeats() if tally.by_class else together._sorted(),
+            **{group: bins_of(group) for group in groups},
         }
+
+    @classmethod
+    def _of(cls, tally: RankedErrors, key: Array, pixels: Array, errors: Array) -> RankBins:
+        return cls(key, np.full(key.size, tally.rest), pixels, errors)
 
     @classmethod
     def nothing(cls) -> RankBins:
@@ -69,15 +72,15 @@ class RankBins:
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, empty, empty)
 
-    def with_split(self, finer: RankBins, skip: int, prefixes: Collection[int]) -> RankBins:
-        """Return these bins with `finer` in place of those that have one of the `prefixes`."""
+    def with_split(self, finer: RankBins, skip: int, prefixes: Array) -> RankBins:
+        """Return these bins with `finer` in place of those that have one of the ascending
+        `prefixes`."""
         low = 32 - skip
         # Bins ascend, so those of a prefix are a range: to look up each bin takes much longer.
-        first, after = np.searchsorted(self.key, [[p + i << low for p in prefixes] for i in (0, 1)])
-        ranges = np.zeros(self.key.size + 1, np.int64)
-        np.add.at(ranges, first, 1)
-        np.subtract.at(ranges, after, 1)
-        return self.merged_with(finer, np.cumsum(ranges[:-1]) == 0)
+        ends = np.searchsorted(self.key, np.stack([prefixes, prefixes + 1], axis=1) << low)
+        lengths = np.diff(ends.reshape(-1), prepend=0, append=self.key.size)
+        retained = np.repeat(np.arange(lengths.size) % 2 == 0, lengths)
+        return self.merged_with(finer, retained)
 
     def merged_with(self, other: RankBins, retained: Any = slice(None)) -> RankBins:
         """Return the `retained` bins and all bins of another object, which shares no key."""
@@ -95,12 +98,17 @@ class RankBins:
         return RankBins(self.key[order], self.low[order], self.pixels[order], self.errors[order])
 
     def _without_repeats(self) -> RankBins:
-        """Return the bins with those of the same key added up; pixels and errors are counts."""
-        first = np.flatnonzero(np.diff(self.key, prepend=-1))
-        if not first.size:
-            return self
-        pixels, errors = (np.add.reduceat(v, first) for v in (self.pixels, self.errors))
-        return RankBins(self.key[first], self.low[first], pixels, errors)
+        """Return the bins ascending, those of the same key added up; pixels and errors are
+        counts."""
+        order = np.argsort(self.key, kind="stable")
+        key = self.key[order]
+        last = np.flatnonzero(np.append(key[1:] != key[:-1], True)[: key.size])
+        # Differences of cumulative sums take a third of the time of `reduceat`.
+        pixels, errors = (
+            np.diff(np.cumsum(values[order])[last], prepend=0)
+            for values in (self.pixels, self.errors)
+        )
+        return RankBins(key[last], self.low[last], pixels, errors)
 
     @cached_property
     def open(self) -> Array:

@@ -19,14 +19,15 @@ def bins_to_split(rank_bins: RankBins) -> list[int]:
     """
     if not rank_bins.total:
         return []
-    wrong, cumulative = rank_bins.errors_upto, rank_bins.upto
-    wrong_before = wrong - rank_bins.errors
+    wrong, cumulative, errors = rank_bins.errors_upto, rank_bins.upto, rank_bins.errors
     cuts = _bins_at_cuts(rank_bins)
     for percent in RISKS:
-        good = np.flatnonzero(100 * wrong <= percent * cumulative)
-        hopeful = 100 * wrong_before <= percent * (cumulative - rank_bins.errors)
-        hopeful[: good[-1] + 1 if good.size else 0] = False
-        cuts += np.flatnonzero(hopeful & rank_bins.open)[::-1].tolist()
+        good = 100 * wrong <= percent * cumulative
+        first = good.size - int(np.argmax(good[::-1])) if good.any() else 0
+        above = slice(first, None)
+        wrong_before, best = wrong[above] - errors[above], cumulative[above] - errors[above]
+        hopeful = 100 * wrong_before <= percent * best
+        cuts += (first + np.flatnonzero(hopeful & rank_bins.open[above])[::-1]).tolist()
     return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]
 
 

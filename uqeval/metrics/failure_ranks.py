@@ -106,9 +106,10 @@ def _split(
         results = yield tuple(tallies)
         unfinished = []
         for tally in tallies:
-            groups = dict.fromkeys(c for c, _ in tally.bins) if tally.by_class else {}
+            rows = np.array(tally.bins, np.int64)
+            groups = np.unique(rows[:, 0]).tolist() if tally.by_class else []
             finer = RankBins.by_group(tally, results[tally].total, groups)
             unfinished += groups or (None,)
             for group in groups or (None,):
-                prefixes = [p for g, p in tally.bins if group in (None, g)]
+                prefixes = rows[:, 1] if group is None else rows[rows[:, 0] == group, 1]
                 by_group[group] = by_group[group].with_split(finer[group], POOLED_BITS, prefixes)

@@ -270,7 +270,7 @@ def _rank_set(settings: SparsificationSettings, item_tally: ItemCurves) -> Passe
     for s, tallies in split_tallies.items():
         for tally in tallies:
             finer = RankBins.from_state(tally, results[tally].total)
-            prefixes = [p for _, p in tally.bins]
+            prefixes = np.array(tally.bins)[:, 1]
             by_score[s] = by_score[s].with_split(finer, tally.skip, prefixes)
 
     return Exact(_curves(settings, *by_score.values()), by_score[item_tally.score])

@@ -36,7 +36,7 @@ class Temperature(Recalibration):
     def fit(self) -> Passes:
         settings, classes = self.settings, self.info.classes
         if settings.temperature_of == "mean":
-            fit_result = yield from fit(classes, self.items, settings.clip, self._at)
+            fit_result = yield from fit(classes, self.items, settings.clip, self._tried)
         else:
             fit_result = yield from fit_samples(classes, self.items, settings.clip)
         value = (
@@ -87,6 +87,12 @@ class Temperature(Recalibration):
         from uqeval.tallies.at_temperature import Tempered
 
         return (self._tally(Tempered, 1.0),)
+
+    def _tried(self, beta: float) -> Tally:
+        """Return what counts at a β that is probably the result, so that regions are counted at it
+        in the same pass."""
+        self.fitted["beta"] = beta
+        return self.after()
 
     def _at(self, beta: float) -> Tally:
         """Return what counts at a temperature of the mean or of the samples."""

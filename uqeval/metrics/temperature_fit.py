@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uqeval.arrays import State
@@ -44,16 +44,12 @@ _CONSTANT = "the NLL is the same at every temperature"
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted β = 1/T, or why there is none; pixels that entered, and those with p̄_y = 0.
-
-    `counted`: what was counted at this β, where it was.
-    """
+    """A fitted β = 1/T, or why there is none; pixels that entered, and those with p̄_y = 0."""
 
     beta: float | None
     reason: str
     pixels: int
     left_out: int
-    counted: TallyResult | None = None
 
 
 #: Relative distances of the β around an estimate.
@@ -77,7 +73,7 @@ def fit(
 
     The unclipped NLL is convex: its β is within 1e-9 relative. It is also the β of the clipped NLL
     if no pixel is clipped there, and if the clipped NLL of some pixels of each item is not lower
-    elsewhere. The fit then has the counts of `at(β)`, a `Tempered`.
+    elsewhere. The pixels that are clipped are those of `at(β)`, a `Tempered`.
     """
     from uqeval.tallies.tempered import Likelihoods
 
@@ -87,10 +83,9 @@ def fit(
     start = None
     if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
         tempered = at(convex.beta)
-        tempered_counts = (yield (tempered,))[tempered]
-        state = tempered_counts.of(tempered, items)
+        state = (yield (tempered,))[tempered].of(tempered, items)
         if int(state["clipped"][0]) <= convex.left_out:
-            return replace(convex, counted=tempered_counts)
+            return convex
         start = convex.beta
 
     def tally(lowest: float, step: float, count: int) -> Likelihoods:
