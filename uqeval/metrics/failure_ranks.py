@@ -111,5 +111,5 @@ def _split(
             finer = RankBins.by_group(tally, results[tally].total, groups)
             unfinished += groups or (None,)
             for group in groups or (None,):
-                prefixes = rows[:, 1] if group is None else rows[rows[:, 0] == group, 1]
-                by_group[group] = by_group[group].with_split(finer[group], POOLED_BITS, prefixes)
+                split = rows[:, 1] if group is None else rows[rows[:, 0] == group, 1]
+                by_group[group] = by_group[group].with_split(finer[group], POOLED_BITS, split)
