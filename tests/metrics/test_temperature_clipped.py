@@ -52,3 +52,17 @@ def test_the_reported_nll_is_least(of: str, clip: float, wrong: float) -> None:
     )  # fmt: skip
     assert after["nll"] == pytest.approx(nll(np.log(after["value"]), *args), abs=1e-6)
     assert after["nll"] <= min(near.fun, min(values)) + 1e-6
+
+
+@pytest.mark.parametrize("clip", [2.0**-24, 1e-3])
+def test_a_region_of_all_pixels_is_scored_at_the_same_temperature(clip: float) -> None:
+    """At the larger clip the first β is tried in vain: some pixels are clipped there."""
+    probs, label = scene(3, 0.05)
+    options = {"calibration": {"clip": clip}}
+    plain = uqeval.evaluate(probs, label, options)
+    report = uqeval.evaluate(probs, label, options, region=["box:0:1,0:1"])
+    keys = ("calibration", "calibration@box:0:1,0:1")
+    whole, region = (report.results[key]["temperature"] for key in keys)
+    assert whole == region == plain.results["calibration"]["temperature"]
+    # The region is counted at the temperature in the same pass as the whole image.
+    assert report.timing["passes"] == plain.timing["passes"]
