@@ -15,7 +15,7 @@ from number_stores import SHAPE, close, evaluated, numbers, save
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics.nmerci_by_depth import intervals_of
-from uqeval.tallies.percentiles import between, ranks_of
+from uqeval.tallies.rank_keys import between, ranks_of
 
 FIELDS = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixels")
 DEFINITIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from uqeval.tallies import item_errors
-from uqeval.tallies._sorted import ties
 from uqeval.tallies.error_sums import SumsBelow
 from uqeval.tallies.item_errors import ItemErrors
+from uqeval.tallies.rank_keys import ties
 
 #: Pixels of an item whose percentiles are guessed first; as plain Python, its kernels are slow.
 LARGE = 1 << (14 if numba.config.DISABLE_JIT else 17)

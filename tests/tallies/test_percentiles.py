@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from uqeval.errors import DataError
 from uqeval.tallies.error_ranks import ErrorRanks
-from uqeval.tallies.percentiles import RequiredPercentiles
+from uqeval.tallies.rank_keys import RequiredPercentiles
 
 PERCENTILES = (0.01, 1.0, 37.5, 50.0, 95.0, 100.0)
 

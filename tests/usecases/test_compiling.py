@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import uqeval
-from uqeval.kernels import _jit, ahead
+from uqeval.kernels import _jit, _saved, ahead
 from uqeval.usecases import compiling
 from uqeval.usecases.compiling import compiling_ahead
 from uqeval.usecases.demo.making import EVALUATIONS as EVALUATIONS_OF_DEMO
@@ -110,12 +110,12 @@ def test_an_evaluation_names_its_families_and_dtype() -> None:
 def test_only_missing_kernels_need_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     missing = {"measure_items", "patch_table"}
-    monkeypatch.setattr(_jit, "is_cached", lambda kernel: kernel.__name__ not in missing)
+    monkeypatch.setattr(_saved, "is_cached", lambda kernel: kernel.__name__ not in missing)
     assert not compiling._is_needed(EVALUATIONS)
     missing.add("count_patches")
     assert compiling._is_needed(EVALUATIONS)
     assert not compiling._is_needed(["pavpu of strange float16"])
-    monkeypatch.setattr(_jit, "is_saved", lambda kernel: False)
+    monkeypatch.setattr(_saved, "is_saved", lambda kernel: False)
     assert not compiling._is_needed(EVALUATIONS)
 
 

@@ -48,7 +48,7 @@ with _fast_import():
     from numba.extending import intrinsic, register_jitable
     from numba.extending import overload as overload
 
-    from uqeval.kernels._saved import KernelCache, load_without_scipy
+    from uqeval.kernels._saved import KernelCache, is_saved, load_without_scipy
 
 
 def _use_wide_vectors() -> None:
@@ -139,16 +139,6 @@ def target_cpu() -> str:
     from llvmlite.binding import get_host_cpu_name
 
     return str(numba.config.CPU_NAME or get_host_cpu_name())
-
-
-def is_cached(loop: Any) -> bool:
-    """Return whether a compiled form of a kernel is in a folder that this process loads from."""
-    return isinstance(loop._cache, KernelCache) and loop._cache.has_any()
-
-
-def is_saved(loop: Any) -> bool:
-    """Return whether a kernel is saved when it is compiled."""
-    return isinstance(loop._cache, KernelCache) and not loop._cache.is_read_only
 
 
 def cache_folders() -> dict[str, bool]:

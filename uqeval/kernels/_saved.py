@@ -240,3 +240,13 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
                 super().save_overload(signature, data)
             except OSError as error:
                 NOT_SAVED.append(error)
+
+
+def is_cached(loop: Any) -> bool:
+    """Return whether a compiled form of a kernel is in a folder that this process loads from."""
+    return isinstance(loop._cache, KernelCache) and loop._cache.has_any()
+
+
+def is_saved(loop: Any) -> bool:
+    """Return whether a kernel is saved when it is compiled."""
+    return isinstance(loop._cache, KernelCache) and not loop._cache.is_read_only

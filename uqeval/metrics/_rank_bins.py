@@ -143,7 +143,7 @@ class RankBins:
     @property
     def zeros(self) -> list[int]:
         """Return the bin of score 0, or None. After it is split, it has no other scores."""
-        from uqeval.tallies._values import ZERO_KEY
+        from uqeval.tallies.rank_keys import ZERO_KEY
 
         return np.flatnonzero(self.key == ZERO_KEY).tolist()
 

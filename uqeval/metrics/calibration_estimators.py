@@ -61,7 +61,7 @@ def exact_edges(
 
 
 def _tied_pixels(fine: Mapping[int, Any], edges: Sequence[float]) -> int:
-    from uqeval.tallies._values import FINE_BITS, keys_of
+    from uqeval.tallies.rank_keys import FINE_BITS, keys_of
 
     total = 0
     for key in keys_of(np.array(sorted(set(edges)))).tolist():

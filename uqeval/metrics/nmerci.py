@@ -169,7 +169,7 @@ def _percentiles(settings: NmerciSettings, totals: ns.Sums, coarse: Array, where
     """
     from uqeval.tallies.error_ranks import ErrorRanks
     from uqeval.tallies.error_sums import ErrorsUpto, SumsBelow
-    from uqeval.tallies.percentiles import RequiredPercentiles
+    from uqeval.tallies.rank_keys import RequiredPercentiles
 
     alphas = sorted({settings.alpha, *map(float, CURVE)})
     if not totals.pixels:  # of a region

@@ -30,7 +30,7 @@ OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 def middles(bins: Array) -> Array:
     """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
-    from uqeval.tallies._values import FINE_BITS, values_of
+    from uqeval.tallies.rank_keys import FINE_BITS, values_of
 
     first = values_of(bins << FINE_BITS)
     middle = (first.view(np.int32) + (1 << (FINE_BITS - 1))).view(np.float32)
@@ -39,7 +39,7 @@ def middles(bins: Array) -> Array:
 
 def columns_of(settings: NmerciSettings, sums: SetStates, states: SetStates) -> SetColumns:
     """Return the scores of states of `ItemErrors` and `ErrorRanks`, NaN where undefined."""
-    from uqeval.tallies.percentiles import ranks_of
+    from uqeval.tallies.rank_keys import ranks_of
 
     assert isinstance(states, RankedSets) and states.columns is not None
     value, tiles = middles(states.columns), states.tiles
@@ -94,7 +94,7 @@ def _located(
 
 
 def _percentile(at_ranks: AtRanks, i: int, ranks: Ranks, value: Array) -> float | None:
-    from uqeval.tallies.percentiles import between
+    from uqeval.tallies.rank_keys import between
 
     if ranks is None:
         return None
@@ -190,8 +190,8 @@ class Binned:
         return cls(middles(bins), coarse[bins], np.cumsum(coarse[bins]))
 
     def percentile(self, p: float, rule: str) -> float | None:
-        """Return the p-th percentile by a rule of `uqeval.tallies.percentiles`."""
-        from uqeval.tallies.percentiles import between, ranks_of
+        """Return the p-th percentile by a rule of `uqeval.tallies.rank_keys`."""
+        from uqeval.tallies.rank_keys import between, ranks_of
 
         ranks = ranks_of(int(self.upto[-1]) if self.upto.size else 0, p, rule)
         if ranks is None:

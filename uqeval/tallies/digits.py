@@ -9,9 +9,8 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import VOID
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies._values import keys_of, value_of
 from uqeval.tallies.error_sums import Intervals, groups_of
-from uqeval.tallies.percentiles import between, ranks_of
+from uqeval.tallies.rank_keys import between, keys_of, ranks_of, value_of
 
 #: Bits of a key that each pass counts, from the highest on.
 DIGITS = (12, 10, 10)

@@ -11,8 +11,7 @@ from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import CountedItems, Counts, FieldOfItems
-from uqeval.tallies._sorted import rank_counts, rows_of_bins
-from uqeval.tallies._values import COARSE, FINE_BITS
+from uqeval.tallies.rank_keys import COARSE, FINE_BITS, rank_counts, rows_of_bins
 from uqeval.tallies.ranks import CountsByRank
 
 RATIO, ERROR = 0, 1

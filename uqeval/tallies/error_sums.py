@@ -12,8 +12,7 @@ from uqeval.arrays import Array, Floats, Maps, State, np
 from uqeval.maps.names import TARGET_COUNTS, VOID
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._sorted import rows_of_bins
-from uqeval.tallies._values import COARSE, FINE_BITS
+from uqeval.tallies.rank_keys import COARSE, FINE_BITS, rows_of_bins
 
 #: Targets this close below an edge belong to the interval above, in steps.
 _EDGE = 1e-9

@@ -11,7 +11,8 @@ from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._values import COARSE, FINE_BITS, Uncertainty
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.rank_keys import COARSE, FINE_BITS
 from uqeval.tallies.ranked_errors import RankedErrors
 
 

@@ -11,7 +11,7 @@ from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies.percentiles import between, ranks_of
+from uqeval.tallies.rank_keys import between, ranks_of
 
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
 _BUFFER_SHARE = 8

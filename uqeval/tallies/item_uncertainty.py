@@ -13,7 +13,7 @@ from uqeval.tallies._fields import Counts, Field
 from uqeval.tallies._values import OfUncertainty, Uncertainty
 from uqeval.tallies.item_errors import statistics
 from uqeval.tallies.patches import Patches
-from uqeval.tallies.percentiles import between, ranks_of
+from uqeval.tallies.rank_keys import between, ranks_of
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._fields import CountedItems, Counts, Field, Thin, is_large
-from uqeval.tallies._sorted import of_entries, rank_counts, rows_of_bins, ties
-from uqeval.tallies._values import FINE_BITS, Uncertainty
+from uqeval.tallies._values import Uncertainty
+from uqeval.tallies.rank_keys import FINE_BITS, of_entries, rank_counts, rows_of_bins, ties
 
 #: Bits of a rank key.
 KEY_BITS = 32

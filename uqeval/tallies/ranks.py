@@ -18,10 +18,17 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._sorted import rank_counts, rows_of_bins
-from uqeval.tallies._values import COARSE, FINE_BITS, RawMap, Uncertainty, value_of
+from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.patches import Patches
-from uqeval.tallies.percentiles import between, ranks_of
+from uqeval.tallies.rank_keys import (
+    COARSE,
+    FINE_BITS,
+    between,
+    rank_counts,
+    ranks_of,
+    rows_of_bins,
+    value_of,
+)
 
 #: Bins that are summed at a time.
 _BLOCK = 512

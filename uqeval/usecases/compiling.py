@@ -89,8 +89,8 @@ def _started(folder: Path, evaluations: Sequence[str], count: int) -> list[subpr
 
 def _is_needed(evaluations: Sequence[str]) -> bool:
     """Return whether several kernels are not in the cache, though they could be saved."""
-    from uqeval.kernels import _jit, ahead
+    from uqeval.kernels import _jit, _saved, ahead
 
     kernels = [] if _jit.IS_INTERPRETED else map(ahead.kernel_named, ahead.needed(evaluations))
-    missing = [kernel for kernel in kernels if not _jit.is_cached(kernel)]
-    return len(missing) > _FEW and _jit.is_saved(missing[0])
+    missing = [kernel for kernel in kernels if not _saved.is_cached(kernel)]
+    return len(missing) > _FEW and _saved.is_saved(missing[0])
