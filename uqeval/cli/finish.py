@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.cli.streams import console, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
-from uqeval.disk.outputs import check_writable, refuse_overlap, write
+from uqeval.disk.outputs import check_writable, refuse_other_kind, refuse_overlap, write
 from uqeval.disk.publishing import drop_older, settle_states, writing
 from uqeval.errors import UsageError
 from uqeval.records.report import Report
@@ -67,7 +67,7 @@ def refuse_other_format(shared: Shared) -> None:
 
 @dataclass(frozen=True)
 class Output:
-    """A file to write: its path, the option that names it, and its kind (see `written_kind`).
+    """A file to write: its path, the option that names it, and its kind (see `disk.outputs.KINDS`).
 
     `path` is None without the option, and "-" for stdout.
     """
@@ -106,8 +106,6 @@ def check_outputs(*outputs: Output, inputs: Sequence[Any] = ()) -> None:
     refuse_overlap(paths, inputs)
     for output in outputs:
         if output.path is not None and output.path != "-" and Path(output.path).is_file():
-            from uqeval.disk.written_kind import refuse_other_kind
-
             refuse_other_kind(output.path, output.option, output.kind)
     for path in paths:
         if (

@@ -1,4 +1,5 @@
-"""Check output files: not an input, and writable. Write them completely or not at all.
+"""Check output files: not an input, not of another kind, and writable. Write them completely or not
+at all.
 
 An output is refused where it is an input, lies in one, or contains one. Links are resolved, also
 those inside an input's folder, and a file is compared by its inode, so that hard links count too.
@@ -21,6 +22,20 @@ from uqeval.errors import OutputError, UsageError, cut
 #: Device and inode of a file or folder.
 _Key = tuple[int, int]
 _RENAME = "give the output another name"
+#: Kinds of files, by the schema that they hold, with the words of messages.
+KINDS = {
+    "report": "a report",
+    "states": "the states of a report",
+    "fitted": "the sums of shards",
+    "verdicts": "verdicts",
+    "verification": "a verification",
+    "selftest": "a self-test",
+    "comparison": "a comparison",
+}
+#: The start of a JSON file of uqeval: its first key is its schema.
+_SCHEMA = re.compile(rb'\{\s*"schema": "uqeval\.([a-z]+)/[0-9]+"')
+#: The last entry of a file of states.
+_INDEX = ("index.json", "index.json.z")
 
 
 def refuse_overlap(
@@ -188,6 +203,37 @@ def refuse_file_name(folder: str | Path) -> None:
             f"{cut(folder)}: is the name of a file, and a folder for several files is expected. "
             f"Give the name of a folder, such as {cut(path.with_suffix(''))}."
         )
+
+
+def refuse_other_kind(path: str | Path, option: str, kind: str | None) -> None:
+    """Raise `UsageError` if a file of uqeval of another kind is at the path of an output.
+
+    `kind`: the kind of the output, a key of `KINDS`; None for CSV, HTML, XML and Markdown.
+    """
+    existing = _kind_of(Path(path))
+    if existing is not None and existing != kind:
+        raise UsageError(
+            f"{cut(path)} is {KINDS[existing]}, which {option} would overwrite; give {option} "
+            "another name, or remove the file."
+        )
+
+
+def _kind_of(path: Path) -> str | None:
+    """Return the kind of a file that uqeval wrote; None for any other file."""
+    import zipfile
+
+    try:
+        with path.open("rb") as file:
+            start = file.read(100)
+        if match := _SCHEMA.match(start):
+            kind = match[1].decode()
+            return kind if kind in KINDS else None
+        if start.startswith(b"PK"):
+            with zipfile.ZipFile(path) as archive:
+                return "states" if archive.namelist()[-1] in _INDEX else None
+    except (OSError, LookupError, zipfile.BadZipFile, NotImplementedError, ValueError):
+        pass  # unreadable or damaged: the file is of no kind
+    return None
 
 
 def check_writable(path: str | Path, option: str = "an output file") -> None:
