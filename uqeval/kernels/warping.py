@@ -190,27 +190,28 @@ def _length(u, v):
 
 
 @kernel
-def count_lengths(flow, coarse):
-    """Count known |w| of `flow` [y, x, 2] as float32 by their high bits, into int64 `coarse`
-    [bin].
+def count_lengths(flow, lengths, coarse):
+    """Write |w| of `flow` [y, x, 2] as the bits of a float32 into int32 `lengths` [y, x], negative
+    where unknown; count known |w| by their high bits, into int64 `coarse` [bin].
     """
     height, width, _ = flow.shape
     for y in range(height):
         for x in range(width):
             bits = np.int64(bits_of_float32(_length(flow[y, x, 0], flow[y, x, 1])))
+            lengths[y, x] = bits
             if bits >= 0:
                 coarse[bits >> FINE_BITS] += 1
 
 
 @kernel
-def count_lengths_finely(flow, slot, fine):
-    """Count known |w| in the coarse bins that have a `slot` [bin] (else -1), into `fine` [slot,
-    bin].
+def count_lengths_finely(lengths, slot, fine):
+    """Count the known of int32 `lengths` [y, x] in the coarse bins that have a `slot` [bin] (else
+    -1), into `fine` [slot, bin].
     """
-    height, width, _ = flow.shape
+    height, width = lengths.shape
     for y in range(height):
         for x in range(width):
-            bits = np.int64(bits_of_float32(_length(flow[y, x, 0], flow[y, x, 1])))
+            bits = np.int64(lengths[y, x])
             if bits >= 0:
                 s = slot[bits >> FINE_BITS]
                 if s >= 0:

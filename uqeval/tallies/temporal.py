@@ -174,7 +174,8 @@ def _quantiles(flow: Array) -> tuple[float, float]:
     from uqeval.kernels import warping
 
     coarse = np.zeros(1 << warping.COARSE_BITS, np.int64)
-    warping.count_lengths(flow, coarse)
+    lengths_of_pixels = np.empty(flow.shape[:2], np.int32)
+    warping.count_lengths(flow, lengths_of_pixels, coarse)
     below = np.cumsum(coarse)
     last = int(below[-1]) - 1
     if last < 0:
@@ -188,7 +189,7 @@ def _quantiles(flow: Array) -> tuple[float, float]:
     slot = np.full(coarse.shape, -1, np.int8)
     slot[distinct_bins] = np.arange(distinct_bins.size)
     fine = np.zeros((distinct_bins.size, 1 << warping.FINE_BITS), np.int64)
-    warping.count_lengths_finely(flow, slot, fine)
+    warping.count_lengths_finely(lengths_of_pixels, slot, fine)
     bits = [
         (int(b) << warping.FINE_BITS)
         + int(np.searchsorted(np.cumsum(fine[slot[b]]), rank - (below[b] - coarse[b]), "right"))

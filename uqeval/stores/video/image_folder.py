@@ -69,7 +69,9 @@ class ImageFolder:
             self._check(i, image.mode, image.width, image.height)
             # Pillow warns if a palette with transparent colours is converted to RGB directly.
             clear = image.mode in ("P", "PA") and "transparency" in image.info
-            return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
+            if image.mode != "RGB":
+                image = (image.convert("RGBA") if clear else image).convert("RGB")
+            return np.asarray(image)
 
     def single_channel(self, i: int) -> NDArray[np.uint8] | None:
         """Return frame `i` [y, x] before it becomes RGB: grey values, or a palette's indices.
