@@ -9,6 +9,7 @@ Python.
 from __future__ import annotations
 
 import gc
+import os
 import platform
 import struct
 import sys
@@ -199,7 +200,35 @@ def _compiled_half(typing_context: Any, bits: Any) -> Any:
     return types.float32(types.int16), _half_to_float32
 
 
+@intrinsic
+def _compiled_pread(
+    typing_context: Any, descriptor: Any, address: Any, count: Any, begin: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from llvmlite import ir
+        from numba.core.cgutils import get_or_insert_function
+
+        number, size, pointer = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
+        function_type = ir.FunctionType(size, [number, pointer, size, size])
+        function = get_or_insert_function(builder.module, function_type, "pread")
+        file, to, *rest = arguments
+        return builder.call(
+            function, [builder.trunc(file, number), builder.inttoptr(to, pointer), *rest]
+        )
+
+    return types.int64(types.int64, types.uint64, types.int64, types.int64), generate
+
+
 if numba.config.DISABLE_JIT:
+
+    def pread(descriptor: int, address: int, count: int, begin: int) -> int:
+        """Read bytes of a file to an address, as the C function does; -1 if it cannot be read."""
+        import ctypes
+
+        try:
+            return os.preadv(descriptor, [(ctypes.c_char * count).from_address(address)], begin)
+        except OSError:
+            return -1
 
     def half_to_float32(bits: Any) -> float:
         return float(struct.unpack("<e", struct.pack("<H", int(bits) & 0x7FFF))[0])
@@ -217,6 +246,7 @@ if numba.config.DISABLE_JIT:
         return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 else:
+    pread = _compiled_pread
     half_to_float32 = _compiled_half
     float32_of = _reinterpret(types.int32, types.float32)
     bits_of_float32 = _reinterpret(types.float32, types.int32)

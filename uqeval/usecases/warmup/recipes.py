@@ -104,7 +104,7 @@ def _of_family(name: str) -> Iterator[str]:
     is_of_classes = name not in ("regression", "nmerci")
     if is_of_classes:
         rows = () if name == "pavpu" else _ROWS
-        yield from (f"{name} {store}" for store in (*_CLASSES, *rows))
+        yield from (f"{name} {store}" for store in (*_CLASSES, "banded.npz", *rows))
         yield from (f"{name} {store} {_INTERVALS}" for store in ("probs-f4.npz", "many-f4.npz"))
         yield from (f"{name} {s} {options}" for s in _WITH_OPTIONS for options in _OPTIONS[name])
     if name == "sparsification":

@@ -112,8 +112,8 @@ def _check_saved(errors: Sequence[OSError]) -> None:
 
 #: Pixels on a side: an item of this size is counted alone, not together with others.
 _LARGE = 256
-#: More classes than 8 bits can count.
-_MANY = 300
+#: More classes than 8 bits can count, and classes of an item that is read in bands of rows.
+_MANY, _BANDED = 300, 80
 
 
 def write_inputs(folder: Path) -> None:
@@ -182,6 +182,8 @@ def _save_other_kinds(folder: Path, common: dict[str, Any], probs: Array) -> Non
     ids = synthetic_data.integers("many", (len(names), 8, 8), _MANY).astype(np.uint16)
     times = _LARGE // labels.shape[-1] + 1
     large_labels = np.tile(labels[:1], (1, times, times))
+    banded = np.full((1, 1, _BANDED, *large_labels.shape[1:]), 1 / _BANDED, np.float16)
+    np.savez(folder / "banded.npz", names=names[:1], labels=large_labels, probs=banded)
     maps = {"predictions": probs.mean(axis=1).argmax(axis=1).astype(np.uint8)}
     for dtype in ("f2", "f4"):
         logits = np.log(np.maximum(probs, 1e-3)).astype(dtype)
