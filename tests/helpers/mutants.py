@@ -473,7 +473,7 @@ def build(folder: Path) -> None:
     shards = [folder / f"part{k}.states.zip" for k in (1, 2)]
     fit_shards(shards, folder / "fitted.json")
     rules, reports = load_rules(folder / "gate_t.yaml"), load_reports(folder / "t.json")
-    judgement = judge(reports, rules, [], _Tallies(rules))
+    judgement = judge(reports, rules, [], _Tallies(rules, reports))
     read = {"report": "t.json", "sha256": digests_of(reports, [], folder / "gate_t.yaml")}
     (folder / "v.json").write_text(to_json(judgement, read))
     with zipfile.ZipFile(folder / "r.states.zip") as archive:
