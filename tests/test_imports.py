@@ -58,7 +58,7 @@ LAYERS = (
 
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
-    "stores": {"arrays", "disk", "errors"},
+    "stores": {"arrays", "disk", "errors", "kernels.reading"},
     "stores.states": {"arrays", "disk", "errors", "stores.compression"},
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
