@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import obey_modes
 
-from uqeval.disk.outputs import check_writable, write
-from uqeval.errors import OutputError
+from uqeval.disk import outputs
+from uqeval.disk.outputs import check_writable, links_found_once, refuse_overlap, write
+from uqeval.errors import OutputError, UsageError
 
 
 def test_replaces_whole_files(tmp_path: Path) -> None:
@@ -92,3 +94,30 @@ def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
         check=False,
     )  # fmt: skip
     assert "OutputError" in ended.stderr and "cannot be written to" in ended.stderr
+
+
+def test_links_of_an_input_are_found_once_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[Path] = []
+    entries = outputs._entries
+
+    def walking(folder: Path) -> Any:
+        walked.append(folder)
+        return entries(folder)
+
+    monkeypatch.setattr(outputs, "_entries", walking)
+    store, elsewhere = tmp_path / "store", tmp_path / "elsewhere"
+    (store / "a").mkdir(parents=True)
+    elsewhere.mkdir()
+    output = elsewhere / "report.json"
+    with links_found_once():
+        refuse_overlap([output], [store])
+        refuse_overlap([output], [store])
+    assert walked == [store]
+    link = store / "a" / "link"
+    link.symlink_to(elsewhere)
+    with links_found_once(), pytest.raises(UsageError, match="is inside the input"):
+        refuse_overlap([output], [store])
+    refuse_overlap([tmp_path / "report.json"], [store])
+    assert walked == [store, store, link, store, link]

@@ -135,12 +135,14 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; shorten messages about its arguments."""
+        from uqeval.disk.outputs import links_found_once
+
         gc.freeze()
         # Python's threshold of 700 costs a tenth of a small run: imports, and figures of a page,
         # allocate much and leave little garbage.
         gc.set_threshold(100_000)
         gc.enable()
-        with _short_mistakes():
+        with _short_mistakes(), links_found_once():
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

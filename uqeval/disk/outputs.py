@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
@@ -122,10 +124,10 @@ class _PathIndex:
         for key in _folders_above(path):
             self.above.setdefault(key, source)
         if S_ISDIR(status.st_mode):
-            for entry in _entries(path):
-                if entry.is_symlink():
-                    self._add(Path(entry.path), source)
-                elif self._hard_links and entry.is_file(follow_symlinks=False):
+            for link in _links(path):
+                self._add(Path(link), source)
+            for entry in _entries(path) if self._hard_links else ():
+                if entry.is_file(follow_symlinks=False):
                     self.files[_key(entry.stat(follow_symlinks=False))] = Path(entry.path)
 
 
@@ -137,6 +139,32 @@ def _is(output: Path, source: Path) -> str:
 def _has_hard_links(path: Path) -> bool:
     status = _stat(path)
     return status is not None and S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+#: Links below a folder by its path, while a command runs.
+_known_links: ContextVar[dict[str, list[str]] | None] = ContextVar("_known_links", default=None)
+
+
+@contextmanager
+def links_found_once() -> Iterator[None]:
+    """Look for links below a folder only once: a command checks its outputs in several places, and
+    a store may have a million folders.
+    """
+    token = _known_links.set({})
+    try:
+        yield
+    finally:
+        _known_links.reset(token)
+
+
+def _links(folder: Path) -> list[str]:
+    """Return the links below a folder, at any depth."""
+    known = _known_links.get()
+    known = {} if known is None else known
+    key = str(folder.absolute())
+    if key not in known:
+        known[key] = [entry.path for entry in _entries(folder) if entry.is_symlink()]
+    return known[key]
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
