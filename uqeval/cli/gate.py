@@ -93,7 +93,7 @@ def gate(
     Example: uqeval gate report.json gate.yaml --baseline main.json --junit gate.xml
     """
     from uqeval.cli.finish import Output, check_outputs
-    from uqeval.config import load_rules, load_store_names
+    from uqeval.config import load_rules_file
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.gate import judge
     from uqeval.gate.baseline import refuse_unused_baseline
@@ -104,7 +104,8 @@ def gate(
     file = rules or _default_rules()
     summary = os.environ.get("GITHUB_STEP_SUMMARY") or None
     day = day_of(settings.today)
-    demanded = load_rules(file)
+    rules_file = load_rules_file(file)
+    demanded = rules_file.rules
     if day is not None:
         refuse_unused_day(day, demanded, file)
     if settings.baseline is not None:
@@ -121,9 +122,9 @@ def gate(
     states = cast("Resampler", _Tallies(demanded, [*reports, *before]))
     judgement = judge(reports, demanded, before, states, today=day).dated(day)
     if Path(report).is_dir():  # a single report was chosen on purpose
-        judgement = with_leftovers(judgement, reports, load_store_names(file), file)
+        judgement = with_leftovers(judgement, reports, rules_file.stores, file)
     inputs: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
-    inputs["sha256"] = digests_of(reports, before, file)
+    inputs["sha256"] = digests_of(reports, before, rules_file.sha256)
     _deliver(_Texts(judgement, inputs), settings)
     tell_not_evaluated(judgement)
     if not judgement.passed:

@@ -1,15 +1,16 @@
 """`uqeval.yaml`: stores, metrics, outputs and rules of a run."""
 
-from uqeval.config.load import check_file, load_config, load_rules, load_store_names
+from uqeval.config.load import RulesFile, check_file, load_config, load_rules, load_rules_file
 from uqeval.config.model import FILE, Config, Store, json_schema
 
 __all__ = [
     "FILE",
     "Config",
+    "RulesFile",
     "Store",
     "check_file",
     "json_schema",
     "load_config",
     "load_rules",
-    "load_store_names",
+    "load_rules_file",
 ]

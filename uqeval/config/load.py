@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -29,7 +30,22 @@ def load_config(path: str | Path) -> Config:
     return _config(_mapping(read_yaml(path)))
 
 
+@dataclass(frozen=True)
+class RulesFile:
+    """The rules of a file, the names of the stores of a `uqeval.yaml` (a rules file has none), and
+    the SHA-256 of the bytes that they were read from."""
+
+    rules: list[Rule]
+    stores: list[str]
+    sha256: str
+
+
 def load_rules(path: str | Path) -> list[Rule]:
+    """Return the rules of a file. Raises `UsageError` as `load_rules_file` does."""
+    return load_rules_file(path).rules
+
+
+def load_rules_file(path: str | Path) -> RulesFile:
     """Return the rules of a `uqeval.yaml`, or of a rules file.
 
     Raises `UsageError`, also for a file without rules.
@@ -54,12 +70,8 @@ def load_rules(path: str | Path) -> list[Rule]:
     if not limits:
         problem = f"{path}: has no rules" + (" under gate:" if is_config else "")
         raise UsageError(f"{problem}; give at least one, such as pavpu.pavpu: {{min: 0.8}}.")
-    return list(_rules(document, limits, above))
-
-
-def load_store_names(path: str | Path) -> list[str]:
-    """Return the names of the stores of a `uqeval.yaml`; a rules file has none."""
-    return list(_mapping(read_yaml(path)).data.get("stores") or ())
+    rules = list(_rules(document, limits, above))
+    return RulesFile(rules, list(document.data.get("stores") or ()), document.sha256)
 
 
 def check_file(path: str | Path) -> None:

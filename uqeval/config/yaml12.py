@@ -6,6 +6,7 @@ expand to many values.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,11 +60,12 @@ for _name, (_pattern, _first) in _CORE.items():
 
 @dataclass(frozen=True)
 class Document:
-    """Content of a file, and the line of every key and value."""
+    """Content of a file, the line of every key and value, and the SHA-256 of the bytes."""
 
     path: Path
     data: Any
     lines: dict[Location, int]
+    sha256: str
 
     def line(self, place: Location) -> int:
         """Return the line of a place, or of its nearest parent with a line."""
@@ -81,7 +83,8 @@ def read_yaml(path: str | Path) -> Document:
     """Read a YAML file. Raises `UsageError`."""
     file_path = Path(path)
     try:
-        text = read_bytes(file_path, MOST_BYTES).decode("utf-8-sig")
+        content = read_bytes(file_path, MOST_BYTES)
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -102,7 +105,7 @@ def read_yaml(path: str | Path) -> Document:
         ) from None
     except RecursionError:
         raise UsageError(f"{cut(path)}: is nested too deeply.") from None
-    return Document(file_path, data, lines)
+    return Document(file_path, data, lines, hashlib.sha256(content).hexdigest())
 
 
 class _Reader:

@@ -12,16 +12,20 @@ from typing import Any
 from uqeval.disk.files import MOST_REPORT, is_file, noted_digest, read_bytes, read_json, readable
 from uqeval.disk.publishing import older_file
 from uqeval.errors import StoreError, cut
-from uqeval.records.report import Report
+from uqeval.records.report import Report, load_with_sha256
 
 
 @dataclass(frozen=True)
 class Named:
-    """A report and the name of its store, which is the name of its file."""
+    """A report and the name of its store, which is the name of its file.
+
+    `sha256`: of the bytes that the report was read from; None for one that this process made.
+    """
 
     name: str
     path: Path
     report: Report
+    sha256: str | None = None
 
     @classmethod
     def load(cls, path: Path) -> Named:
@@ -30,7 +34,7 @@ class Named:
         Only the digest that the states record is compared; readers of the states check all bytes.
         Raises `StoreError`.
         """
-        named = cls(path.stem, path, Report.load(path))
+        named = cls(path.stem, path, *load_with_sha256(path))
         digest = named.report.states_digest
         for states in named.files[1:]:
             if digest is not None and is_file(states) and noted_digest(states) != digest:
@@ -87,13 +91,14 @@ def load_reports(path: str | Path) -> list[Named]:
 
 
 def digests_of(
-    reports: Sequence[Named], baseline: Sequence[Named], rules: str | Path
+    reports: Sequence[Named], baseline: Sequence[Named], rules: str | None
 ) -> dict[str, Any]:
-    """Return the SHA-256 of the files behind verdicts: reports and baseline by name, rules."""
+    """Return the SHA-256 of the files behind verdicts as they were when they were read: reports and
+    baseline by name, and `rules`, that of the rules."""
     return {
-        "reports": {own.name: _sha256(own.path) for own in reports},
-        "baseline": {own.name: _sha256(own.path) for own in baseline},
-        "rules": _sha256(rules),
+        "reports": {own.name: own.sha256 or _sha256(own.path) for own in reports},
+        "baseline": {own.name: own.sha256 or _sha256(own.path) for own in baseline},
+        "rules": rules,
     }
 
 

@@ -5,6 +5,7 @@ History of the format: 1 is the first.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from uqeval.argument_types import checks_types
-from uqeval.disk.files import content_of, read_json
+from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
 
 SCHEMA = "uqeval.report/1"
@@ -121,26 +122,7 @@ class Report:
     @checks_types()
     def load(cls, path: str | Path) -> Report:
         """Read a report file. Raises `StoreError` for another file or schema."""
-        from uqeval.records.checks import checked
-
-        try:
-            record = read_json(path)
-            schema = record.pop("schema", None) if isinstance(record, dict) else None
-            if schema != SCHEMA:
-                raise StoreError(
-                    f"{cut(path)}: schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
-                )
-            try:
-                report: Report = checked(cls, record)
-            except ValueError as error:
-                raise StoreError(f"{cut(path)}: is not a uqeval report: {error}.") from None
-            return report
-        except OSError as error:
-            raise StoreError(
-                f"{cut(path)}: {error.strerror}; expected a report, as -o writes it."
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise StoreError(f"{cut(path)}: is not a uqeval report (not JSON): {error}.") from None
+        return load_with_sha256(path)[0]
 
     def to_frame(self) -> list[dict[str, Any]]:
         """Return one flat row per item, for `pandas.DataFrame(report.to_frame())`.
@@ -183,6 +165,30 @@ class Report:
 
         with content_of("the report"):
             return for_trackers(self.results, self.metrics, prefix, per_class)
+
+
+def load_with_sha256(path: str | Path) -> tuple[Report, str]:
+    """Return a report, and the SHA-256 of the bytes that it was read from: a file that is hashed
+    later may have another content. Raises `StoreError` as `Report.load` does."""
+    from uqeval.records.checks import checked
+
+    try:
+        data = read_bytes(path, MOST_REPORT)
+        record = parse_json(data)
+        schema = record.pop("schema", None) if isinstance(record, dict) else None
+        if schema != SCHEMA:
+            raise StoreError(f"{cut(path)}: schema {quoted(schema)}; this uqeval reads {SCHEMA!r}.")
+        try:
+            report: Report = checked(Report, record)
+        except ValueError as error:
+            raise StoreError(f"{cut(path)}: is not a uqeval report: {error}.") from None
+        return report, hashlib.sha256(data).hexdigest()
+    except OSError as error:
+        raise StoreError(
+            f"{cut(path)}: {error.strerror}; expected a report, as -o writes it."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{cut(path)}: is not a uqeval report (not JSON): {error}.") from None
 
 
 def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:

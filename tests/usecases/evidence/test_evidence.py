@@ -46,13 +46,14 @@ def evaluated(name: str, metrics: list[str]) -> None:
 
 
 def judged(report: str, verdicts: str) -> None:
-    from uqeval.config import load_rules
+    from uqeval.config import load_rules_file
     from uqeval.gate import judge
     from uqeval.report.verdict_files import to_json
 
     reports = load_reports(f"{report}.json")
-    found = judge(reports, load_rules("rules.yaml"), [], None)  # type: ignore[arg-type]
-    read = {"report": f"{report}.json", "sha256": digests_of(reports, [], "rules.yaml")}
+    rules = load_rules_file("rules.yaml")
+    found = judge(reports, rules.rules, [], None)  # type: ignore[arg-type]
+    read = {"report": f"{report}.json", "sha256": digests_of(reports, [], rules.sha256)}
     Path(f"{verdicts}.json").write_text(to_json(found, read))
 
 

@@ -93,6 +93,11 @@ def _reports(paths: Sequence[str | Path]) -> Evidence:
             data = _read(named_report.path)
             evidence.reports[named_report.name] = named_report.report
             digest = hashlib.sha256(data).hexdigest()
+            if digest != named_report.sha256:
+                raise StoreError(
+                    f"{named_report.path}: changed while it was read. Wait until it is written, "
+                    "and start again."
+                )
             evidence.report_files[named_report.name] = Input(
                 f"{named_report.name}.json", named_report.path, digest, data
             )

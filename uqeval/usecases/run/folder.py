@@ -197,7 +197,7 @@ def judge_all(
         "report": str(folder),
         "baseline": run_settings.baseline and str(run_settings.baseline),
     }
-    record = {"rules": str(file), "sha256": digests_of(reports, before, file)}
+    record = {"rules": str(file), "sha256": digests_of(reports, before, gate.sha256)}
     write(folder / VERDICTS, to_json(outcome.judgement, inputs | record))
     outcome.files.append(folder / VERDICTS)
 

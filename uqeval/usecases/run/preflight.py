@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from uqeval.config import RulesFile
 from uqeval.disk.files import resolved
 from uqeval.errors import UsageError, cut, did_you_mean, quoted
 from uqeval.gate import NotEvaluated, Rule
@@ -57,11 +58,13 @@ def _is_same_path(first: Path, second: Path) -> bool:
 class RunRules:
     """The rules of a run: those that can be `judged`, and those that cannot, with the reason.
 
-    A rule that cannot be judged does not end the run as long as another one can be.
+    A rule that cannot be judged does not end the run as long as another one can be. `sha256`: of
+    their file when it was read; None without rules.
     """
 
-    def __init__(self, rules: Sequence[Rule], tell: Callable[[str], None]) -> None:
-        self.judged = list(rules)
+    def __init__(self, file: RulesFile | None, tell: Callable[[str], None]) -> None:
+        self.judged = [] if file is None else list(file.rules)
+        self.sha256 = None if file is None else file.sha256
         self.unjudged: list[NotEvaluated] = []
         self._tell, self._told = tell, 0
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.argument_types import checks_types
-from uqeval.config import FILE, Config, Store, load_config, load_rules
+from uqeval.config import FILE, Config, RulesFile, Store, load_config, load_rules_file
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.engine.options import MachineOptions, Progress, RunOptions
 from uqeval.errors import NegativeSigma, UsageError, cut
-from uqeval.gate import FailedStore, Rule
+from uqeval.gate import FailedStore
 from uqeval.gate.rules import refuse_unused_day
 from uqeval.inputs.options import InputOptions
 from uqeval.records.folder import load_reports
@@ -132,15 +132,17 @@ def _evaluations(tasks: Sequence[Task]) -> list[str]:
     return [name for task in tasks for name in evaluations_on(task.inputs, task.families)]
 
 
-def _rules_of(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[Rule]:
-    """Return the rules of the file that the run judges. Raises `UsageError` for options without
-    effect."""
+def _rules_of(
+    config: Config, run_settings: RunSettings, file: str | Path | None
+) -> RulesFile | None:
+    """Return the rules of the file that the run judges; None if it judges none. Raises `UsageError`
+    for options without effect."""
     judges = run_settings.gate and not run_settings.is_shard  # rules are for all items
-    rules = load_rules(file) if file is not None and judges and config.gate else []
+    rules = load_rules_file(file) if file is not None and judges and config.gate else None
     if run_settings.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
     if run_settings.day is not None:
-        refuse_unused_day(run_settings.day, rules, file)
+        refuse_unused_day(run_settings.day, rules.rules if rules else [], file)
     return rules
 
 

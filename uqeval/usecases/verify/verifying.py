@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import random
 import time
@@ -11,12 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.disk.files import MOST_REPORT, content_of, read_bytes
+from uqeval.disk.files import content_of
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
-from uqeval.records.report import Report, now
+from uqeval.records.report import Report, load_with_sha256, now
 from uqeval.records.scalars import BESIDE
 from uqeval.usecases.verify.opening import (
     Role,
@@ -51,22 +50,22 @@ def verify(
     Raises `UsageError` for a report that cannot be verified (partial, merged of several runs, of
     another version), `StoreError` for stores that cannot be read.
     """
-    loaded = Report.load(report)
+    loaded, digest = load_with_sha256(report)
     with content_of(report):
         _refuse(loaded, str(report))
         return _verified(
-            loaded, str(report), [str(store) for store in stores], items, everything, seed
+            loaded, str(report), digest, [str(store) for store in stores], items, everything, seed
         )
 
 
 def _verified(
-    loaded: Report, name: str, stores: Sequence[str], items: int, everything: bool, seed: int
-) -> Verification:
+    loaded: Report, name: str, digest: str, stores: Sequence[str], items: int, everything: bool,
+    seed: int,
+) -> Verification:  # fmt: skip
     began = time.perf_counter()
     roles = with_paths(roles_of(loaded), stores, name)
     inputs = open_stores(loaded, roles, name)
     refuse_other_items(loaded, inputs, name)
-    digest = hashlib.sha256(read_bytes(name, MOST_REPORT)).hexdigest()
     verification = Verification(name, digest, VERSION, seed, items_of_report=len(loaded.items))
     _check_stores(verification, loaded, inputs, roles)
     _check_states(verification, loaded, Path(name))
