@@ -162,6 +162,22 @@ def test_slices_go_before_classes_and_small_ones_do_not_count() -> None:
     assert "class is pole" in sentences(**own, slices=small)["Weakest part"]
 
 
+def test_the_family_that_accompanies_all_others_goes_last() -> None:
+    """Who asks for conformal sets wants the class with the lowest coverage, not with the lowest
+    IoU."""
+    coverage = [{"class": i, "name": n, "coverage": v} for i, (n, v) in enumerate(
+        [("road", 0.8), ("pole", 0.95), ("sky", 0.95)])]  # fmt: skip
+    own = segmentation((0.05, 0.2))
+    own["results"]["conformal"] = {"coverage": 0.9, "per_class": coverage}
+    own["intervals"] |= {"conformal.coverage": interval(0.88, 0.92),
+                         "conformal.per_class.road.coverage": interval(0.79, 0.81)}  # fmt: skip
+    assert sentences(**own)["Weakest part"].startswith("The weakest class is road: coverage is 0.8")
+    text = sentences(results=own["results"])["Weakest part"]
+    assert text.startswith("Of 3 classes, the lowest coverage is 0.800 (road)")
+    del own["intervals"]["conformal.per_class.road.coverage"]
+    assert sentences(**own)["Weakest part"].startswith("The weakest class is pole: IoU is 0.100")
+
+
 def test_a_region_is_compared_with_the_whole_image() -> None:
     own = segmentation(None)
     own["results"]["segmentation@boundary:3"] = {"miou": 0.3}

@@ -22,23 +22,36 @@ from uqeval.report.findings.scores import (
 def weakest(report: Report) -> tuple[tuple[str, str] | None, Score | None]:
     """Return the sentence and its family; and the part, if it is weaker beyond its interval."""
     wholes = {(s.metric.family, s.metric.field): s for s in whole_scores(report)}
-    kinds = {"slice": _slices(report), "class": _classes(report), "region": _regions(report)}
     lowest: tuple[str, Score, Score, int] | None = None
-    for kind, scores in kinds.items():
-        for of_parts in scores.values():
-            whole = wholes.get((of_parts[0].metric.family, of_parts[0].metric.field))
-            if whole is None:
-                continue
-            weak = _weakest_of(of_parts, whole)
-            if _gap(whole, weak.value) <= 0:
-                continue
-            lowest = lowest or (kind, weak, whole, len(of_parts))
-            if _separated(weak, whole, len(of_parts)):
-                return (_weak_text(kind, weak, whole, len(of_parts)), weak.metric.family), weak
+    for kind, of_parts in _candidates(report):
+        whole = wholes.get((of_parts[0].metric.family, of_parts[0].metric.field))
+        if whole is None:
+            continue
+        weak = _weakest_of(of_parts, whole)
+        if _gap(whole, weak.value) <= 0:
+            continue
+        lowest = lowest or (kind, weak, whole, len(of_parts))
+        if _separated(weak, whole, len(of_parts)):
+            return (_weak_text(kind, weak, whole, len(of_parts)), weak.metric.family), weak
     if lowest is None:
         return None, None
     kind, weak, whole, count = lowest
     return (_not_weaker_text(kind, weak, whole, count), weak.metric.family), None
+
+
+def _candidates(report: Report) -> list[tuple[str, list[Score]]]:
+    """Return the kind of part and the scores of all such parts, by score, in order of preference.
+
+    Families that accompany all others come last: the user asked for the others.
+    """
+    # Imported here, as in the glossary: a report without findings needs no metrics.
+    from uqeval.metrics import COMPANIONS
+
+    kinds = {"slice": _slices(report), "class": _classes(report), "region": _regions(report)}
+    candidates = [
+        (kind, of_parts) for kind, scores in kinds.items() for of_parts in scores.values()
+    ]
+    return sorted(candidates, key=lambda candidate: candidate[1][0].metric.family in COMPANIONS)
 
 
 def _weakest_of(scores: list[Score], whole: Score) -> Score:
