@@ -67,6 +67,24 @@ def loaded(folder: Path, name: str) -> dict[str, Any]:
     return report
 
 
+def test_reports_of_other_stores_in_the_folder_are_named(folder: Path) -> None:
+    """Gate and compare read the whole folder; the page of the run lists only its own stores."""
+    run_well("run", "preds.zarr", "labels", "-o", "out", "-q", cwd=folder)
+    write(folder, f"stores:\n  {CITY}\nevaluate: {{city: {{pavpu: }}}}\noutput: out/\n")
+    (folder / "out" / "notes.json").write_text("[]")
+    done = run_well("run", cwd=folder)
+    assert (
+        "warning: an earlier run left out/preds.json, of another store. Commands that read the "
+        "whole folder out, such as gate and compare, read it too. If you do not need it: rm -r "
+        "out/preds.json out/preds.states.zip out/preds.csv out/preds.html\n"
+    ) in done.stderr
+    assert "earlier run" not in run_well("run", "-q", cwd=folder).stderr
+    command = done.stderr.partition("do not need it: ")[2].splitlines()[0]
+    subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+    assert "earlier run" not in run_well("run", cwd=folder).stderr
+    assert left(folder / "out") >= {f"city.{ending}" for ending in ENDINGS} | {"notes.json"}
+
+
 def test_a_file(folder: Path) -> None:
     write(folder, STORES, ASKED)
     done = run_well("run", cwd=folder)

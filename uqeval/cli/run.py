@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.finish import tell_reused
 from uqeval.cli.streams import console, printing, progress_for, tell, warn
 from uqeval.config import FILE, Config, load_config
-from uqeval.errors import UsageError, option_name
+from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
 from uqeval.stores.contents import Contents
@@ -180,5 +181,19 @@ def finish(outcome: Outcome, quiet: bool) -> None:
             f"uqeval: {len(outcome.failed)} of {total} stores could not be evaluated: "
             f"{', '.join(outcome.failed)}."
         )
+    if outcome.leftovers:
+        warn([_leftover_text(outcome)], quiet)
     if outcome.files and not quiet:
         typer.echo(f"wrote {', '.join(map(str, reversed(outcome.files)))}")
+
+
+def _leftover_text(outcome: Outcome) -> str:
+    """Return the text on reports that an earlier run left in the folder."""
+    reports = [path for path in outcome.leftovers if path.suffix == ".json"]
+    them = "it" if len(reports) == 1 else "them"
+    command = f"rm -r {' '.join(quote(str(path)) for path in outcome.leftovers)}"
+    return (
+        f"an earlier run left {listed(reports)}, of another store. Commands that read the whole "
+        f"folder {cut(outcome.folder)}, such as gate and compare, read {them} too. If you do not "
+        f"need {them}: {command}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,20 @@ def drop_aside(folder: Path, name: str) -> None:
     for _, backup in [*_asides(folder, name), _states(folder, name)]:
         with writing(backup):
             backup.unlink(missing_ok=True)
+
+
+def leftovers_of(folder: Path, names: Collection[str]) -> list[Path]:
+    """Return the files that earlier runs wrote for stores other than these, reports first.
+
+    A run writes a report, a table and a page; other JSON files are not listed.
+    """
+    reports = [
+        path for path in sorted(folder.glob("*.json"))
+        if path.stem not in names
+        and all(path.with_suffix(f".{ending}").is_file() for ending in ("csv", "html"))
+    ]  # fmt: skip
+    files = [path.with_suffix(f".{ending}") for ending in _ENDINGS[1:] for path in reports]
+    return [*reports, *(file for file in files if file.exists())]
 
 
 def _states(folder: Path, name: str) -> tuple[Path, Path]:

@@ -26,7 +26,8 @@ class Outcome:
     """The outcome of a run: `reports` by store, errors of `failed` stores, the gate's `judgement`.
 
     A store of which only the sweep failed is in both; its report has no sweep. `ungated`: why the
-    gate could not judge, else None. `files`: all written files.
+    gate could not judge, else None. `files`: all written files. `leftovers`: files in the folder
+    that an earlier run wrote for stores that this run does not have.
     """
 
     folder: Path
@@ -35,6 +36,7 @@ class Outcome:
     judgement: Judgement | None = None
     ungated: str | None = None
     files: list[Path] = field(default_factory=list)
+    leftovers: list[Path] = field(default_factory=list)
 
     @property
     def status(self) -> int:

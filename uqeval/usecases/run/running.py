@@ -35,6 +35,7 @@ from uqeval.usecases.run.folder import (
     drop_aside,
     drop_overview_aside,
     judge_all,
+    leftovers_of,
     make_folder,
     put_aside,
     put_overview_aside,
@@ -124,6 +125,7 @@ def run_stores(
         if outcome.reports and not run_settings.is_shard:
             write_overview(outcome)
             drop_overview_aside(outcome.folder)
+            outcome.leftovers = leftovers_of(outcome.folder, config.stores)
     return outcome
 
 
