@@ -380,6 +380,18 @@ def test_other_settings_of_a_metric_leave_it_out(folder: Path, tmp_path: Path) -
         compare(load_models(paths), Choice(level=None))
 
 
+def test_results_of_one_model_are_named(folder: Path, tmp_path: Path) -> None:
+    """Who compares two reports must see which metrics only one of them has."""
+    save(tmp_path / "b.json", *GOOD, metrics={"calibration": {}, "failure": {}})
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    found = compare(load_models(paths), Choice(level=None))
+    assert {own.address.metric for own in found.rows} == {"segmentation", "calibration"}
+    assert found.warnings == (
+        "pavpu: left out: only 'bad' has it", "failure: left out: only 'b' has it",
+    )  # fmt: skip
+    assert not compare(load_models(paths), Choice(CHEAP, level=None)).warnings
+
+
 def test_a_threshold_taken_over_is_the_same_rule(folder: Path, tmp_path: Path) -> None:
     said = Report.load(save(tmp_path / "b.json", *GOOD)).settings
     taken = {"pavpu": said["pavpu"] | {"threshold": 0.3, "threshold_from": "x.json"}}

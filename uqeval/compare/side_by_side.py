@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
-from uqeval.errors import UsageError, cut, number_of, quoted
+from uqeval.errors import UsageError, cut, listed, number_of, quoted
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
@@ -109,12 +109,30 @@ class _OneStore:
                 text for text in self.choice.metrics
                 if Address.parse(text) in (address, address.with_store(self.store))
             }  # fmt: skip
+        if not self.choice.metrics:
+            self._warn_of_others({text.key for text in addresses} - {a.key for a in lookups})
         draws = self._draws(list(lookups))
         if refused := self._refused:
             for reason in dict.fromkeys(refused.values()):
                 keys = ", ".join(key for key, by_model in refused.items() if by_model == reason)
                 self.warnings.append(f"{keys}: left out: {reason}")
         return [self._row(address, by_model, draws) for address, by_model in lookups.items()]
+
+    def _warn_of_others(self, keys: Collection[str]) -> None:
+        """Warn about results that fewer than two models have."""
+        keys_of: dict[str, list[str]] = {}
+        for key in dict.fromkeys(key for named in self._all for key in named.report.results):
+            if key in keys:
+                names = [
+                    model.name for model, of_model in zip(self.models, self.reports, strict=True)
+                    if all(key in named.report.results for named in of_model)
+                ]  # fmt: skip
+                reason = (
+                    f"only {quoted(names[0])} has it" if names else "no model has it throughout"
+                )
+                keys_of.setdefault(reason, []).append(key)
+        for reason, alone in keys_of.items():
+            self.warnings.append(f"{listed(alone)}: left out: {reason}")
 
     @cached_property
     def _refused(self) -> dict[str, str]:
