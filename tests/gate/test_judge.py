@@ -54,6 +54,8 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
         ("pavpu.per_class.raod.pavpu", "no class 'raod'", "pavpu.per_class.road.pavpu"),
         ("pavpu.per_class.person.pavpu", "no class 'person'", ""),
         ("pavpu.pavpu@weather=fog", "no slice 'weather=fog'", "pavpu.pavpu@weather=night"),
+        ("pavpu.n_ac.road", "nothing below 'n_ac'", "pavpu.n_ac"),
+        ("pavpu.road.pavpu", "no field of pavpu 'road'", "pavpu.per_class.road.pavpu"),
         ("calibration.eec", "no field of calibration 'eec'", "calibration.ece"),
         ("calibration.temperature", "holds several values", "calibration.temperature.ece"),
         ("pavpu.uncertainty", "is 'entropy', which is not a number", None),

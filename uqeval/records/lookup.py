@@ -161,6 +161,8 @@ def suggestion(reports: Iterable[Report], address: Address) -> str | None:
         for end, results in parts:
             for key, record in results.items():
                 valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
+    if nested := _with_all_fields(address, valid):
+        return nested
     wanted = str(dataclasses.replace(address, store=None))
     in_class = address.fields[0] == "per_class"
     same_class = _of_nearest_class(address, valid) if in_class else []
@@ -171,6 +173,18 @@ def suggestion(reports: Iterable[Report], address: Address) -> str | None:
         if near := nearest(wanted, candidates[:3000], 0.5):
             return near
     return None
+
+
+def _with_all_fields(address: Address, valid: Iterable[str]) -> str | None:
+    """Return the shortest valid address that has all fields of an address at other places:
+    `per_class.road.iou` for `iou.road`. Addresses that only continue it do not count."""
+    fields, start = set(address.fields), len(address.fields)
+    places = [
+        place for place in map(Address.parse, valid)
+        if (place.key, place.where) == (address.key, address.where)
+        and fields <= set(place.fields) and place.fields[:start] != address.fields
+    ]  # fmt: skip
+    return str(min(places, key=lambda place: len(place.fields))) if places else None
 
 
 def _of_nearest_class(address: Address, valid: Iterable[str]) -> list[str] | None:
