@@ -90,4 +90,10 @@ def test_evidence_of_rules_that_fail_and_of_none(stores: Path, tmp_path: Path) -
     readme = (tmp_path / "failed" / "README.md").read_text()
     assert "it must see all errors" in readme and "not evaluated" in readme
     assert run_well(*given, "-q", "-o", "none", cwd=tmp_path).stderr == ""
+    assert "verdicts" not in run_well(*given, "-o", "other", cwd=tmp_path).stderr
+    (tmp_path / "v.json").rename(tmp_path / "verdicts.json")  # as `uqeval run` calls them
+    assert (
+        "warning: the evidence has no verdicts, and verdicts.json is next to the reports. To "
+        "include it, give --verdicts verdicts.json --rules FILE.\n"
+    ) in run_well(*given, "-o", "without", cwd=tmp_path).stderr
     assert "No verdicts were given" in (tmp_path / "none" / "README.md").read_text()

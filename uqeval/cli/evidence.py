@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -62,10 +64,23 @@ def evidence(
         return
     for text in content.statements:
         tell(f"warning: {text}")
+    if verdicts is None and (left_out := _verdicts_beside(reports)) is not None:
+        tell(
+            f"warning: the evidence has no verdicts, and {cut(left_out)} is next to the reports. "
+            f"To include it, give --verdicts {quote(str(left_out))} --rules FILE."
+        )
     typer.echo(f"{result_of(tests)}: {', '.join(f'{len(v)} {k}' for k, v in tests.items())}")
     for title in tests["failed"]:
         typer.echo(f"failed: {title}")
     typer.echo(f"wrote {output}: {', '.join(names)}")
+
+
+def _verdicts_beside(reports: Sequence[str]) -> Path | None:
+    """Return the verdicts that `uqeval run` wrote next to a report, if any."""
+    from uqeval.usecases.run.folder import VERDICTS
+
+    folders = (Path(path) if Path(path).is_dir() else Path(path).parent for path in reports)
+    return next((f / VERDICTS for f in folders if (f / VERDICTS).is_file()), None)
 
 
 def _refuse_urls(paths: Sequence[str | None]) -> None:

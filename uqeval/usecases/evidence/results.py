@@ -73,9 +73,9 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
         if not is_merged(report) and report.uqeval_version == VERSION:
             reason = str(error).removeprefix(f"{path}: ")
             raise UsageError(
-                f"{cut(path)}: cannot be verified here: {reason} Where its stores are, run: uqeval "
-                f"verify {quote(str(path))} -o verification.json; then give --verify "
-                "verification.json."
+                f"{cut(path)}: cannot be verified here. Where its stores are, run: uqeval verify "
+                f"{quote(str(path))} -o verification.json; then give --verify verification.json. "
+                f"The reason: {reason}"
             ) from None
         evidence.statements.append(f"{name}: not verified: {error}")
         return
