@@ -82,8 +82,8 @@ class PavpuSettings(Settings):
         "fit it on the whole set, and again in each --region.",
         choices=("set", "class", "item", "region"), panel=_THRESHOLDS)
     curve_range: str | None = option(
-        None, "Ends of the curve over thresholds. Shards can be merged if you also give the "
-        "threshold as a number.",
+        None, "Ends of the curve over thresholds. Shards can be merged after one pass "
+        "if you also give --threshold NUMBER and --no-deciles.",
         metavar="LOW:HIGH", panel=_THRESHOLDS, several=False,
         shown="the least and the greatest uncertainty of the set")
     accuracy_threshold: float = option(
