@@ -148,7 +148,7 @@ def _show(inspection: Inspection, of: str) -> None:
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
             f"{filesize.decimal(array.stored_bytes)} ({share:.0%})", f"{array.missing_chunks:,}",
         ])  # fmt: skip
-    title = f"{cut(of + inspection.path)}  {inspection.items:,} items"
+    title = f"{cut(of + inspection.path)}  {number_of(inspection.items, 'item')}"
     for part in fitted(text_table(title, columns, rows, left=frozenset(range(5))), stdout.width):
         print_table(part, stdout)
     names = "none" if inspection.names is None else _first(inspection.names, 3)

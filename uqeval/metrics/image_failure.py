@@ -270,7 +270,8 @@ DISPLAY = Display(
                 "risk", "confidence", "uncertainty", "aurc", "e_aurc", "augrc", "auroc",
                 "spearman", "kendall", "mean_risk", Column("risk_limit", "risk limit"),
             ),
-            "AUROC: of the items with a risk above the limit. ρ and τ: of risk and uncertainty.",
+            "AUROC: of the items with a risk above the limit, by default the median risk. ρ and τ: "
+            "of risk and uncertainty.",
         ),
     ),
     figures=("image_failure",),

@@ -71,7 +71,8 @@ DISPLAY = Display(
             "Mean over pairs of frames. A constant prediction scores 1, so read mTC with mIoU, "
             "and compare models on the same flow only. no warp: without the flow. pooled: from "
             "the counts of all pairs. agreement: share of compared pixels with the same class. "
-            "coverage: share of pixels that are compared.",
+            "coverage: share of pixels that are compared. r(mIoU): correlation of TC and mIoU over "
+            "the pairs. mIoU: mean over frames.",
         ),
         ScoreTable(
             "How well the flow fits",

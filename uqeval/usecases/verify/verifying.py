@@ -215,7 +215,7 @@ def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
         ]  # fmt: skip
         if scores:
             fields_of[key] = scores
-    messages += _grouped(fields_of, "{} of the items are not recomputed.")
+    messages += _grouped(fields_of, "not recomputed of the items: {}.")
     of_set = _of_set_left_out(recomputation, report)
     messages += _grouped(of_set, "not recomputed of the set: {}.")
     return messages + _intervals_left_out(recomputation, report)
