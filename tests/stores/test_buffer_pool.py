@@ -47,6 +47,22 @@ def test_memory_of_sizes_that_come_no_more_is_let_go() -> None:
     assert 0 < free < 1.2 * 5 * 4096 * 1024
 
 
+def test_labels_do_not_free_the_memory_of_chunks() -> None:
+    spare = BufferPool()
+    chunk = place(spare.empty((64, *SHAPE), np.float16))
+    held = []
+    for _ in range(100):
+        held.append(spare.empty(SHAPE, np.uint8))  # fresh memory each time
+        assert place(spare.empty((64, *SHAPE), np.float16)) == chunk
+
+
+def test_a_large_size_that_comes_no_more_is_let_go() -> None:
+    spare = BufferPool()
+    spare.empty((64, *SHAPE), np.float16)
+    held = [spare.empty(SHAPE, np.uint8) for _ in range(200)]
+    assert held and not any(spare._free.values())
+
+
 def test_sizes_on_both_sides_of_a_bound_share_memory() -> None:
     spare = BufferPool()
     larger = place(spare.empty((577, 1024), np.uint8))

@@ -14,6 +14,9 @@ from uqeval.arrays import Array
 #: Smaller blocks, in bytes, come from the allocator. At most this many free blocks of a size are
 #: kept.
 _SMALL, _MOST = 1 << 18, 8
+#: Sizes up to this factor apart are those of the same kind of array. Blocks of a size that the last
+#: `_LATELY` requests did not use are freed, too.
+_SIMILAR, _LATELY = 4, 64
 
 
 class BufferPool:
@@ -25,6 +28,8 @@ class BufferPool:
     def __init__(self) -> None:
         # No lock: Python may delete an array at any point, even while this thread has the lock.
         self._free: dict[int, deque[memoryview]] = {}
+        #: Requests until now, roughly if threads count at once, and the last one of each size.
+        self._requests, self._last = 0, dict[int, int]()
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an array as `numpy.empty` does."""
@@ -38,11 +43,10 @@ class BufferPool:
         capacity = -(-size // step) * step
         block = next(filter(None, map(self._taken, (capacity, capacity + step))), None)
         if block is None:
-            # The images now have another size: free the blocks of the size before.
-            for size_of_others, buffers in list(self._free.items()):
-                if size_of_others != capacity:
-                    buffers.clear()
+            self._free_unused(capacity)
             block = memoryview(np.empty(capacity, np.uint8).data)
+        self._requests += 1
+        self._last[block.nbytes] = self._requests
         # All views have this array as their base, so it is deleted after the last of them.
         owner: Array = np.frombuffer(block, kind, count)
         free = self._free.setdefault(block.nbytes, deque(maxlen=_MOST))
@@ -53,6 +57,17 @@ class BufferPool:
         """Return the free blocks to the system."""
         for blocks in list(self._free.values()):
             blocks.clear()
+
+    def _free_unused(self, capacity: int) -> None:
+        """Free the blocks of sizes near `capacity`: the images now have this size. Also those of
+        sizes that were not requested of late.
+
+        Blocks of much larger or smaller sizes stay: chunks and labels are requested in turn.
+        """
+        for size, blocks in list(self._free.items()):
+            is_similar = size != capacity and max(size, capacity) <= _SIMILAR * min(size, capacity)
+            if is_similar or self._requests - self._last[size] > _LATELY:
+                blocks.clear()
 
     def _taken(self, capacity: int) -> memoryview | None:
         """Remove a free block from the pool and return it; None if there is none."""
