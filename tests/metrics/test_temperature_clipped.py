@@ -66,3 +66,21 @@ def test_a_region_of_all_pixels_is_scored_at_the_same_temperature(clip: float) -
     assert whole == region == plain.results["calibration"]["temperature"]
     # The region is counted at the temperature in the same pass as the whole image.
     assert report.timing["passes"] == plain.timing["passes"]
+
+
+@pytest.mark.parametrize(
+    ("clip", "wrong", "seed"), [(1e-3, 0.05, 0), (1e-3, 0.1, 4), (1e-2, 0.2, 4), (1e-2, 0.2, 5)]
+)
+def test_a_power_of_two_near_the_unclipped_minimum(clip: float, wrong: float, seed: int) -> None:
+    """A few very wrong pixels raise the T of the unclipped NLL, where none of them is clipped. At a
+    power of two below they are, and the clipped NLL is lower."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([0.3] * 3, size=(1, 6, 8)).astype("f4")
+    label = (p.cumsum(-1) < rng.random((1, 6, 8, 1))).sum(-1).clip(0, 2).astype("u1")
+    is_wrong = rng.random(label.shape) < wrong
+    label[is_wrong] = rng.integers(0, 3, is_wrong.sum())
+    probs = np.ascontiguousarray(np.moveaxis(p, 3, 1))
+    found = uqeval.evaluate(probs, label, {"calibration": {"clip": clip}}).results["calibration"]
+    after, args = found["temperature"], (probs[:, None], label, "mean", clip)
+    assert after["nll"] == pytest.approx(nll(np.log(after["value"]), *args), abs=1e-6)
+    assert after["nll"] <= min(nll(k * np.log(2), *args) for k in range(-5, 6)) + 1e-6

@@ -37,6 +37,8 @@ _SAMPLE, _FEW = 2**15, 5
 #: Pixels of an item in the sample for the power of two at which the clipped NLL is least: each
 #: pixel costs 11 β.
 _CLIPPED_SAMPLE = 2**12
+#: A clip below all probabilities but 0, which do not enter.
+_UNCLIPPED = 2.0**-1000
 
 _WITHOUT = "no pixel gives its label's class a probability above 0"
 _CONSTANT = "the NLL is the same at every temperature"
@@ -77,21 +79,38 @@ def fit(
     """
     from uqeval.tallies.tempered import Likelihoods
 
-    convex, least = yield from _fit_convex(classes, items, clip)
-    if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
-        return convex
-    start = None
-    if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
-        tempered = at(convex.beta)
-        state = (yield (tempered,))[tempered].of(tempered, items)
-        if int(state["clipped"][0]) <= convex.left_out:
-            return convex
-        start = convex.beta
-
     def tally(lowest: float, step: float, count: int) -> Likelihoods:
         return Likelihoods(classes, lowest, step, count, clip)
 
-    return (yield from _fit_values(tally, items, start))
+    convex, least = yield from _fit_convex(classes, items, clip)
+    if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
+        return convex
+    if convex.beta is None or abs(math.log2(least / convex.beta)) > 1:
+        return (yield from _fit_values(tally, items, None))
+    # Of the sample, without and with clipping: at the convex NLL's β, and at the power of two.
+    between = least - convex.beta
+    free, clipped = (
+        Likelihoods(classes, convex.beta, between, 2, lowest, _CLIPPED_SAMPLE)
+        for lowest in (_UNCLIPPED, clip)
+    )
+    tempered = at(convex.beta)
+    results = yield (tempered, free, clipped)
+    if between and _is_lower_by_clipping(
+        results[free].of(free, items)["nll"].tolist(),
+        results[clipped].of(clipped, items)["nll"].tolist(),
+    ):
+        return (yield from _fit_values(tally, items, None))
+    if int(results[tempered].of(tempered, items)["clipped"][0]) <= convex.left_out:
+        return convex
+    return (yield from _fit_values(tally, items, convex.beta))
+
+
+def _is_lower_by_clipping(free: Sequence[float], clipped: Sequence[float]) -> bool:
+    """Return whether the clipped NLL is lower at the second of two β, and clipping lowers it there.
+
+    Without the latter, it is lower because the pixels are a sample of those that count.
+    """
+    return clipped[1] < clipped[0] and clipped[1] < free[1]
 
 
 def _fit_convex(
