@@ -269,6 +269,13 @@ def test_the_short_help_leads_to_all_options() -> None:
     assert run_well("gate", "--help-all").stdout == run_well("gate", "--help").stdout
 
 
+def test_the_short_help_of_failure_shows_the_options_of_its_two_families() -> None:
+    """Its description speaks of --images."""
+    short = run_well("failure", "--help").stdout
+    for option in ("--images ", "--risk ", "--threshold "):
+        assert f"│ {option}" in short, option
+
+
 def test_the_help_of_each_command_fits_a_terminal(tmp_path: Path) -> None:
     heights = {}
     for name in COMMANDS:

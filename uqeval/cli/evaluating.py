@@ -40,7 +40,8 @@ def command_of(name: str) -> Callable[..., None]:
     def command(shared: Shared, settings: dict[str, Any], paths: list[str] | None) -> None:
         evaluated(name, shared, o.data_of(paths), settings, needs)
 
-    arguments_type = o.TargetPaths if of_numbers else o.Paths
+    of_both = of_numbers and "classes" in family.kinds
+    arguments_type = o.ClassOrTargetPaths if of_both else o.TargetPaths if of_numbers else o.Paths
     command.__name__, command.__doc__ = name, family.about
     command.__annotations__["paths"] = arguments_type
     command.__defaults__ = (None,)

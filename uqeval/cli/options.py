@@ -32,8 +32,21 @@ TargetPaths = Annotated[
         metavar="PREDS... [TARGET]",
         help="Store of predictions (Zarr folder, .zip or URL, or .npz) with `mean` and `std` "
         "or `variance`, or `samples`. Several stores are members of one ensemble. The target "
-        "comes last: a store, a .npy, or a folder of 16-bit KITTI PNGs, .npy or .pfm files "
-        "(label PNGs for classes); omit it if the store of predictions has it.",
+        "comes last: a store, a .npy, or a folder of 16-bit KITTI PNGs, .npy or .pfm files; omit "
+        "it if the store of predictions has it.",
+        show_default=False,
+    ),
+]
+#: The same for commands that also evaluate classes.
+ClassOrTargetPaths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PREDS... [TARGET]",
+        help="Store of predictions (Zarr folder, .zip or URL, .npy or .npz): class probabilities, "
+        "or numbers (`mean` and `std` or `variance`, or `samples`). Several stores are members of "
+        "one ensemble. The labels or the target come last: a folder of label PNGs, 16-bit KITTI "
+        "PNGs, .npy or .pfm files, a store or a .npy; omit them if the store of predictions has "
+        "them.",
         show_default=False,
     ),
 ]

@@ -28,8 +28,8 @@ _HELP_ALL = "--help-all"
 #: it leaves out those that the command shares with others.
 _MANY, _SEVERAL = 20, 14
 _COMMON = frozenset({
-    "output", "csv", "ci", "slices", "baseline", "against", "gallery", "gate", "labels",
-    "metric", "samples", "repeats", "reference", "uncertainty",
+    "output", "csv", "ci", "slices", "baseline", "against", "gallery", "gate", "images", "labels",
+    "metric", "risk", "samples", "repeats", "reference", "uncertainty",
 })  # fmt: skip
 
 
