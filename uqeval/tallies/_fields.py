@@ -195,15 +195,16 @@ class CountedItems:
 
 
 def _joined(entries: Sequence[tuple[Array | None, Array]]) -> FieldOfItems:
+    if len(entries) == 1:
+        ((of_entry, values),) = entries
+        if of_entry is None:
+            return FieldOfItems(values[None])
+        return FieldOfItems(values, of_entry, np.array([0, of_entry.size]))
     places = [indices for indices, _ in entries if indices is not None]
     if not places:
-        if len(entries) == 1:
-            return FieldOfItems(entries[0][1][None])
         return FieldOfItems(np.stack([values for _, values in entries]))
     first = np.zeros(len(entries) + 1, np.int64)
     np.cumsum([indices.size for indices in places], out=first[1:])
-    if len(entries) == 1:
-        return FieldOfItems(entries[0][1], places[0], first)
     return FieldOfItems(
         np.concatenate([values for _, values in entries]), np.concatenate(places), first
     )

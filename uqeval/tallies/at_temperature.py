@@ -5,34 +5,18 @@ Guo et al. 2017, §4.2.
 
 from __future__ import annotations
 
-import threading
-import weakref
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import UNMASKED_LABEL, Betas, void_of
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._fields import Field
+from uqeval.tallies._shared import Shared
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
 from uqeval.tallies.tempered import flat, tempered
 
-
-class _Latest(NamedTuple):
-    """The last tempered maps, and the arrays that they were computed from."""
-
-    probs: Any
-    label: Any
-    beta: float
-    values: tuple[Array, Array]
-
-    def is_of(self, probs: Array, label: Array, beta: float) -> bool:
-        """Return whether these are the arrays that it was computed from."""
-        return self.probs() is probs and self.label() is label and self.beta == beta
-
-
-#: The last result of each thread.
-_latest = threading.local()
+_shared = Shared()
 
 
 @dataclass(frozen=True)
@@ -101,11 +85,10 @@ class Tempered(_AtBeta):
         """Return confidences and the labels' probabilities, [i]; those of all labels for a region,
         so that all regions of an item share them."""
         probs, label = maps["mean_probs"], maps.get(UNMASKED_LABEL, maps["label"])
-        latest: _Latest | None = getattr(_latest, "of", None)
-        if latest is None or not latest.is_of(probs, label, self.beta):
-            values = tempered(flat(maps), label.reshape(-1), void_of(self.classes), self.beta)
-            latest = _latest.of = _Latest(weakref.ref(probs), weakref.ref(label), self.beta, values)
-        return latest.values
+        return _shared.of(
+            (probs, label), self.beta,
+            lambda: tempered(flat(maps), label.reshape(-1), void_of(self.classes), self.beta),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import INSIDE, REGION_SHARE, UNMASKED_LABEL, void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
+from uqeval.tallies._shared import Shared
 from uqeval.tallies._values import Uncertainty, float16_end
 
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101
+_shared = Shared()
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,20 @@ class Patches:
             in_image = in_image - self._padding_of_patches(shape, label.shape).reshape(-1)
             flat["category"][in_image == 0] = -1
         if UNMASKED_LABEL in maps:
-            of_region = (UNMASKED_LABEL, INSIDE)
-            whole = {name: values for name, values in maps.items() if name not in of_region}
-            unmasked = self.table(whole | {"label": maps[UNMASKED_LABEL]})
-            outside = unmasked["valid"] - flat["valid"]
+            outside = self._valid_in_image(maps) - flat["valid"]
             flat["category"][in_image < float(maps[REGION_SHARE]) * (in_image + outside)] = -1
         return flat
+
+    def _valid_in_image(self, maps: Maps) -> Array:
+        """Return `valid` of the whole image, from the maps of a region."""
+        label = maps[UNMASKED_LABEL]
+
+        def compute() -> Array:
+            of_region = (UNMASKED_LABEL, INSIDE)
+            whole = {name: values for name, values in maps.items() if name not in of_region}
+            return self.table(whole | {"label": label})["valid"]
+
+        return _shared.of((label,), self, compute)
 
     def _padding_of_patches(self, patches: tuple[int, ...], image: tuple[int, ...]) -> Array:
         """Return how many pixels of each patch [row, column] are padding."""
