@@ -6,6 +6,7 @@ import dataclasses
 import io
 
 import pytest
+from family_reports import of_sweep
 from rich.console import Console
 from small_report import report, scores
 
@@ -222,6 +223,15 @@ def test_a_narrow_terminal_prints_first_columns_above_the_row_and_wraps_the_last
     text = printed(lambda console: print_table(narrower, console), 30)
     assert all(word in text for word in ["inconclusive,", "counts", "as", "fail"])
     assert max(map(len, text.splitlines())) <= 30
+
+
+def test_the_value_of_a_single_subset_has_no_deviation() -> None:
+    """± 0.0000 would say that another subset gives the same."""
+    (table,) = [t for t in tables_of(of_sweep()) if t.title == "Over the number of samples M"]
+    assert table.note.endswith("numbers of subsets: 2, 2, 1.")
+    for _, one, two, every in table.texts:
+        assert "±" not in every
+        assert all(text == "–" or " ± " in text for text in (one, two))
 
 
 def test_what_does_not_fit_is_split_under_the_same_headings() -> None:

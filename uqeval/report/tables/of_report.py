@@ -273,22 +273,24 @@ def _sweep(report: Report) -> Table:
     sweep = report.results["sweep"]
     first: dict[str, Any] = next(iter(sweep.values()), {"m": [], "repeats": []})
     rows = [
-        [name, *map(_plus_minus, record["mean"], record["std"])]
+        [name, *map(_plus_minus, record["mean"], record["std"], record["repeats"])]
         for name, record in sweep.items()
         if name in report.metrics
     ]
-    repeats = first["repeats"]
+    counts = ", ".join(map(str, first["repeats"]))
     return text_table(
         "Over the number of samples M",
         ["", *(f"M = {m}" for m in first["m"])],
         rows,
-        f"mean ± std over {', '.join(map(str, repeats))} subset{'s' * (set(repeats) != {1})} "
-        "of the samples.",
+        f"mean ± std over subsets of the samples; numbers of subsets: {counts}.",
         grouping=by_address,
     )
 
 
-def _plus_minus(mean: float | None, std: float | None) -> str:
+def _plus_minus(mean: float | None, std: float | None, repeats: int) -> str:
+    """Return mean ± std as text; of a single subset only its value, which varies over nothing."""
     if mean is None or std is None:
         return format_number(None)
+    if repeats == 1:
+        return format_number(mean)
     return f"{format_number(mean)} ± {std:.4f}"
