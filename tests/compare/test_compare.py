@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 import statistics
 from pathlib import Path
@@ -18,6 +20,7 @@ from trained import SIDE, C, N, change, labels, probs, save
 from uqeval import Report, StoreError, UsageError
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
 from uqeval.gate import Units
+from uqeval.report.comparison_files import to_csv, to_json
 from uqeval.statistics import swaps
 
 GOOD, BAD = (1, 1.6), (0, 1.0)
@@ -454,6 +457,22 @@ def test_slices(tmp_path: Path) -> None:
         range(len(gap)), lambda items: float(gap[items].sum() / (len(items) * SIDE**2)), 0.95, False
     )
     assert difference(found.cells[1])[1:] == pytest.approx(ends, abs=1e-9)
+
+
+def test_differences_without_an_interval_say_why(tmp_path: Path) -> None:
+    table = tmp_path / "items.csv"
+    table.write_text("\n".join(["name,part", *(f"item{i:02},{min(i // 5, 1)}" for i in range(N))]))
+    for name, own in (("a", BAD), ("b", GOOD)):
+        save(tmp_path / f"{name}.json", *own, metrics=["calibration"], slices=table)
+    address = "calibration.ece@part=0"  # 5 items, and its draws need 6
+    found = held(tmp_path, "a", "b", metrics=(address,), draws=200)
+    own = row(found, address).cells[1].difference
+    assert own is not None and own.interval is None
+    assert own.reason == "intervals from draws need 6 units"
+    record = json.loads(to_json(found))["scores"][0]["models"]["b"]
+    assert record["low"] is record["high"] is None
+    assert record["interval_reason"] == own.reason
+    assert list(csv.DictReader(to_csv(found).splitlines()))[1]["reason"] == own.reason
 
 
 def test_undefined_scores_say_why(folder: Path, tmp_path: Path) -> None:

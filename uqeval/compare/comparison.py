@@ -53,7 +53,7 @@ class Difference:
     is better. `p`: two-sided p-value of the permutation test that swaps the models in single units.
     `p_adjusted`: the p-value adjusted for all tests of its family (Holm). `p_least`: the smallest
     p-value possible with this number of units. Models of several trainings have no p-value, and
-    their interval is over trainings.
+    their interval is over trainings. `reason`: why there is no interval, where one was requested.
     """
 
     value: float
@@ -63,6 +63,7 @@ class Difference:
     p: float | None = None
     p_adjusted: float | None = None
     p_least: float | None = None
+    reason: str | None = None
 
     @property
     def verdict(self) -> str | None:

@@ -16,6 +16,7 @@ from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.lookup import NoScore, Score, find, suggestion
+from uqeval.records.resampling import Interval
 
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
@@ -193,13 +194,15 @@ class _OneStore:
             better = None
             if row.direction and value:
                 better = (value > 0) == (row.direction == "higher")
-            interval, test = None, None
+            interval, test, reason = None, None, None
             level = self.choice.level
             if paired is not None and level is not None and m in drawn_models:
-                interval, test = paired.difference(
+                outcome, test = paired.difference(
                     drawn_models.index(m), drawn_models.index(self.base), row.address.within, level
                 )
-            difference = Difference(value, better, level, interval)
+                interval = outcome if isinstance(outcome, Interval) else None
+                reason = None if isinstance(outcome, Interval) else outcome.reason
+            difference = Difference(value, better, level, interval, reason=reason)
             if test is not None:
                 difference = dataclasses.replace(difference, p=test.p, p_least=test.least)
             cells.append(dataclasses.replace(cell, difference=difference))

@@ -72,9 +72,9 @@ class PairedComparison:
 
     def difference(
         self, model: int, baseline: int, address: str, level: float
-    ) -> tuple[Interval | None, SwapTest | None]:
-        """Return the interval of a model's score minus the baseline's, and the test that swaps the
-        two.
+    ) -> tuple[Interval | NoBounds, SwapTest | None]:
+        """Return the interval of a model's score minus the baseline's, or why there is none, and
+        the test that swaps the two.
 
         Two models of several trainings each: Welch's interval over trainings, and no test, since
         swapping items cannot show the variance of training.
@@ -86,8 +86,10 @@ class PairedComparison:
         runs = (self._rows(model), self._rows(baseline))
         change = difference(self._samples, address, level, runs=runs)
         rough = any(is_approximate(m[0].scoring, address) for m in self.models)
-        interval = None
-        if not isinstance(change, NoBounds):
+        interval: Interval | NoBounds
+        if isinstance(change, NoBounds):
+            interval = change
+        else:
             units = units_of(resampling, defined_in_both(self._samples, address, runs))
             interval = Interval(level, change.low, change.high, rough, change.method, units,
                                 change.standard_error)  # fmt: skip
@@ -104,18 +106,18 @@ class PairedComparison:
             )
         return self._tests[model, baseline]
 
-    def _welch(self, model: int, baseline: int, address: str, level: float) -> Interval | None:
+    def _welch(self, model: int, baseline: int, address: str, level: float) -> Interval | NoBounds:
         scores = self._samples.scores("whole", address)[:, 0]
         first, second = (scores[list(self._rows(m))] for m in (model, baseline))
         if not np.isfinite([*first, *second]).all():
-            return None
+            return NoBounds("the score is undefined for a training")
         parts = [
             scores_of_model.var(ddof=1) / len(scores_of_model)
             for scores_of_model in (first, second)
         ]
         error = sum(parts)
         if not error > 0:
-            return None
+            return NoBounds("the score is the same for all trainings of both models")
         degrees = error**2 / sum(
             variance**2 / (len(scores_of_model) - 1)
             for variance, scores_of_model in zip(parts, (first, second), strict=True)
