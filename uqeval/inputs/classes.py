@@ -16,6 +16,7 @@ from uqeval.inputs.common import (
     open_truth,
     record_of,
     refuse_missing,
+    warn_of_masks,
     watched,
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
@@ -30,6 +31,8 @@ from uqeval.stores.stack import Stack
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
+
+_EXCLUDED = "Pixels to leave out have the void id in the labels (--ignore-index)."
 
 
 def open_classes(
@@ -75,6 +78,7 @@ def open_classes(
     names_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     warnings += _shared_names(names_of_classes, where) + _warn_of_sample_axes(restricted, kind)
+    warnings += warn_of_masks([*stores, label_store], options, (), _EXCLUDED)
     warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
     record = _records_of(opened, label_store, labels, [kind] if kind else sorted(stored)) | {
         **evaluated,

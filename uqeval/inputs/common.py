@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
@@ -264,6 +266,27 @@ def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
                 "because all their values are the fill value. If you are sure of that, give "
                 f"--missing-chunks fill, or write the store {array.write_all_chunks}."
             )
+
+
+#: Names of arrays that users expect to exclude pixels.
+_MASK = re.compile(r"(?:^|_)(?:in)?(?:valid|masks?|ignored?)(?:_|$)", re.IGNORECASE)
+
+
+def warn_of_masks(
+    stores: Iterable[Store | None], options: InputOptions, read: Collection[str], advice: str
+) -> list[str]:
+    """Return a warning for each array that has the name of a mask and excludes no pixels.
+
+    `read`: arrays that are masks. Maps of `--region` are not warned of. `advice` says what does
+    exclude pixels.
+    """
+    used = {*read, *(map_and_id(text)[0] for text in options.regions if text.startswith("map:"))}
+    names = {(store.path, name): None for store in stores if store for name in store.arrays}
+    return [
+        f"{path}: the array {cut(name)} is not read and excludes no pixels. {advice}"
+        for path, name in names
+        if name not in used and _MASK.search(name)
+    ]
 
 
 def is_regression(opened: PredictionStores) -> bool:

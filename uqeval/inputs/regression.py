@@ -15,6 +15,7 @@ from uqeval.inputs.common import (
     open_truth,
     record_of,
     refuse_missing,
+    warn_of_masks,
     watched,
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from uqeval.maps.regression import RegressionSource
 
 _PARTS = ("mean", *SPREADS, "samples")
+_EXCLUDED = "Store it as `valid`, true for the pixels to evaluate."
 
 
 def open_regression(
@@ -73,7 +75,8 @@ def open_regression(
     return Inputs(
         converted, ("0",), 255,
         record | evaluated | {"samples": stacks[kinds[0]].samples},
-        [text for store in [*stores, *truth_store] for text in store.warnings],
+        [text for store in [*stores, *truth_store] for text in store.warnings]
+        + warn_of_masks([*stores, *truth_store], options, ["valid"], _EXCLUDED),
         partial=len(item_range) < count, watch=watch,
         invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
         groups=own_stores[0].groups,

@@ -1,0 +1,43 @@
+"""Arrays with the name of a mask that excludes no pixels: a warning, not silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+
+RNG = np.random.default_rng(0)
+MASK = np.ones((2, 6, 8), bool)
+
+
+def numbers(**arrays: Any) -> dict[str, Any]:
+    mean = RNG.random((2, 6, 8))
+    return {"mean": mean, "std": mean + 0.1, "target": mean + 0.1, **arrays}
+
+
+def warned(report: uqeval.Report) -> list[str]:
+    return [text for text in report.warnings if "excludes no pixels" in text]
+
+
+@pytest.mark.parametrize("name", ["mask", "eval_mask", "masks", "valid_mask", "ignore"])
+def test_a_mask_of_numbers_that_is_not_read(name: str) -> None:
+    stored = numbers(**{name: MASK})
+    (text,) = warned(uqeval.evaluate(stored, None, "regression"))
+    assert f"the array {name} is not read" in text and "`valid`" in text
+
+
+def test_masks_that_are_read() -> None:
+    assert not warned(uqeval.evaluate(numbers(valid=MASK), None, "regression"))
+    regions = uqeval.evaluate(numbers(mask=MASK), None, "regression", region=["map:mask:1"])
+    assert not warned(regions)
+    assert not warned(uqeval.evaluate(numbers(validation_error=MASK), None, "regression"))
+
+
+def test_a_mask_of_classes() -> None:
+    probs = RNG.dirichlet(np.ones(3), (2, 6, 8)).transpose(0, 3, 1, 2).astype("f4")
+    stored = {"probs": probs, "labels": np.zeros((2, 6, 8), np.uint8), "valid": MASK}
+    (text,) = warned(uqeval.evaluate(stored, None, "segmentation"))
+    assert "the array valid is not read" in text and "--ignore-index" in text
