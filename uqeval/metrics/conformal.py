@@ -44,11 +44,13 @@ DISPLAY = Display(
             "Conformal prediction",
             (
                 "method", "risk", Column("alpha", "α", form="g"),
-                Column("calibration_items", "calibrated on"), Column("threshold", "threshold", 5),
+                Column("calibration_items", "calibrated on"),
+                Column("evaluated_items", "evaluated on"), Column("threshold", "threshold", 5),
                 "mean_loss", "coverage", "size", "width", "singletons", "empty",
             ),
             "If the images are exchangeable, the mean loss of new images is at most α in "
-            "expectation. Single images, classes and pixels have no guarantee.",
+            "expectation. Single images, classes and pixels have no guarantee. The items that the "
+            "sets are calibrated on are not evaluated; other metrics are of all items.",
         ),
         ScoreTable(
             "Coverage of single images",
