@@ -251,3 +251,9 @@ def test_rows_of_a_table_can_be_items() -> None:
         found = sentences(items=[{"name": "a"}], inputs=stored, results={"nmerci": {"nmerci": 0.5}})
         assert found["Next"].startswith("Evaluate more items: from a single item")
         assert ("make each row an item: mean[:, None, None]" in found["Next"]) == is_table
+
+
+def test_a_part_is_merged_before_anything_else() -> None:
+    part = {"number": 1, "of": 2, "first": 0}
+    assert "uqeval merge" in sentences(**failure(0.9), inputs={"part": part})["Next"]
+    assert "uqeval merge" not in sentences(**failure(0.9))["Next"]

@@ -64,6 +64,8 @@ def _advice(
             return f"{described(score)}. {score.metric.advice}", score.metric.family
     if not report.results or "sweep" in report.results:
         return None
+    if "part" in report.inputs:
+        return "Merge all parts: uqeval merge also computes intervals (--ci 0.95).", ""
     if len(report.items) < 2:
         rows = " For the rows of a table, make each row an item: mean[:, None, None], and so on."
         text = "Evaluate more items: from a single item, no interval can be computed."
