@@ -16,38 +16,41 @@ from uqeval.statistics.options import CutOptions
 if TYPE_CHECKING:
     from uqeval.stores.contents import Contents
 
+
+def _paths(shown: str, text: str) -> Any:
+    """Return the declaration of the paths of a command: their names in help, and its text."""
+    return typer.Argument(metavar=shown, help=text, show_default=False)
+
+
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="PREDS... [LABELS]",
-        help="Store of predictions: Zarr folder, .zip or URL, .npy, .npz. Several stores are "
+    _paths(
+        "PREDS... [LABELS]",
+        "Store of predictions: Zarr folder, .zip or URL, .npy, .npz. Several stores are "
         "members of one ensemble. The labels come last: a folder of label PNGs, a store or a "
         ".npy; omit them if the store of predictions has `labels`.",
-        show_default=False,
     ),
 ]
 TargetPaths = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="PREDS... [TARGET]",
-        help="Store of predictions (Zarr folder, .zip or URL, or .npz) with `mean` and `std` "
+    _paths(
+        "PREDS... [TARGET]",
+        "Store of predictions (Zarr folder, .zip or URL, or .npz) with `mean` and `std` "
         "or `variance`, or `samples`. Several stores are members of one ensemble. The target "
         "comes last: a store, a .npy, or a folder of 16-bit KITTI PNGs, .npy or .pfm files; omit "
         "it if the store of predictions has it.",
-        show_default=False,
     ),
 ]
 #: The same for commands that also evaluate classes.
 ClassOrTargetPaths = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="PREDS... [TARGET]",
-        help="Store of predictions (Zarr folder, .zip or URL, .npy or .npz): class probabilities, "
+    _paths(
+        "PREDS... [TARGET]",
+        "Store of predictions (Zarr folder, .zip or URL, .npy or .npz): class probabilities, "
         "or numbers (`mean` and `std` or `variance`, or `samples`). Several stores are members of "
         "one ensemble. The labels or the target come last: a folder of label PNGs, 16-bit KITTI "
         "PNGs, .npy or .pfm files, a store or a .npy; omit them if the store of predictions has "
         "them.",
-        show_default=False,
     ),
 ]
 

@@ -15,7 +15,6 @@ from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
@@ -280,7 +279,7 @@ def warn_of_masks(
     `read`: arrays that are masks. Maps of `--region` are not warned of. `advice` says what does
     exclude pixels.
     """
-    used = {*read, *(map_and_id(text)[0] for text in options.regions if text.startswith("map:"))}
+    used = {*read, *options.region_maps}
     names = {(store.path, name): None for store in stores if store for name in store.arrays}
     return [
         f"{path}: the array {cut(name)} is not read and excludes no pixels. {advice}"

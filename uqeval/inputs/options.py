@@ -254,6 +254,11 @@ class InputOptions(Settings):
                 f"{option} is for predicted depths, mean and std; {where} has none. Leave it out."
             )
 
+    @property
+    def region_maps(self) -> list[str]:
+        """Return the maps of ids that --region names: arrays of the store, or paths."""
+        return [map_and_id(text)[0] for text in self.regions if text.strip().startswith("map:")]
+
     def paths(self) -> list[Any]:
         """Return the paths that are read, except predictions and labels."""
         input_paths = (
@@ -265,7 +270,7 @@ class InputOptions(Settings):
             self.flow_path,
             self.flow_forward_path,
             self.depth_map,
-            *(map_and_id(text)[0] for text in self.regions if text.strip().startswith("map:")),
+            *self.region_maps,
             self.fitted,
         )
         return [path for path in input_paths if isinstance(path, str | Path)]

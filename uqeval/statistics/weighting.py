@@ -6,7 +6,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array, Floats, Ints
 from uqeval.statistics.column_sums import ColumnSums, MakeColumns
 from uqeval.statistics.item_values import SparseValues
+
+T = TypeVar("T")
 
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
 LIGHT_WEIGHT = 16
@@ -244,50 +246,49 @@ class AllBut(ItemSets):
         self,
         chosen: Ints,
         rows: range | None = None,
-        known: dict[int, tuple[weakref.ref[Any], Array, Array]] | None = None,
+        known: dict[int, tuple[weakref.ref[Any], Any]] | None = None,
     ) -> None:
         self.chosen = chosen
         self._rows = range(len(chosen)) if rows is None else rows
         self.sets = len(self._rows)
-        #: By the identity of values: these, and the sums before and after points of a grid; or the
-        #: sums of all items, twice.
+        #: What is computed from values for all parts, by their identity: these, and the result.
         self._known = {} if known is None else known
 
     def sums(self, values: Values) -> Array:
         first, last = self._rows.start, self._rows.stop
         own = self._of(values, first, last)
         if are_exact(own):
-            return self._all(values) - own
+            return self._once(values, self._all) - own
         sums = np.zeros_like(own)
         np.cumsum(own[:-1], axis=0, out=sums[1:])
         sums[:-1] += np.cumsum(own[:0:-1], axis=0)[::-1]
         if self.sets < len(self.chosen):
-            before, after = self._grid(values)
+            before, after = self._once(values, self._grid)
             start, stop = first // _GRID, -(-last // _GRID)
             sums += before[start] + self._total(values, start * _GRID, first)
             sums += after[stop] + self._total(values, last, min(stop * _GRID, len(self.chosen)))
         return sums
 
-    def _all(self, values: Values) -> Array:
-        """Return the sums of all items [number]."""
+    def _once(self, values: Values, compute: Callable[[Values], T]) -> T:
+        """Return `compute(values)`, the same result for all parts of the sets."""
         known = self._known.get(id(values))
         if known is None or known[0]() is not values:
-            total = self._total(values, 0, len(self.chosen))
-            self._known[id(values)] = known = weakref.ref(values), total, total
-        return known[1]
+            self._known[id(values)] = known = weakref.ref(values), compute(values)
+        return cast("T", known[1])
+
+    def _all(self, values: Values) -> Array:
+        """Return the sums of all items [number]."""
+        return self._total(values, 0, len(self.chosen))
 
     def _grid(self, values: Values) -> tuple[Array, Array]:
         """Return the sums of all items before, and from, every `_GRID`-th item: [point, number]."""
-        known = self._known.get(id(values))
-        if known is None or known[0]() is not values:
-            ends = range(_GRID, len(self.chosen) + _GRID, _GRID)
-            cells = np.stack(
-                [self._total(values, end - _GRID, min(end, len(self.chosen))) for end in ends]
-            )
-            before = np.concatenate([np.zeros_like(cells[:1]), np.cumsum(cells, axis=0)])
-            after = np.concatenate([np.cumsum(cells[::-1], axis=0)[::-1], np.zeros_like(cells[:1])])
-            self._known[id(values)] = known = weakref.ref(values), before, after
-        return known[1:]
+        ends = range(_GRID, len(self.chosen) + _GRID, _GRID)
+        cells = np.stack(
+            [self._total(values, end - _GRID, min(end, len(self.chosen))) for end in ends]
+        )
+        before = np.concatenate([np.zeros_like(cells[:1]), np.cumsum(cells, axis=0)])
+        after = np.concatenate([np.cumsum(cells[::-1], axis=0)[::-1], np.zeros_like(cells[:1])])
+        return before, after
 
     def _of(self, values: Values, first: int, last: int) -> Array:
         chosen = self.chosen[first:last]

@@ -7,7 +7,6 @@ fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows wit
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -310,18 +309,7 @@ class Tally(ABC):
         Raises `ValueError` as `unpack` does.
         """
         counted = self.packing.unpack_items(states)
-        state: State = {}
-        for (name, field), own in zip(self.packing.fields.items(), counted.fields, strict=True):
-            if own.places is None or own.first is None:
-                rows = own.values
-            else:
-                shape = (counted.items, math.prod(field.shape))
-                rows = np.full(shape, identity(field), field.dtype)
-                rows[np.repeat(np.arange(counted.items), np.diff(own.first)), own.places] = (
-                    own.values
-                )
-            state[name] = rows.reshape(counted.items, *field.shape)
-        return state
+        return counted.state(self.packing.fields, range(counted.items))
 
     def load_items(self, states: Sequence[bytes]) -> LoadedItems:
         """Return the states of several items. Raises `ValueError` as `load` does."""

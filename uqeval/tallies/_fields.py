@@ -172,10 +172,12 @@ class CountedItems:
                 state[name] = entries.values[items.start : items.stop].reshape(shape)
                 continue
             state[name] = np.full(shape, identity(field), field.dtype)
-            rows = state[name].reshape(len(items), -1)
-            for row, item in enumerate(items):
-                places, values = entries.of_item(item)
-                rows[row, places] = values
+            first = entries.first[items.start : items.stop + 1]
+            chosen = slice(first[0], first[-1])
+            rows = np.repeat(np.arange(len(items)), np.diff(first))
+            state[name].reshape(len(items), -1)[rows, entries.places[chosen]] = entries.values[
+                chosen
+            ]
         return state
 
     def fold(self, fields: Mapping[str, Field], total: State) -> None:

@@ -12,11 +12,11 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import UNMASKED_LABEL, Betas, void_of
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._fields import Field
-from uqeval.tallies._shared import Shared
+from uqeval.tallies._last_results import LastResults
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
 from uqeval.tallies.tempered import flat, tempered
 
-_shared = Shared()
+_last = LastResults()
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Tempered(_AtBeta):
         """Return confidences and the labels' probabilities, [i]; those of all labels for a region,
         so that all regions of an item share them."""
         probs, label = maps["mean_probs"], maps.get(UNMASKED_LABEL, maps["label"])
-        return _shared.of(
+        return _last.of(
             (probs, label), self.beta,
             lambda: tempered(flat(maps), label.reshape(-1), void_of(self.classes), self.beta),
         )  # fmt: skip

@@ -11,12 +11,12 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import INSIDE, REGION_SHARE, UNMASKED_LABEL, void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
-from uqeval.tallies._shared import Shared
+from uqeval.tallies._last_results import LastResults
 from uqeval.tallies._values import Uncertainty, float16_end
 
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101
-_shared = Shared()
+_last = LastResults()
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Patches:
             whole = {name: values for name, values in maps.items() if name not in of_region}
             return self.table(whole | {"label": label})["valid"]
 
-        return _shared.of((label,), self, compute)
+        return _last.of((label,), self, compute)
 
     def _padding_of_patches(self, patches: tuple[int, ...], image: tuple[int, ...]) -> Array:
         """Return how many pixels of each patch [row, column] are padding."""

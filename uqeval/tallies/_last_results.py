@@ -12,7 +12,7 @@ from uqeval.arrays import Array
 T = TypeVar("T")
 
 
-class Shared(threading.local):
+class LastResults(threading.local):
     """The last results of each thread: those of one item, by the parameters that they depend on."""
 
     def __init__(self) -> None:
