@@ -13,6 +13,7 @@ from family_reports import of_classes
 
 from uqeval.errors import OutputError
 from uqeval.report.figures import FORMATS, figures_of, write_figures
+from uqeval.report.figures.failure import points
 from uqeval.report.figures.style import inline_svg
 from uqeval.report.tables.table import format_number
 
@@ -60,6 +61,10 @@ def test_curves_show_their_values_under_the_pointer(tmp_path: Path) -> None:
     svg = inline_svg(figures["risk-coverage"])
     marks = re.findall(r'<circle class="hover"[^>]*><title>(.*?)</title></circle>', svg)
     curve = report.results["failure"]["curve"]
+    named = points(report.results["failure"])
+    words = [f"failure: risk {risk:.4g} at coverage {coverage:.4g}" for coverage, risk in named]
+    assert marks[-len(named) :] == words
+    marks = marks[: -len(named)]
     assert 10 < len(marks) <= 42
     risk = format_number(curve["risk"][-1])
     assert marks[-1] == f"failure: risk {risk} at coverage 1.0000"

@@ -71,8 +71,8 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
         x, y = zip(*points(line.record), strict=True)
         axes.plot(x, y, f"o{style.dashes(i)}", markersize=5, **look)
         for coverage, risk in zip(x, y, strict=True):
-            (mark,) = axes.plot([coverage], [risk], "o", color=style.colour(i), markersize=5)
-            style.titled(mark, f"{line.label}: {_WORDS.format(f'{coverage:.4g}', f'{risk:.4g}')}")
+            words = _WORDS.format(f"{coverage:.4g}", f"{risk:.4g}")
+            style.hovered(axes, coverage, risk, f"{line.label}: {words}")
     rates = {line.record["errors"] / line.record["pixels"] for line in lines}
     if len(rates) == 1:
         reference(axes, rates.pop(), "kept at random")
