@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import forged
 import leaves
@@ -131,9 +132,9 @@ def load() -> None:
 
     from uqeval.statistics import from_states
 
-    from_states.DRAWS = DRAWS
+    mock.patch.object(from_states, "DRAWS", DRAWS).start()
     os.environ |= {"NO_COLOR": "1", "GITHUB_ACTIONS": "", "COLUMNS": "200"}
-    forked._load()
+    forked.load()
 
 
 def run(command: str, folder: Path) -> Ended:
@@ -211,8 +212,8 @@ def campaign(folder: Path, count: int, seed: int, kinds: Collection[str] = ()) -
     mutants.build(base)
     shutil.copytree(base, work)
     chosen: dict[str, set[int]] = {}
-    for kind, _, number in (text.partition(":") for text in kinds):
-        chosen.setdefault(kind, set()).update([int(number)] if number else [])
+    for kind, _, digits in (text.partition(":") for text in kinds):
+        chosen.setdefault(kind, set()).update([int(digits)] if digits else [])
     known = [target.kind for target in mutants.TARGETS]
     if unknown := set(chosen) - set(known):
         sys.exit(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(known)}")
@@ -261,9 +262,9 @@ class Kept:
         """Return the files to change, with patterns replaced by the files of `kept/`."""
         kept = [path.relative_to(self._work) for path in self._data]
         return [
-            str(file)
+            file
             for pattern in target.files
-            for file in ([own for own in kept if own.match(pattern)] or [pattern])
+            for file in ([str(own) for own in kept if own.match(pattern)] or [pattern])
         ]
 
     def results(self, command: str) -> Any:

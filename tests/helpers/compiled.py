@@ -11,8 +11,8 @@ import numba
 def compiled(part: Callable[..., Any]) -> Callable[..., Any]:
     """Return a compiled function that only calls a part of kernels."""
 
-    @numba.njit(error_model="numpy")
-    def call(*values):  # type: ignore[no-untyped-def]
+    def call(*values: Any) -> Any:
         return part(*values)
 
-    return call  # type: ignore[no-any-return]
+    dispatcher: Callable[..., Any] = numba.njit(call, error_model="numpy")
+    return dispatcher

@@ -5,16 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from uqeval.gate.saved_verdicts import KEY, checksum_of
-from uqeval.stores.states.blocks import PackedItems
-from uqeval.stores.states.entries import PLAIN, block_of, pack_text, seal, unpack_text
-from uqeval.tallies._contract import Tally
+from uqeval.stores.states.entries import PLAIN, pack_text, seal, unpack_text
 
 #: Words and marks without order: no word repeats, and none is long.
 VARIED = "".join(
@@ -50,12 +45,16 @@ def entries_of(path: Path) -> dict[str, bytes]:
     }
 
 
+def _packed(text: bytes) -> bytes:
+    return pack_text(lambda: [text])
+
+
 def write_entries(path: Path, entries: Mapping[str, bytes]) -> str:
     """Write a states file of these entries; return its digest."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in entries.items():
             if name in PLAIN.values():
-                name, data = f"{name}.z", pack_text(lambda text=data: [text])
+                name, data = f"{name}.z", _packed(data)
             archive.writestr(zipfile.ZipInfo(name), data)
     return reseal(path)
 
@@ -66,22 +65,3 @@ def reseal(path: Path) -> str:
         archive.comment = b""
     with path.open("r+b") as file:
         return seal(file)
-
-
-def forge(
-    path: Path, tally: Tally, change: Callable[[dict[str, np.ndarray[Any, Any]]], None]
-) -> str:
-    """Change the state of the first item of a tally; return the new digest of the file."""
-    from uqeval.stores.states.entries import tally_key
-    from uqeval.stores.states.saved import SavedStates
-
-    saved = SavedStates(path)
-    number = saved._numbers[tally_key(tally.parameters())]
-    entries = entries_of(path)
-    name = next(name for name in entries if block_of(name) and name.startswith(f"{number}/0"))
-    _, _, items = block_of(name)
-    states = PackedItems(entries[name], items).states(tally.most_bytes)
-    state = tally.unpack(states[0])
-    change(state)
-    entries[name] = PackedItems.of([tally.pack(state), *states[1:]]).data
-    return write_entries(path, entries)

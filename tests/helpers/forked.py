@@ -110,7 +110,8 @@ def parent() -> Parent:
     return Parent(environment(GITHUB_ACTIONS="", GITHUB_STEP_SUMMARY=""))
 
 
-def _load() -> None:
+def load() -> None:
+    """Import and compile what most commands need."""
     from importlib import import_module
     from pkgutil import walk_packages
 
@@ -187,8 +188,8 @@ def _run(asked: dict[str, Any]) -> None:
         _lose({"stdout": 1, "stderr": 2}[stream], reader)
     # A text stream reads the properties of its file when it is opened, so open it again.
     closed = stream if reader == "none" else ""
-    sys.stdout = None if closed == "stdout" else open(1, "w")  # type: ignore[assignment] # noqa: SIM115
-    sys.stderr = (  # type: ignore[assignment]
+    sys.stdout = None if closed == "stdout" else open(1, "w")  # noqa: SIM115
+    sys.stderr = (
         None if closed == "stderr" else open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     )
     if asked["arguments"][:1] == ["-c"]:
@@ -198,7 +199,7 @@ def _run(asked: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _load()
+    load()
     gc.collect()
     gc.freeze()
     if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:

@@ -47,7 +47,7 @@ def checked(found: dict[str, Any], n: int, score: Callable[[Sequence[int]], floa
         assert moved == pytest.approx([effect for effect, _ in effects]) and effects
     else:
         assert found["groups"] == []
-    error = math.sqrt((count - 1) / count * float(np.square(left - np.mean(left)).sum()))
+    error = math.sqrt((count - 1) / count * float(np.square(np.array(left) - np.mean(left)).sum()))
     assert found["interval"]["error"] == pytest.approx(error)
     t, of_power = (student.ppf(p, count - 1) for p in ((1 + LEVEL) / 2, POWER))
     skew = max(abs(whole - found["interval"]["low" if limit < whole else "high"]) - t * error, 0)

@@ -23,6 +23,7 @@ import small_stores as small
 import small_videos
 from command import environment
 from number_stores import numbers
+from PIL import Image
 
 from uqeval.errors import StoreError, UqevalError
 from uqeval.records.folder import Named
@@ -191,13 +192,13 @@ def make_inputs(folder: Path, parent: forked.Parent, of_evidence: bool) -> None:
     raters = np.stack([small.labels(seed=seed) for seed in range(2)], axis=1)
     small.save(folder / "raters.zarr", {"probs": small.probs(), "labels": raters})
     small.save_label_folder(folder / "labels")
-    np.savez(folder / "numbers.npz", **numbers())
+    np.savez(folder / "numbers.npz", allow_pickle=False, **numbers())
     np.save(folder / "softmax.npy", small.probs())
     film = small_videos.video(small_videos.numbered(3))
     for kind in ("frames", "predictions", "labels"):
         (folder / "video" / kind).mkdir(parents=True)
         for name, image in getattr(film, kind).items():
-            small.Image.fromarray(image).save(folder / "video" / kind / f"{name}.png")
+            Image.fromarray(image).save(folder / "video" / kind / f"{name}.png")
     (folder / "fit.txt").write_text("\n".join(small.NAMES[:2]))
     (folder / "rules.yaml").write_text("pavpu.pavpu: {min: 0, confidence: 0.9}\n")
     (folder / "uqeval.yaml").write_text(
@@ -422,7 +423,8 @@ def _content(path: Path) -> Any:
         ".xml": lambda own: own.read_text().rstrip()[-13:],
         ".md": lambda own: _TIME.sub("", own.read_text().rstrip()),
     }
-    return read.get(path.suffix, lambda own: own.read_bytes().rstrip())(path)
+    reader = read.get(path.suffix)
+    return path.read_bytes().rstrip() if reader is None else reader(path)
 
 
 #: Times and checksums in a text.

@@ -540,7 +540,7 @@ def _ranks(tally: Any, items: Sequence[Maps]) -> State:
             state["coarse"][g, key // 2**13] += 1
         elif (g, key // 2**13) in tally.bins:
             state["fine"][tally.bins.index((g, key // 2**13)), key % 2**13] += 1
-    return state  # type: ignore[no-any-return]
+    return state
 
 
 def _four(n: Any) -> list[list[int]]:
@@ -574,7 +574,7 @@ def _patch_counts(tally: Any, items: Sequence[Maps]) -> State:
             state["by_accuracy"][k] += now - inaccurate
             inaccurate = now
         state["by_accuracy"][101] += np.sum(_four(n), axis=0) - inaccurate
-    return state  # type: ignore[no-any-return]
+    return state
 
 
 def _item_patch_counts(tally: Any, items: Sequence[Maps]) -> State:
@@ -597,7 +597,7 @@ def _item_patch_counts(tally: Any, items: Sequence[Maps]) -> State:
         for name, values in _patch_counts(one, [maps]).items():
             total[name] += values
         np.maximum(total["own"], [limit, *ends], out=total["own"])
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {

@@ -74,7 +74,8 @@ def _pairs(tally: Any, items: Sequence[Maps]) -> State:
             frames, greys, flows = frames[::-1], greys[::-1], flows[::-1]
         back = flows[1] if tally.occlusion else None
         found.append(naive_temporal.pair(
-            *frames, *greys, flows[0], back, tally.classes, tally.void, tally.clamp
+            frames[0], frames[1], greys[0], greys[1], flows[0], back,
+            tally.classes, tally.void, tally.clamp,
         ))  # fmt: skip
     largest = ("flow_median", "flow_p99", "flow_max")
     return {

@@ -233,7 +233,7 @@ class Target:
         """Change a file in place."""
         path = folder / file
         if self.mutate in CHANGES_FILE:
-            self.mutate(path, rng)  # type: ignore[call-arg, arg-type]
+            self.mutate(path, rng)  # type: ignore[arg-type]
         else:
             path.write_bytes(self.mutate(path.read_bytes(), rng))  # type: ignore[arg-type]
 
@@ -387,11 +387,11 @@ def build(folder: Path) -> None:
     from PIL import Image
 
     import uqeval
-    from uqeval.cli.gate import _Tallies
     from uqeval.config import load_rules
     from uqeval.gate import judge
     from uqeval.records.folder import digests_of, load_reports
     from uqeval.report.verdict_files import to_json
+    from uqeval.statistics import resampler
     from uqeval.usecases.rounds.fitting import fit_shards
 
     rng = np.random.default_rng(0)
@@ -473,7 +473,7 @@ def build(folder: Path) -> None:
     shards = [folder / f"part{k}.states.zip" for k in (1, 2)]
     fit_shards(shards, folder / "fitted.json")
     rules, reports = load_rules(folder / "gate_t.yaml"), load_reports(folder / "t.json")
-    judgement = judge(reports, rules, [], _Tallies(rules, reports))
+    judgement = judge(reports, rules, [], resampler((rule.address for rule in rules), reports))
     rules_digest = hashlib.sha256((folder / "gate_t.yaml").read_bytes()).hexdigest()
     read = {"report": "t.json", "sha256": digests_of(reports, [], rules_digest)}
     (folder / "v.json").write_text(to_json(judgement, read))

@@ -118,7 +118,8 @@ def ncc(
         return math.nan
     q = shares(labels, classes)
     if measure == "entropy":
-        y = -sum(np.where(own > 0, own * np.log(np.where(own > 0, own, 1)), 0) for own in q)
+        terms = [np.where(own > 0, own * np.log(np.where(own > 0, own, 1)), 0) for own in q]
+        y = -np.sum(terms, axis=0)
     else:
         y = 1 - (q**2).sum(axis=0)
     x = uncertainty[known].astype("f8")

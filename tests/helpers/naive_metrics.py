@@ -272,7 +272,7 @@ class Numbers:
     target: Any
 
     @functools.cached_property
-    def pixels(self) -> list[tuple[float, ...]]:
+    def pixels(self) -> list[naive_regression.Pixel]:
         return naive_regression.pixels(self.mean, self.std, self.target)
 
     @functools.cached_property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 
-def nifti(ids: np.ndarray, code: int = 2, order: str = "<", **change: Any) -> bytes:
+def nifti(ids: np.ndarray, code: int = 2, order: Literal["<", ">"] = "<", **change: Any) -> bytes:
     """Return a NIfTI-1 file of `ids` [z, y, x], written from the standard's table."""
     sizes = change.get("sizes", ids.shape[::-1])
     dims = [change.get("axes", len(sizes)), *sizes] + [1] * (7 - len(sizes))

@@ -6,7 +6,7 @@ items.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import naive_ranked
@@ -40,6 +40,15 @@ def harmonic_mean(values: Sequence[float]) -> float:
     return len(values) / sum(1 / value for value in values)
 
 
+def higher_better(scores: Mapping[str, float | None]) -> list[float]:
+    """Return the scores, and 1 minus those that are better if they are lower."""
+    found = []
+    for name, value in scores.items():
+        assert value is not None, name
+        found.append(1 - value if name in ("ece", "fpr95", "ood_fpr95") else value)
+    return found
+
+
 def bravo(miou: float, confidence: Any, hit: Any, inside: Any, outside: Any) -> dict[str, Any]:
     """The scores of the BRAVO challenge: of valid pixels, and of pixels in and out of the mask."""
     sure = [float(c) for c in confidence]
@@ -61,11 +70,7 @@ def bravo(miou: float, confidence: Any, hit: Any, inside: Any, outside: Any) -> 
     }
     own = ood([-float(c) for c in inside], [-float(c) for c in outside])
     found = {"ood_auroc": own["auroc"], "ood_aupr": own["aupr_out"], "ood_fpr95": own["fpr95"]}
-    means = [
-        harmonic_mean([1 - v if name in ("ece", "fpr95", "ood_fpr95") else v
-                       for name, v in scores.items()])
-        for scores in (semantic, found)
-    ]  # fmt: skip
+    means = [harmonic_mean(higher_better(scores)) for scores in (semantic, found)]
     return semantic | found | {
         "semantic": means[0], "ood": means[1], "bravo_index": harmonic_mean(means),
     }  # fmt: skip

@@ -161,7 +161,7 @@ def sparsification(score: Any, error: Any, rooted: bool = False) -> dict[str, An
 def gustafsson_code(sigma: Any, error: Any, rooted: bool) -> tuple[list[float], list[float], float]:
     """evaluating_bdl, ensembling_eval_ause.py: curves and AUSE; `error` is squared for rmse."""
     found = []
-    fractions = np.arange(start=0, stop=1, step=0.01)
+    fractions = np.arange(0, 1, step=0.01)
     for order in (np.argsort(sigma), np.argsort(error)):
         values = []
         for fraction in fractions:

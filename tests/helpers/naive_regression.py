@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,11 @@ def mixture(members: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mu, math.sqrt(math.fsum(s * s + (m - mu) ** 2 for m, s in members) / len(members))
 
 
-def pixels(mean: Any, sigma: Any, target: Any, valid: Any = None) -> list[tuple[float, ...]]:
+#: y, ε and σ.
+Pixel = tuple[float, float, float]
+
+
+def pixels(mean: Any, sigma: Any, target: Any, valid: Any = None) -> list[Pixel]:
     """(y, ε, σ) of all evaluated pixels of arrays of one shape, in float64."""
     found = []
     for i in np.ndindex(np.shape(target)):
@@ -196,12 +200,15 @@ def depth(mean: Any, sigma: Any, target: Any, of_bins: Any = None) -> dict[str, 
 
 def mono_uncertainty(mean: Any, sigma: Any, target: Any) -> dict[str, tuple[float, float]]:
     """AUSE and AURG of one image as mono-uncertainty computes them, by error."""
-    steps, of_errors = 50, {
+    steps = 50
+    of_errors: dict[str, Callable[[Any, Any], Any]] = {
         "abs-rel": lambda m, y: abs(y - m) / y, "rmse": lambda m, y: (y - m) ** 2,
         "a1": lambda m, y: np.maximum(y / m, m / y),
     }  # fmt: skip
-    whole = {"abs-rel": np.mean, "rmse": lambda v: math.sqrt(v.mean()),
-             "a1": lambda v: (v >= 1.25).mean()}  # fmt: skip
+    whole: dict[str, Callable[[Any], Any]] = {
+        "abs-rel": np.mean, "rmse": lambda v: math.sqrt(v.mean()),
+        "a1": lambda v: (v >= 1.25).mean(),
+    }  # fmt: skip
     found = {}
     for name, errors in of_errors.items():
         own, x = errors(mean, target), np.arange(steps + 1) / steps

@@ -78,7 +78,7 @@ def pair(
     filled = (now != void) & (warped != void)
     counted = usable & filled
     hidden = np.zeros(now.shape, bool)
-    squares = [[], []]
+    squares: tuple[list[float], list[float]] = ([], [])
     for y, x in np.argwhere(counted):
         if back is not None:
             hidden[y, x] = occluded(flow, back, x, y)

@@ -118,7 +118,7 @@ def pair(now: Any, before: Any, image: Any, image_before: Any, flow: Any, back: 
     one = image / 255.0
     iou = ious(now[counted], ids[counted])
     pixels = Counter(now[counted].tolist())
-    found = {
+    found: dict[str, Any] = {
         "ids": (now[counted], ids[counted]),
         "iou": iou,
         "tc": mean(iou.values()),

@@ -72,7 +72,7 @@ def labels(classes: int = C, void: bool = True) -> Any:
     return ids
 
 
-def annotations() -> Any:
+def ratings() -> Any:
     """uint8 [item, annotator, y, x]: the labels, moved; the second annotator has not seen two
     items."""
     own = np.stack([np.roll(labels(), k, axis=(1, 2)) for k in range(3)], axis=1)
@@ -127,7 +127,7 @@ def stores(folder: Path) -> None:
     save(folder / "q.zarr", known, probs=probabilities(1), labels=labels())
     save(folder / "two.zarr", {"names": NAMES}, probs=probabilities(2, classes=2),
          labels=labels(2))  # fmt: skip
-    save(folder / "raters.zarr", known, probs=probabilities(), labels=annotations())
+    save(folder / "raters.zarr", known, probs=probabilities(), labels=ratings())
     save(folder / "half.zarr", known, probs=probabilities().astype(np.float16), labels=labels())
     save(folder / "n.zarr", {"names": NAMES}, **numbers())
     save(folder / "members.zarr", {"names": NAMES}, **numbers(3))
@@ -196,8 +196,10 @@ def _plain(report: Any) -> Any:
 
 def _merged() -> dict[str, Any]:
     fixed = {"threshold": 0.6}
-    metrics = {"pavpu": fixed | {"curve_range": "0:1.4"}, "failure": fixed, "sparsification": {},
-               "calibration": {"temperature": False}}  # fmt: skip
+    metrics: dict[str, Any] = {
+        "pavpu": fixed | {"curve_range": "0:1.4"}, "failure": fixed, "sparsification": {},
+        "calibration": {"temperature": False},
+    }  # fmt: skip
     parts = [f"part{k}.json" for k in (1, 2)]
     for part, rows in zip(parts, (slice(N // 2), slice(N // 2, N)), strict=True):
         own, states = part.replace("json", "zarr"), part.replace("json", "states.zip")
@@ -210,7 +212,7 @@ def _merged() -> dict[str, Any]:
 
 
 def _swept() -> dict[str, Any]:
-    metrics = {"pavpu": {}, "calibration": {}, "failure": {}}
+    metrics = ["pavpu", "calibration", "failure"]
     return _plain(uqeval.sweep("p.zarr", None, metrics, samples=[1, 2, 4], repeats=3))
 
 

@@ -7,7 +7,7 @@ option may be removed, because scripts of users have them.
 from __future__ import annotations
 
 import json
-from enum import EnumMeta
+from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
@@ -54,7 +54,8 @@ def _choices(one: Any) -> list[str]:
     if not hasattr(one, "type_descriptor"):
         return [str(getattr(c, "value", c)) for c in getattr(one.type, "choices", ())]
     annotation = one.type_descriptor.annotation
-    members = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, EnumMeta)]
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+    members = [kind for kind in kinds if issubclass(kind, Enum)]
     return [str(choice.value) for kind in members for choice in kind]
 
 

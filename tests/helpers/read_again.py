@@ -77,9 +77,11 @@ class Reread:
                     or (metric_at(metric) is None)
                 ), address
                 continue
-            exact = {"rel": 1e-9 if place[-1] == "nmse" else 1e-12, "abs": 1e-15, "nan_ok": True}
-            value = np.nan if value is None else value
-            assert columns[tuple(place)][0] == pytest.approx(value, **exact), address
+            exact = pytest.approx(
+                np.nan if value is None else value,
+                rel=1e-9 if place[-1] == "nmse" else 1e-12, abs=1e-15, nan_ok=True,
+            )  # fmt: skip
+            assert columns[tuple(place)][0] == exact, address
 
     def results(self, key: str) -> dict[str, Any]:
         """What the report says."""

@@ -38,9 +38,9 @@ def save(
 ) -> Path:  # fmt: skip
     """Evaluate a network and write its report with its states."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    options = {"states": path.with_suffix(".states.zip"), "names": NAMES[items]} | options
+    saved: dict[str, Any] = {"states": path.with_suffix(".states.zip"), "names": NAMES[items]}
     own = (labels() if truth is None else truth)[items]
-    report = uqeval.evaluate(probs(seed, skill)[items], own, metrics, **options)
+    report = uqeval.evaluate(probs(seed, skill)[items], own, metrics, **saved | options)
     report.save(path)
     return path
 
