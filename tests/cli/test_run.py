@@ -238,6 +238,9 @@ def test_a_baseline_is_not_written_over(folder: Path) -> None:
         ("'pavpu[window=9].pavpu': {min: 0}", "did you mean 'pavpu[window=8]'?"),
         ("failure.auroc: {min: 0}", "no metric 'failure' is evaluated for city, drive"),
         ("pavpu.pavpu@weather=wet: {min: 0}", "is of a slice, and the file has no slices"),
+        ("pavpu.pavpuu: {min: 0}", "Did you mean pavpu.pavpu?"),
+        ("pavpu.uncertainty: {min: 0}", "is 'entropy', which is not a number"),
+        ("temporal.mtcc: {min: 0}", "matches nothing in this run: there is no field of temporal"),
     ],
 )
 def test_rules_that_cannot_be_judged(folder: Path, rule: str, says: str) -> None:
@@ -300,6 +303,26 @@ def test_intervals_and_slices(folder: Path) -> None:
     report = loaded(folder / "uqeval-report", "city")
     assert set(report["slices"]) == {"weather=dry", "weather=wet"}
     assert report["intervals"]["pavpu.pavpu"]["level"] == 0.9
+
+
+def test_a_slice_without_items_is_refused_before_reading(folder: Path) -> None:
+    rows = ["name,weather", *(f"{name},{'wet' if name == 'bonn' else 'dry'}" for name in NAMES)]
+    (folder / "items.csv").write_text("\n".join(rows))
+    gate = "slices: items.csv\ngate: {pavpu.pavpu@weather=wett: {min: 0}}\n"
+    write(folder, f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\n", gate)
+    done = run_uqeval("run", cwd=folder)
+    refused(done, "there is no slice 'weather=wett'; the nearest is 'weather=wet'")
+    assert not left(folder / "uqeval-report")
+
+
+def test_a_class_of_a_rule_is_looked_up_after_the_evaluation(folder: Path) -> None:
+    gate = "gate: {pavpu.per_class.9.pavpu: {min: 0}, pavpu.pavpu: {min: 0}}\n"
+    write(folder, f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\n", gate)
+    done = run_uqeval("run", cwd=folder)
+    assert done.status == 2 and "pavpu.per_class.9.pavpu: matches nothing in the reports" in (
+        done.stderr.replace("not evaluated: ", "")
+    )
+    assert "gate incomplete: 1 passed, 0 failed, 1 not evaluated" in done.stdout
 
 
 def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:

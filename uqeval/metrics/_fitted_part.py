@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State
 from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
-from uqeval.metrics._contract import Metric
+from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import fit_items
 from uqeval.metrics._evaluation import Gaps, Part, Run, TallyResult
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -44,7 +44,11 @@ class FittedPart(Part[Settings]):
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the scores of the items that are held out of the fit."""
         run, fitted_on = super().run_of(results, exact), self.items
-        if fitted_on is not None and self.tallies():
+        if fitted_on is None:
+            return run
+        if not self.tallies():
+            set_value(run.results, "held_out", None, f"there is no {self.noun}")
+        else:
             others = sorted(set(range(len(self.info.names))) - set(fitted_on))
             scores = self.held_out(lambda tally: results[tally].of_items(tally, others))
             run.results["held_out"] = {"items": len(others)} | scores

@@ -46,7 +46,7 @@ def _scaled(record: Record) -> Iterator[tuple[str, Record]]:
             fits.append((f"after {heading}", own))
     for heading, fit in fits:
         yield f"  {heading}", fit
-    held_out = [(heading, fit["held_out"]) for heading, fit in fits if "held_out" in fit]
+    held_out = [(heading, fit["held_out"]) for heading, fit in fits if fit.get("held_out")]
     if held_out:
         # The last fit has the most scores; all have the same items.
         yield "  held out, before", held_out[-1][1]["before"]

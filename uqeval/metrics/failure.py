@@ -140,7 +140,7 @@ class Failure(Evaluation[FailureSettings]):
         if rule.kind == "value":  # counted in this pass
             self.fitted["threshold"] = rule.value
         patches = Patches(self._uncertainty, self.info.classes)
-        fitted = yield from fit(self.info, rule, patches, False)
+        fitted = yield from fit(self.info, rule, patches, False, region=self.region)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def exact(self) -> Passes:

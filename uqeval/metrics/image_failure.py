@@ -153,7 +153,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         rule = Rule.parse(self.settings.threshold)
         uncertainty = uncertainty_of(self.settings, self.info)
         patches = Patches(uncertainty, self.info.classes)
-        fitted = yield from fit(self.info, rule, patches, False)
+        fitted = yield from fit(self.info, rule, patches, False, region=self.region)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def _source(self, wanted: Wanted) -> ItemNumber:

@@ -23,7 +23,7 @@ from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import each_state
 from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics._warnings import sign_warnings
-from uqeval.metrics.nmerci_by_depth import by_depth
+from uqeval.metrics.nmerci_by_depth import by_depth, of_intervals
 from uqeval.metrics.nmerci_records import (
     CURVE,
     columns_of,
@@ -123,7 +123,7 @@ class Nmerci(Evaluation[NmerciSettings]):
             target = results[tally].total
             steps.append(by_depth(settings, float(target["least"][0]), float(target["most"][0])))
         parts, *depth = yield from run_jointly(*steps)
-        return parts, depth[0] if depth else {}
+        return parts, depth[0] if depth else of_intervals([]) if sums else {}
 
     def tallies(self) -> tuple[Tally, ...]:
         return tallies_of(self.settings)

@@ -66,6 +66,11 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Passes:
         for field in ("pixels", "mae", "mae_trimmed", "nmerci"):
             row |= {k: v for k, v in full.items() if k in (field, f"{field}_reason")}
         rows.append(row)
+    return of_intervals(rows)
+
+
+def of_intervals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the fields of the rows of the intervals that have pixels."""
     return {"by_depth": rows, "by_depth_mean": _mean(rows)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +98,34 @@ def find(report: Report, address: Address) -> Score | NoScore:
     return Score(place, value, reason, results, intervals, items, small, inside)
 
 
+def no_such_value(reports: Sequence[Report], address: Address) -> str | None:
+    """Return why none of these reports has a value at an address, with the nearest valid address;
+    None if one has it.
+
+    The reports are of no pixels (`foreseen_report`): rows, points of curves, and fields below
+    undefined values depend on the data, so that an address of one of them is valid.
+    """
+    lookups = [find(report, address) for report in reports]
+    no_scores = [lookup for lookup in lookups if isinstance(lookup, NoScore)]
+    if len(no_scores) < len(lookups) or any(_names_a_row(report, address) for report in reports):
+        return None
+    why = max(no_scores, key=lambda lookup: lookup.depth).why
+    suggested = suggestion(reports, address)
+    return f"{why}." + (f" Did you mean {suggested}?" if suggested else "")
+
+
+def _names_a_row(report: Report, address: Address) -> bool:
+    """Return whether an address leads into a list of a report."""
+    if address.where and not any(key in report.slices for key in address.slice_keys):
+        return False
+    value: Any = report.results.get(address.key)
+    for name in address.fields:
+        if isinstance(value, list):
+            return True
+        value = value.get(name) if isinstance(value, dict) else None
+    return False
+
+
 def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
     """Return the row of a name, of a class id, or of a number from 0 where rows have neither."""
     named = [row for row in rows if isinstance(row, dict) and "class" in row]
@@ -144,7 +172,8 @@ def _no_number(address: Address, value: Any) -> NoScore:
         inner = ", ".join(f"{address.within}.{name}" for name in _fields(value)[:6])
         return NoScore(depth, f"{address.within} holds several values; name one of {inner}")
     if isinstance(value, list):
-        return NoScore(depth, f"{address.within} is a list of {len(value)}; name one row of it")
+        length = f" of {len(value)}" if value else ""
+        return NoScore(depth, f"{address.within} is a list{length}; name one row of it")
     return NoScore(depth, f"{address.within} is {quoted(value)}, which is not a number")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from uqeval.errors import UsageError, cut, number_of
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._warnings import with_intervals
-from uqeval.records.addresses import slice_key
+from uqeval.records.addresses import Address, slice_key
 from uqeval.records.intervals import plural
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
@@ -53,6 +53,12 @@ def check_cut(
         slice_items(table, cuts_of(options, table))
         if options.group_by is not None and (options.group_by != CASE or cases is None):
             table.column(options.group_by)
+
+
+def keys_of_slices(options: CutOptions, names: Sequence[str]) -> list[str]:
+    """Return the keys of the slices of the items `names`, as a report has them."""
+    table = read_table(options.slices, names) if options.slices is not None else None
+    return [] if table is None else list(slice_items(table, cuts_of(options, table)))
 
 
 def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOptions) -> Report:
@@ -100,13 +106,18 @@ def with_debiased(
     """Return the results with `<field>_debiased` for each calibration error of the set."""
     with_bias = {key: dict(record) for key, record in results.items()}
     for text, (key, *place) in samples.runs[0].addresses.items():
-        metric = metric_at(text)
-        if metric is None or metric.interval != "gaps" or "." in metric.field or len(place) > 1:
-            continue
-        if key in with_bias and np.isfinite(samples.value(text)):
+        field = debiased_field(key, place[0]) if len(place) == 1 else None
+        if field is not None and key in with_bias and np.isfinite(samples.value(text)):
             reason = f"it needs draws of at least {LEAST_DRAWN} units"
-            set_value(with_bias[key], f"{place[0]}_debiased", debiased(samples, text), reason)
+            set_value(with_bias[key], field, debiased(samples, text), reason)
     return with_bias
+
+
+def debiased_field(key: str, field: str) -> str | None:
+    """Return the field that draws add next to a field of the results `key`; None if they add none:
+    they correct calibration errors of the set."""
+    metric = metric_at(Address.of_key(key, (field,)).within)
+    return f"{field}_debiased" if metric is not None and metric.interval == "gaps" else None
 
 
 def _settings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
+from uqeval.records.lookup import no_such_value
+from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import with_companions
 from uqeval.usecases.run.outcome import RunSettings
@@ -92,6 +94,18 @@ class RunRules:
         """
         self._keep(lambda rule: _unknown_metric(rule, keys, some_failed))
 
+    def check_fields(
+        self, foreseen: Mapping[str, Callable[[Collection[str]], Report]], some_failed: bool
+    ) -> None:
+        """Remove rules about fields and slices that no report will have.
+
+        `foreseen` returns the report of each store that is known before reading, of some keys.
+        Keeps rules as `check_metrics` does. Raises `UsageError` if no rule remains.
+        """
+        keys = {rule.address.key for rule in self.judged}
+        reports = {name: report_of(keys) for name, report_of in foreseen.items()} if keys else {}
+        self._keep(lambda rule: _unknown_field(rule, reports, some_failed))
+
     def _without_changes(self, rule: Rule) -> Iterator[Rule]:
         """Yield the rule without its limits on changes, which need a baseline."""
         changes = [
@@ -153,6 +167,19 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
+
+
+def _unknown_field(rule: Rule, reports: Mapping[str, Report], some_failed: bool) -> str | None:
+    address = rule.address
+    if address.store is None and some_failed:
+        return None
+    candidates = [
+        report
+        for name, report in reports.items()
+        if address.store in (None, name) and address.key in report.results
+    ]
+    why = no_such_value(candidates, address) if candidates else None
+    return None if why is None else f"matches nothing in this run: {why}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:

@@ -107,6 +107,7 @@ def run_stores(
         if not outcome.failed:
             _refuse_gallery(tasks, run_settings)
         tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
+        gate.check_fields({task.name: task.foreseen for task in tasks}, bool(outcome.failed))
         with cluster_of(machine) as cluster:
             for name in names:
                 put_aside(outcome.folder, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Config, Store
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs import InputOptions, Inputs, beside_reference, open_inputs
+from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 from uqeval.stores.contents import Contents
 from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import check_family, companions, everything, input_options, wants_tracks
+from uqeval.usecases.run.foreseen import foreseen_report
 from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of
 
@@ -43,6 +45,10 @@ class Task:
         return metric_keys(self.inputs, self.families) | (
             {"sweep"} if self.sweep is not None else set()
         )
+
+    def foreseen(self, keys: Collection[str]) -> Report:
+        """Return the report that is foreseen, of the results `keys`, without the sweep."""
+        return foreseen_report(self.inputs, self.families, self.cut, keys)
 
 
 def open_task(
