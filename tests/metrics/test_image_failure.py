@@ -240,6 +240,49 @@ def test_each_region_ranks_images_by_its_own_numbers() -> None:
         uqeval.evaluate(*data(), families, workers=1, region=place)
 
 
+@pytest.mark.parametrize(
+    ("risk", "confidence", "options"),
+    [
+        ("pavpu.pavpu", "share", {}),
+        ("pavpu.pavpu", "share", {"threshold_scope": "region"}),
+        ("failure.undetected_error_rate", "mean-above", {}),
+        ("calibration.adaptive_ece", "share", {}),
+    ],
+)
+def test_thresholds_in_a_region(risk: str, confidence: str, options: dict[str, Any]) -> None:
+    """Risks are those of the region in the same report; the confidence takes the threshold of the
+    whole image."""
+    place, (family, field) = "box:0:0.5,0:1", risk.split(".")
+    families = {family: options, "image_failure": {"risk": risk, "confidence": confidence}}
+    probs, label = data()
+    flat = probs[..., :8, :].astype(np.float64) ** 0.1  # the region is less certain than the image
+    probs = probs.astype(np.float64)
+    probs[..., :8, :] = flat / flat.sum(2, keepdims=True)
+    report = uqeval.evaluate(probs, label, families, workers=1, region=place)
+    mean = probs[:-1].mean(1)
+    entropies = -(mean * np.log(mean)).sum(1).astype(np.float32)
+    valid = label[:-1] != 255
+    threshold = np.float32(entropies[valid].mean(dtype=np.float64))
+    for item, own_entropy, own_valid in zip(report.items[:-1], entropies, valid, strict=True):
+        number = item[f"{family}@{place}"][field]
+        is_good = field == "pavpu"
+        own = item[f"image_failure@{place}"]
+        assert own["risk"] == pytest.approx(1 - number if is_good else number)
+        u = own_entropy[:8][own_valid[:8]]
+        expected = (u > threshold).mean() if confidence == "share" else u[u >= threshold].mean()
+        assert own["confidence"] == pytest.approx(-expected)
+
+
+def test_a_field_that_is_undefined_in_a_region() -> None:
+    """A region without pixels has no scores, as with a risk from the counts."""
+    place = "box:0:0.01,0:1"
+    for risk in ("miou", "segmentation.miou", "calibration.ece"):
+        report = uqeval.evaluate(*data(), {"image_failure": {"risk": risk}}, region=place)
+        scores = report.results[f"image_failure@{place}"]
+        assert scores["aurc"] is None, risk
+        assert scores["aurc_reason"] == "no item has a risk and a confidence"
+
+
 def test_numbers_and_the_states_of_a_report(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     target = rng.uniform(1, 9, (8, 6, 6)).astype("f4")

@@ -61,6 +61,10 @@ class ItemNumber(ABC):
         """Fit the parameters of the tallies."""
         yield from ()
 
+    def fit_region(self, in_region: Callable[[Tally], Tally]) -> Passes:
+        """Fit them for a region; by default on the whole image."""
+        yield from self.fit()
+
     def tallies(self) -> tuple[Tally, ...]:
         """Return the tallies that `values` reads, as far as `fit` determines them."""
         return ()
@@ -187,6 +191,7 @@ class OfField(ItemNumber):
     name: str
     evaluation: Evaluation[Any]
     scale: Scale
+    region: str = ""
     undefined = "the field is undefined for the item"
 
     def maps(self) -> set[str]:
@@ -195,12 +200,18 @@ class OfField(ItemNumber):
     def fit(self) -> Passes:
         return (yield from self.evaluation.fit())
 
+    def fit_region(self, in_region: Callable[[Tally], Tally]) -> Passes:
+        """Fit as the region's own results do, so that both have the same numbers of items."""
+        if self.evaluation.shares_fit:
+            return (yield from self.evaluation.fit())
+        return (yield from self.evaluation.fit_region(in_region))
+
     def tallies(self) -> tuple[Tally, ...]:
         return (*self.evaluation.tallies(), *self.evaluation.extra_tallies())
 
     def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
         run = self.evaluation.run_of({tally: results[tally] for tally in self.tallies()}, None)
-        return field_of_items(run.items, self.key, self.name)
+        return field_of_items(run.items, self.key, self.name, self.region)
 
 
 @dataclass(frozen=True)
@@ -214,10 +225,15 @@ class Known(ItemNumber):
         return list(self.numbers)
 
 
-def field_of_items(items: Sequence[Mapping[str, Any]], key: str, name: str) -> Numbers:
-    """Return a field of the items' records under one key. Raises `DataError` without numbers."""
+def field_of_items(
+    items: Sequence[Mapping[str, Any]], key: str, name: str, region: str = ""
+) -> Numbers:
+    """Return a field of the items' records under one key.
+
+    Raises `DataError` if no item has a number there. Those of a `region` may have none.
+    """
     numbers = [number_at(item, name.split(".")) for item in items]
-    if items and all(number is None for number in numbers):
+    if items and not region and all(number is None for number in numbers):
         fields = [
             own for own, value in items[0].items()
             if is_number(value)

@@ -74,6 +74,11 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         for number in self._sources:
             yield from number.fit()
 
+    def fit_region(self, in_region: Callable[[Tally], Tally]) -> Passes:
+        """Take thresholds from the whole image; the limit of risk is of the region's own risks."""
+        for number in self._sources:
+            yield from number.fit_region(in_region)
+
     def tallies(self) -> tuple[Tally, ...]:
         return ()
 
@@ -181,7 +186,8 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
                 f"{quoted(wanted.text)} is of one region, and --region ranks images by numbers of "
                 "each region. Leave the region out of the name, or leave --region out."
             )
-        return item_numbers.OfField(key, field, self._evaluation_of(key), wanted.scale)
+        evaluation = self._evaluation_of(key)
+        return item_numbers.OfField(key, field, evaluation, wanted.scale, self.region)
 
     def _evaluation_of(self, key: str) -> Evaluation[Any]:
         """Return an evaluation that records a field of items, as the same run has it."""
@@ -220,7 +226,8 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         if not any(field_key in item for item in items):
             return None
         records = [item.get(field_key, {}) for item in items]
-        return Known(wanted.scale.of(item_numbers.field_of_items(records, field_key, field)))
+        numbers = item_numbers.field_of_items(records, field_key, field, self.region)
+        return Known(wanted.scale.of(numbers))
 
 
 def _of_confidence(
