@@ -170,6 +170,24 @@ def test_median_scaling(data: dict[str, Any]) -> None:
     assert report.results["regression"]["sharpness"] == pytest.approx((sigma**2).mean() ** 0.5)
 
 
+@pytest.mark.parametrize(
+    "options", [{"median_scaling": True}, {"baseline_focal": 3.0}, {"baseline_focal": 3.0,
+                 "median_scaling": True}]
+)  # fmt: skip
+def test_converted_numbers_do_not_depend_on_the_type_of_the_store(options: dict[str, Any]) -> None:
+    """The same numbers as float32 and as float64: conversions are in float64."""
+    rng = np.random.default_rng(5)
+    target = rng.uniform(5, 20, (3, 6, 7)).astype("f4")
+    stored = {"mean": rng.uniform(5, 20, target.shape).astype("f4"), "target": target}
+    stored["std"] = rng.uniform(0.2, 2, target.shape).astype("f4")
+    families = {**PARTS, "nmerci": {}, "sparsification": {}}
+    narrow, wide = (
+        uqeval.evaluate({k: v.astype(dtype) for k, v in stored.items()}, None, families, **options)
+        for dtype in ("f4", "f8")
+    )
+    assert narrow.results == wide.results and narrow.items == wide.items
+
+
 def test_the_factor_of_sigma_on_named_items(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "fit.txt").write_text("n1\nn3\n")
     options = {"sigma_scale": True, "fit_on": str(tmp_path / "fit.txt")}

@@ -105,7 +105,7 @@ class ConvertedSource:
         results[ERROR_KEY] = error.astype(np.float32)
         for name in maps.keys() - results.keys():
             is_sigma = name == "sigma" or name.startswith("sigma:")
-            results[name] = maps[name] * factor if is_sigma else maps[name]
+            results[name] = maps[name].astype(np.float64) * factor if is_sigma else maps[name]
         self._refuse_beyond(results, item)
         for name in filter(is_lambda, self.wanted):
             sigma = np.ascontiguousarray(results[_sigma_of_lambda(name)], np.float64)
