@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetStates
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._driver import renamed
 
 if TYPE_CHECKING:
     from uqeval.metrics._contract import Metric
@@ -226,12 +225,12 @@ class Evaluation(ABC, Generic[Settings]):
         """Fit on the whole set; put each number into `fitted` once it is known."""
         yield from ()
 
-    def fit_region(self, in_region: Callable[[Tally], Tally]) -> Passes:
+    def fit_region(self, in_region: Callable[[Passes], Passes]) -> Passes:
         """Fit for a region that does not share the fit of the whole image.
 
-        `in_region` returns the tally that counts the pixels of the region only.
+        `in_region` returns passes that count the pixels of the region only.
         """
-        return (yield from renamed(self.fit(), in_region))
+        return (yield from in_region(self.fit()))
 
     def exact(self) -> Passes:
         """Return exact values for `scores`, if the tallies have only bins of ranks."""

@@ -61,7 +61,7 @@ class ItemNumber(ABC):
         """Fit the parameters of the tallies."""
         yield from ()
 
-    def fit_region(self, in_region: Callable[[Tally], Tally]) -> Passes:
+    def fit_region(self, in_region: Callable[[Passes], Passes]) -> Passes:
         """Fit them for a region; by default on the whole image."""
         yield from self.fit()
 
@@ -200,7 +200,7 @@ class OfField(ItemNumber):
     def fit(self) -> Passes:
         return (yield from self.evaluation.fit())
 
-    def fit_region(self, in_region: Callable[[Tally], Tally]) -> Passes:
+    def fit_region(self, in_region: Callable[[Passes], Passes]) -> Passes:
         """Fit as the region's own results do, so that both have the same numbers of items."""
         if self.evaluation.shares_fit:
             return (yield from self.evaluation.fit())

@@ -78,7 +78,7 @@ class InView(Evaluation[Any]):
         return self.view.inputs(self.inner.maps())
 
     def fit(self) -> Passes:
-        return (yield from self.inner.fit_region(self._in_view))
+        return (yield from self.inner.fit_region(lambda passes: renamed(passes, self._in_view)))
 
     def exact(self) -> Passes:
         return (yield from renamed(self.inner.exact(), self._in_view))

@@ -74,7 +74,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         for number in self._sources:
             yield from number.fit()
 
-    def fit_region(self, in_region: Callable[[Tally], Tally]) -> Passes:
+    def fit_region(self, in_region: Callable[[Passes], Passes]) -> Passes:
         """Take thresholds from the whole image; the limit of risk is of the region's own risks."""
         for number in self._sources:
             yield from number.fit_region(in_region)
