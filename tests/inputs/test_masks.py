@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_videos import save_store, video
 
 import uqeval
 
@@ -41,3 +43,18 @@ def test_a_mask_of_classes() -> None:
     stored = {"probs": probs, "labels": np.zeros((2, 6, 8), np.uint8), "valid": MASK}
     (text,) = warned(uqeval.evaluate(stored, None, "segmentation"))
     assert "the array valid is not read" in text and "--ignore-index" in text
+
+
+def test_a_mask_of_a_video(tmp_path: Path) -> None:
+    """In the store of predictions, or of labels."""
+    own = video()
+    ids, mask = own.stack("predictions"), np.ones_like(own.stack("predictions"))
+    frames = save_store(tmp_path / "frames.zarr", own.names, frames=own.stack("frames"))
+    plain = save_store(tmp_path / "plain.zarr", own.names, predictions=ids)
+    masked = save_store(tmp_path / "masked.zarr", own.names, predictions=ids, mask=mask)
+    truth = save_store(tmp_path / "truth.zarr", own.names, labels=ids, eval_mask=mask)
+    (text,) = warned(uqeval.evaluate(masked, None, "tc", video=frames))
+    assert "masked.zarr: the array mask is not read" in text and "void id" in text
+    (text,) = warned(uqeval.evaluate(plain, truth, "tc", video=frames))
+    assert "truth.zarr: the array eval_mask is not read" in text
+    assert not warned(uqeval.evaluate(plain, None, "tc", video=frames))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.inputs.common import refuse_missing, watch_of
+from uqeval.inputs.common import refuse_missing, warn_of_masks, watch_of
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_in
 from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
@@ -19,6 +19,8 @@ from uqeval.stores.watch import Watched, WatchedText
 
 if TYPE_CHECKING:
     from uqeval.maps.video import VideoSource
+
+_EXCLUDED = "Pixels to leave out have the void id in the predictions (--ignore-index)."
 
 
 def open_video(
@@ -62,7 +64,9 @@ def open_video(
         **({} if options.names is None else {"frame_names": list(video_inputs.names)}),
     }
     return Inputs(
-        source, class_texts, void, record, _warnings(video_inputs, pairs, classes, void),
+        source, class_texts, void, record,
+        _warnings(video_inputs, pairs, classes, void)
+        + warn_of_masks([ids.store for ids in video_inputs.ids], options, (), _EXCLUDED),
         partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
         flow_seconds=source.seconds, flows=source.records,
