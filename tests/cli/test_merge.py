@@ -97,6 +97,7 @@ def test_rounds_of_processes_are_the_whole(parts: Path, tmp_path: Path) -> None:
         if not fitted:
             outcome = run_uqeval("merge", "parts", "-o", "merged.json", cwd=tmp_path)
             refused(outcome, "have counted 1 pass, and need another", "uqeval merge --fit")
+            assert "--threshold NUMBER --curve-range LOW:HIGH --no-deciles" in outcome.stderr
         lines.append(run_well("merge", "--fit", "parts", "-o", "f.json", cwd=tmp_path).stdout)
         fitted = ("--fitted", "f.json")
     assert lines == [

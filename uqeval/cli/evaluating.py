@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
@@ -11,6 +11,9 @@ from uqeval.cli.streams import progress_for
 from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import options_of
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Family
 
 #: Arguments and options that name inputs.
 _PATHS = (
@@ -42,10 +45,22 @@ def command_of(name: str) -> Callable[..., None]:
 
     of_both = of_numbers and "classes" in family.kinds
     arguments_type = o.ClassOrTargetPaths if of_both else o.TargetPaths if of_numbers else o.Paths
-    command.__name__, command.__doc__ = name, family.about
+    command.__name__, command.__doc__ = name, _help_of(family)
     command.__annotations__["paths"] = arguments_type
     command.__defaults__ = (None,)
     return of_family(name, *shared_by(*family.kinds))(command)
+
+
+def _help_of(family: Family) -> str:
+    """Return the help of a family's command: what it is about, and how shards need one pass."""
+    if not family.one_pass:
+        return family.about
+    about, example, rest = family.about.partition("Example:")
+    shards = (
+        f"Shards (--part K/N) need one pass with {family.one_pass}. Otherwise, run `uqeval merge "
+        "--fit` after each pass (docs/states.md).\n\n"
+    )
+    return about + shards + example + rest
 
 
 def of_family(name: str, *shared: str) -> Callable[..., Callable[..., None]]:

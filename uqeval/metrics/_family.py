@@ -54,7 +54,7 @@ class Family:
     where items have none of the headlines. `display`: how its results are shown. `on_subsets`: in a
     sweep. `needs_reference`: it compares the predictions with those of a reference.
     `needs_annotators`: it compares the labels of several annotators. `on_request`: it is evaluated
-    only if a user names it.
+    only if a user names it. `one_pass`: options with which it counts shards in one pass.
     """
 
     name: str
@@ -74,6 +74,7 @@ class Family:
     needs_reference: bool = False
     needs_annotators: bool = False
     on_request: bool = False
+    one_pass: str = ""
 
     @property
     def in_reports(self) -> str:

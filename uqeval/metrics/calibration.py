@@ -321,6 +321,7 @@ FAMILY = Family(
     CalibrationSettings,
     parts=PARTS,
     about=_ABOUT,
+    one_pass="--no-adaptive --no-temperature",
     display=DISPLAY,
     label="Calibration",
     words={"sweep_bins": "bins of the sweep"},

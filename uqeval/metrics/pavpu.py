@@ -246,6 +246,7 @@ FAMILY = Family(
     settings_of, Pavpu, PavpuSettings, parts=(AccuracyTable,), about=_ABOUT,
     display=DISPLAY, on_subsets=OnSubsets(default=("classes",)),
     label="Patch accuracy vs patch uncertainty",
+    one_pass="--threshold NUMBER --curve-range LOW:HIGH --no-deciles",
     words={
         "n_ac": "accurate, certain", "n_au": "accurate, uncertain", "n_ic": "inaccurate, certain",
         "n_iu": "inaccurate, uncertain",

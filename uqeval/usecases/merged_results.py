@@ -18,6 +18,7 @@ from uqeval.records.scalars import BESIDE
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
 from uqeval.usecases.from_states import left_out, saved_result, sum_states
+from uqeval.usecases.rounds.shard import in_one_pass
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
@@ -148,9 +149,9 @@ def _refuse_unfinished(merged_states: MergedStates, keys: Sequence[str]) -> None
     passes = merged_states.passes
     raise UsageError(
         f"{', '.join(keys)}: the shards have counted {passes} "
-        f"{'pass' if passes == 1 else 'passes'}, and need another. Fit on all of them, then repeat "
-        f"the command of each shard with --fitted fitted.json: uqeval merge --fit {cut(paths, 500)}"
-        " -o fitted.json"
+        f"{'pass' if passes == 1 else 'passes'}, and need another."
+        f"{in_one_pass(keys)} For these shards, run the command below, then that of each shard "
+        f"again with --fitted fitted.json: uqeval merge --fit {cut(paths, 500)} -o fitted.json"
     )
 
 

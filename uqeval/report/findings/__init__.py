@@ -65,7 +65,7 @@ def _advice(
     if not report.results or "sweep" in report.results:
         return None
     if "part" in report.inputs:
-        return "Merge all parts: uqeval merge also computes intervals (--ci 0.95).", ""
+        return _advice_on_parts(report), ""
     if len(report.items) < 2:
         rows = " For the rows of a table, make each row an item: mean[:, None, None], and so on."
         text = "Evaluate more items: from a single item, no interval can be computed."
@@ -82,6 +82,20 @@ def _advice(
         count = f"{units} {plural(unit, units)}{of_pairs}"
         return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
     return "Keep this report as a baseline, and set limits in a file of rules for uqeval gate.", ""
+
+
+def _advice_on_parts(report: Report) -> str:
+    """Return the next step after one part of the items: another pass, or the merge."""
+    if report.settings.keys() <= report.results.keys() | {"intervals"}:
+        return (
+            "Merge all parts: uqeval merge PARTS -o report.json also computes intervals "
+            "(--ci 0.95)."
+        )
+    return (
+        "Count all parts, then run: uqeval merge --fit PARTS -o fitted.json. Repeat the command of "
+        "each part with --fitted fitted.json. When --fit prints done: uqeval merge PARTS "
+        "-o report.json"
+    )
 
 
 def _is_table(report: Report) -> bool:

@@ -18,7 +18,7 @@ from uqeval import version
 from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import DataError, StoreError, UsageError, cut
-from uqeval.keys import Key
+from uqeval.keys import Key, family_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
@@ -284,7 +284,8 @@ class ShardRound:
         passes = "pass 1 is" if self.passes == 1 else f"{self.passes} passes are"
         advice = [
             f"{', '.join(self.unfinished)}: {passes} counted, more may follow. After all {self.of} "
-            f"shards: uqeval merge --fit SHARDS -o fitted.json"
+            "shards: uqeval merge --fit SHARDS -o fitted.json, and then the command of each shard "
+            f"again, with --fitted fitted.json.{in_one_pass(self.unfinished)}"
         ]
         if has_cut:
             advice.append(
@@ -292,6 +293,18 @@ class ShardRound:
                 "merge` after the last pass."
             )
         return advice
+
+
+def in_one_pass(keys: Collection[str]) -> str:
+    """Return a sentence with the options with which the families of some results need one pass;
+    empty if one of them has none."""
+    from uqeval.metrics import FAMILIES_IN_REPORTS
+
+    families = [FAMILIES_IN_REPORTS[name] for name in dict.fromkeys(map(family_of, keys))]
+    if not all(family.one_pass for family in families):
+        return ""
+    options = " and ".join(f"{family.one_pass} ({family.name})" for family in families)
+    return f" Shards that are counted with {options} need one pass only, and no --fit."
 
 
 def _earlier(
