@@ -182,6 +182,22 @@ def test_hostile_names_in_warnings(tmp_path: Path) -> None:
     assert "[red]a[/]" in outcome.stderr and ESCAPE not in outcome.stderr
 
 
+def test_names_between_colons_are_no_emoji(tmp_path: Path) -> None:
+    """In tables, warnings, lines of a run and verifications."""
+    planes = labels()
+    planes[0] = 255
+    classes = [":bus:", "car", *CLASS_NAMES[2:]]
+    store = save(tmp_path / "s.zarr", {"probs": probs(), "labels": planes},
+                 {"names": [":cat:", "b", "c"], "class_names": classes})  # fmt: skip
+    report = tmp_path / "r.json"
+    outcome = run_well("pavpu", store, "--region", "class:car", "-o", report)
+    assert ":bus:" in outcome.stdout and ":cat:" in outcome.stderr
+    outcome = run_well("verify", report, store)
+    assert "class:car:" in outcome.stdout
+    outcome = run_well("run", store, "-o", tmp_path / "out")
+    assert ":cat:" in outcome.stderr
+
+
 def test_a_locale_that_cannot_say_it(complete: Path, tmp_path: Path) -> None:
     store = save_complete(tmp_path / "s.zarr", class_names=["道路", "b", "c", "d", "é"])
     for shown in ("table", "csv"):

@@ -13,7 +13,7 @@ import typer
 
 from uqeval.cli import parsing
 from uqeval.cli.declared import FORMATS, Shared, with_options
-from uqeval.cli.streams import console, printing, warn
+from uqeval.cli.streams import console, error_console, printing, warn
 from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, same_option, shared_option
 from uqeval.statistics.options import CutOptions
@@ -275,6 +275,5 @@ def _waiting(quiet: bool) -> AbstractContextManager[object]:
     """Return a status line on a terminal, else a context that does nothing."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
-    from rich.console import Console
 
-    return Console(stderr=True).status("resampling")
+    return error_console().status("resampling")

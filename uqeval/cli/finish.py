@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.cli.streams import console, printing, tell
+from uqeval.cli.streams import console, error_console, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.outputs import check_writable, refuse_other_kind, refuse_overlap, write
@@ -151,12 +151,10 @@ def deliver(report: Report, shared: Shared) -> None:
     if csv is not None and csv != "-":
         write(csv, _text_of(report, "csv"))
     if not shared.quiet:
-        from rich.console import Console
-
         from uqeval.report import terminal
 
         tell_reused(report)
-        terminal.show_warnings(report, Console(stderr=True))
+        terminal.show_warnings(report, error_console())
     printed = "csv" if csv == "-" else "json" if output == "-" else shared.format
     with printing():
         if printed != "table":

@@ -16,7 +16,7 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.finish import tell_reused
-from uqeval.cli.streams import console, printing, progress_for, tell, warn
+from uqeval.cli.streams import console, error_console, printing, progress_for, tell, warn
 from uqeval.config import FILE, Config, load_config
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.inputs.options import InputOptions
@@ -118,8 +118,6 @@ class OutcomePrinter(Listener):
 
     def done(self, name: str, report: Report, path: Path) -> None:
         """Print the cost of a store and its scores."""
-        from rich.console import Console
-
         from uqeval.report.findings import findings_of
         from uqeval.report.page.overview import cost
         from uqeval.report.tables.of_report import headline_table
@@ -129,7 +127,7 @@ class OutcomePrinter(Listener):
             return
         tell_reused(report)
         warnings = [f"{name}: {text}" for text in report.warnings]
-        show_warnings(dataclasses.replace(report, warnings=warnings), Console(stderr=True))
+        show_warnings(dataclasses.replace(report, warnings=warnings), error_console())
         table = headline_table(
             report, f"{name}: {_members(report)}{cost(report)}{_read_off(report)}"
         )

@@ -168,7 +168,15 @@ def console(width: int = 200) -> Console:
     """Return a console on stdout, as wide as the terminal, or `width` for pipes."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else width)
+    # Names such as class:car: are no emoji.
+    return Console(width=None if sys.stdout.isatty() else width, emoji=False)
+
+
+def error_console() -> Console:
+    """Return a console on stderr."""
+    from rich.console import Console
+
+    return Console(stderr=True, emoji=False)
 
 
 def tell(text: str) -> None:
@@ -210,9 +218,7 @@ def progress_for(quiet: bool) -> Progress:
 
 class _Bar:
     def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True)
+        self._console = error_console()
         self._lock = threading.Lock()
         self._bar: Any = None
 
