@@ -28,6 +28,8 @@ def test_reports_of_random_settings_follow_from_their_data(
         ("ood", 112600000090),  # entropies above 2, of two pixels one step of float32 apart
         ("ood", 112701000079),  # mutual information near ln 2: many pixels equal in float32 only
         ("classes", 112701000879),  # pixels are clipped at the temperature: the NLL has kinks
+        ("classes", 9100000000431),  # a bound of AURC far above the changes of narrower bins
+        ("classes", 5000184),  # Brier scores of 1e-9, whose shares of their mean are compared
         ("classes", 112701002553),  # none is clipped at it, and the clipped NLL is lower elsewhere
     ],
 )

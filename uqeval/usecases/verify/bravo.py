@@ -12,6 +12,7 @@ from uqeval.arrays import Array
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.rank_bounds import limits
 
 _BINS = 15
 #: Scores that are better lower enter the harmonic means as 1 minus them.
@@ -63,6 +64,7 @@ def bravo(
     logarithms = np.log(np.maximum(pixels.uncertainty.astype(np.float64), 1e-30))
     by_order = ranks.slack_of_order(_ranked, pixels.uncertainty, wrong, pixels.rounding)
     in_bins = ranks.slack_of_order(_ranked, logarithms, wrong, pixels.rounding, ranks.BIN_WIDTH)
+    in_bins |= limits(pixels.uncertainty, wrong)
     slack = {name: value + in_bins[name] for name, value in by_order.items()}
     slack["ece"] = 2 * near / max(wrong.size, 1)
     return Recomputed(record, slack)

@@ -93,8 +93,8 @@ def maps_of_samples(stack: Stack, item: int) -> tuple[dict[str, Array], dict[str
     prediction = total.argmax(axis=0)  # the division may make near sums equal
     entropy = np.maximum(-_plogp(mean).sum(axis=0), 0.0)
     maps: dict[str, Array] = {
-        "probs": mean.astype(np.float32), "prediction": prediction, "entropy": entropy,
-        "expected_entropy": entropies / count, "confidence": mean.max(axis=0),
+        "probs": mean.astype(np.float32), "mean": mean, "prediction": prediction,
+        "entropy": entropy, "expected_entropy": entropies / count, "confidence": mean.max(axis=0),
     }  # fmt: skip
     if count > 1:
         predicted = prediction[None]
@@ -148,6 +148,7 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
         }
     prediction = images.pop("prediction").astype(np.int64)
     probs = images.pop("probs", None)
+    mean = images.pop("mean", probs)
     maps = ClassMaps(prediction, np.zeros(prediction.shape, bool), probs=probs, rounding=rounding)
     if "confidence" in images:
         confidence = images.pop("confidence").astype(np.float32)
@@ -160,7 +161,7 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
         label = source.labels.planes.read(item)
         if label.ndim == 3:
             label = _majority(label, source.labels.ignore_index)
-        _with_labels(maps, label, source.labels.ignore_index)
+        _with_labels(maps, label, source.labels.ignore_index, mean)
     return maps
 
 
@@ -177,16 +178,22 @@ def _majority(labels: Array, ignore_index: int) -> Array:
     return np.where(void, ignore_index, ids[votes.argmax(axis=0)])
 
 
-def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:
-    """Add the ground truth, and the maps that depend on it and the mean probabilities."""
+def _with_labels(
+    maps: ClassMaps, label: Array, ignore_index: int, mean: Array | None
+) -> None:  # fmt: skip
+    """Add the ground truth, and the maps that depend on it and the mean probabilities.
+
+    `mean` [class, y, x]: these before they are rounded to float32, if the store has their samples.
+    """
     label = label.astype(np.int64)
     maps.void = label == ignore_index
     maps.label = np.where(maps.void, 0, label)
-    if maps.probs is not None:
-        wide = maps.probs.astype(np.float64)
-        label_probs = np.take_along_axis(wide, maps.label[None], 0)[0]
-        maps.label_probability = label_probs
-        maps.brier = (wide**2).sum(axis=0) - label_probs**2 + (1 - label_probs) ** 2
+    if maps.probs is not None and mean is not None:
+        own = maps.label[None]
+        maps.label_probability = np.take_along_axis(maps.probs.astype(np.float64), own, 0)[0]
+        distances = mean.astype(np.float64)
+        np.put_along_axis(distances, own, 1 - np.take_along_axis(distances, own, 0), 0)
+        maps.brier = (distances**2).sum(axis=0)
 
 
 def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -> Array | None:

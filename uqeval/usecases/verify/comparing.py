@@ -148,7 +148,7 @@ def _values(
             first, second = ({str(i): v for i, v in enumerate(own)} for own in (first, second))
         if isinstance(second, dict) and isinstance(first, dict):
             for part in dict.fromkeys((*first, *second)):
-                if not part.endswith(BESIDE):
+                if part in second or not part.endswith(BESIDE):
                     both = ({part: own.get(part)} for own in (first, second))
                     yield from ((f"{name}.{at}", a, b) for at, a, b in _values(*both))
         else:

@@ -16,7 +16,8 @@ from uqeval.usecases.verify import numbers, ranks, regions, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
-from uqeval.usecases.verify.sparsification import sparsification
+from uqeval.usecases.verify.rank_bounds import add_bounds
+from uqeval.usecases.verify.sparsification import slack_of_errors, sparsification
 
 #: Fields of the settings of a family, with the values that the plain path computes.
 _PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -168,8 +169,16 @@ def of_classes(
     def scores(score: Array, error: Array) -> dict[str, Any]:
         return sparsification(score, error, settings["steps"], False)
 
+    record = scores(pixels.maps[key], error)
     slack = ranks.slack_of_order(scores, pixels.maps[key], error, pixels.rounding[key])
-    return Recomputed(scores(pixels.maps[key], error), slack)
+    if settings["error"] == "brier":
+        _add(slack, slack_of_errors(record, pixels.classes))
+    return Recomputed(record, slack)
+
+
+def _add(slack: dict[str, float], other: Mapping[str, float]) -> None:
+    for name, own in other.items():
+        slack[name] = slack.get(name, 0.0) + own
 
 
 def error_of(pixels: Pixels, settings: Mapping[str, Any]) -> Array | None:
@@ -211,7 +220,8 @@ def _failure(
     score, wrong, rounding = pixels.maps[key][own], pixels.wrong[own], pixels.rounding[key][own]
     scores = ranks.failure(score, wrong)
     threshold = results.get("uncertainty_threshold")
-    slack = ranks.slack_of(ranks.failure, score, wrong, rounding, reported, scores)
+    slack = ranks.slack_of_order(ranks.failure, score, wrong, rounding)
+    add_bounds(scores, slack, reported, (score, wrong, rounding))
     scores["undetected_error_rate"], uncertain = ranks.undetected(score, wrong, threshold)
     slack["undetected_error_rate"] = uncertain / max(score.size, 1)
     return Recomputed(scores, slack)

@@ -12,11 +12,14 @@ from uqeval.usecases.verify.aggregation import aggregated
 from uqeval.usecases.verify.bravo import InPixels, bravo
 from uqeval.usecases.verify.classes import ClassMaps, class_maps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.rank_bounds import add_bounds
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
 
 _SCORES = ("auroc", "aupr_out", "aupr_in", "fpr95", "detection_error")
+#: The scores with a bound, and their names in failure detection.
+_BOUNDED = {"auroc": "auroc", "aupr_out": "aupr_error", "aupr_in": "aupr_success"}
 
 
 class OutOfDistribution:
@@ -74,7 +77,8 @@ class OutOfDistribution:
         results = self._report.results[self._key]
         record = _scores(values, sets > 0)
         record |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets > 0).sum())}
-        slack = ranks.slack_of(_scores, values, sets > 0, rounding, results, _SCORES)
+        slack = ranks.slack_of_order(_scores, values, sets > 0, rounding)
+        add_bounds(record, slack, results, (values, sets > 0, rounding), _BOUNDED)
         if len(self._names) > 2:
             record["per_set"] = {}
             for k, name in enumerate(self._names[1:], 1):
@@ -83,14 +87,9 @@ class OutOfDistribution:
                 own |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets == k).sum())}
                 record["per_set"][name] = own
                 of_report = (results.get("per_set") or {}).get(name) or {}
-                own_slack = ranks.slack_of(
-                    _scores,
-                    values[of_pair],
-                    sets[of_pair] > 0,
-                    rounding[of_pair],
-                    of_report,
-                    _SCORES,
-                )
+                pixels = values[of_pair], sets[of_pair] > 0, rounding[of_pair]
+                own_slack = ranks.slack_of_order(_scores, *pixels)
+                add_bounds(own, own_slack, of_report, pixels, _BOUNDED)
                 slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
         if self._names:
             record["images"] = self._of_items()

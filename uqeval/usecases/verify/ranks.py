@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -20,8 +20,6 @@ _NOISE_STEPS = 6
 BIN_WIDTH = 2.0**-13
 #: Intervals of a run are computed from bins: float32 numbers without this many low bits.
 INTERVAL_BITS = 13
-#: Narrower bins, which show how far ties within bins move a score.
-_BOUND_BITS = range(8, INTERVAL_BITS)
 #: The allowed difference, in ranges of the scores with random rounding errors.
 RANGES = 3
 #: Of more pixels, the order of single ones does not matter.
@@ -169,27 +167,6 @@ FAILURE: dict[tuple[str, ...], Callable[[Groups], Array]] = {
 }  # fmt: skip
 
 
-def slack_of(
-    scores: Callable[[Array, Array], Mapping[str, Any]],
-    score: Array,
-    error: Array,
-    rounding: Array,
-    reported: Mapping[str, Any],
-    names: Iterable[str],
-) -> dict[str, float]:
-    """Return the allowed differences of the scores `names` of a ranking: those of the order of
-    nearly equal uncertainties, and the errors of binning that a report states."""
-    slack = slack_of_order(scores, score, error, rounding)
-    bounds = {name: reported[at] for name in names if reported.get(at := f"{name}_bound")}
-    # A bound is believed up to the changes of a score if the pixels of bins are ties.
-    rankings = [score, *(bins_of(score, bits) for bits in _BOUND_BITS)] if bounds else []
-    records = [dict(numbers_of(scores(ranking, error))) for ranking in rankings]
-    for name, bound in bounds.items():
-        values = [record[name] for record in records if name in record]
-        slack[name] = slack.get(name, 0.0) + min(float(bound), RANGES * float(np.ptp(values)))
-    return slack
-
-
 def bins_of(values: Array, low_bits: int) -> Array:
     """Return the float32 bits of each number without the low ones, as a whole number that ascends
     with it; -0 is 0."""
@@ -231,6 +208,12 @@ def rounded(values: Array, rounding: Array, step: float) -> Iterator[Array]:
     """
     for draw in rounding.T:
         yield values + step / _NOISE_STEPS * draw.astype(np.float64)
+
+
+def draws_of(score: Array, rounding: Array) -> Iterator[Array]:
+    """Yield the float32 scores with random rounding errors, draw by draw; none of many pixels."""
+    if 0 < score.size <= _MOST_ORDERED:
+        yield from rounded(score.astype(np.float64), rounding, noise(score))
 
 
 def undetected(score: Array, wrong: Array, threshold: float | None) -> tuple[float | None, int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.usecases.verify.comparing import numbers_of
 from uqeval.usecases.verify.ranks import grouped
 
 
@@ -29,6 +31,20 @@ def areas(model: Array, oracle: Array) -> dict[str, float] | None:
     x = np.arange(len(model)) / len(model)
     area, best = (float(np.trapezoid(values / model[0], x)) for values in (model, oracle))
     return {"ause": area - best, "aurg": float(x[-1]) - area}
+
+
+def slack_of_errors(record: Mapping[str, Any], classes: int) -> dict[str, float]:
+    """Return how far the rounding errors of Brier scores move the scores that are shares of their
+    mean.
+
+    A run computes Σp² - 2p + 1, whose rounding errors are those of numbers near 1.
+    """
+    mean = record["normalisation"]
+    if not mean:
+        return {}
+    slack = 2 * (classes + 3) * float(np.finfo(np.float64).eps) / mean
+    absolute = ("fractions", "normalisation")
+    return {name: slack for name, _ in numbers_of(record) if not name.startswith(absolute)}
 
 
 def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:

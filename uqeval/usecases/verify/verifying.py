@@ -16,7 +16,6 @@ from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.report import Report, load_with_sha256, now
-from uqeval.records.scalars import BESIDE
 from uqeval.usecases.verify.opening import (
     Role,
     fingerprints,
@@ -232,7 +231,7 @@ def _of_set_left_out(recomputation: Recomputation, report: Report) -> dict[str, 
         for name, value in report.results[key].items():
             is_named = name in recomputed or f"{key}.{name}" in recomputation.why_not
             is_setting = name in settings and settings[name] == value
-            is_beside = name.endswith((*BESIDE, "_debiased")) or name == "per_class" or is_setting
+            is_beside = name.endswith(("_reason", "_debiased")) or name == "per_class" or is_setting
             if not is_named and not is_beside and isinstance(value, int | float | list | dict):
                 omitted.setdefault(key, []).append(name)
     return omitted
