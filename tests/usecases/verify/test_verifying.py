@@ -216,7 +216,7 @@ def test_a_risk_curve_with_too_few_points_is_found(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "value"),
-    [({}, True), ({"fit_on": "fit.json"}, False), ({"temperature_of": "samples"}, False)],
+    [({}, True), ({"fit_on": "fit.json"}, True), ({"temperature_of": "samples"}, False)],
 )
 def test_temperatures_that_are_not_recomputed_are_named(
     settings: dict[str, Any], value: bool, folder: Path

@@ -136,6 +136,15 @@ def patch_counts(patches: Patches, settings: Mapping[str, Any], threshold: float
     return four_counts(accurate, uncertain, uncertain) | {"near": near}
 
 
+def ties(patches: Patches, settings: Mapping[str, Any], threshold: float) -> dict[str, int]:
+    """Return how many patches are on the accuracy threshold, and on the uncertainty threshold."""
+    share = patches.right / np.maximum(patches.valid, 1)
+    return {
+        "accuracy": int((share == settings["accuracy_threshold"]).sum()),
+        "uncertainty": int((patches.mean == np.float32(threshold)).sum()),
+    }
+
+
 def patch_scores(n: Mapping[str, int]) -> dict[str, float | None]:
     """Return the patch scores of the four counts; phi and Surplus as covariances of 0 and 1."""
     n_ac, n_au, n_ic, n_iu = (n[k] for k in ("n_ac", "n_au", "n_ic", "n_iu"))

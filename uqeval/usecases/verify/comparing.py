@@ -21,6 +21,8 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
+#: The reason of a field that a report at another threshold than that of its run does not have.
+_NOT_HELD = "at another threshold this needs the pixels"
 #: What is compared and counted: `units` are the levels and units of intervals.
 _COMPARED = ("items", "set", "intervals", "units", "slices")
 
@@ -60,7 +62,8 @@ class Comparison:
 
     `fields`: the compared fields by key, and `fields_of_set` those of the set; `intervals`: the
     addresses of compared intervals and debiased values, and `defined` those whose number of units
-    was; `slices` and `rows`: the keys of which slices, or rows of classes, were compared.
+    was; `slices` and `rows`: the keys of which slices, or rows of classes, were compared;
+    `slice_intervals`: the slice and the address of compared intervals.
     """
 
     def __init__(self, report: Report) -> None:
@@ -77,6 +80,7 @@ class Comparison:
         self.intervals: set[str] = set()
         self.defined: set[str] = set()
         self.slices: set[str] = set()
+        self.slice_intervals: set[tuple[str, str]] = set()
         self.rows: set[str] = set()
 
     @property
@@ -84,17 +88,24 @@ class Comparison:
         """Return the keys that are recomputed."""
         return [key for key in self.settings if key not in self.why_not]
 
-    def hold_rows(self, key: str, rows: Iterable[Recomputed]) -> None:
-        """Compare the rows of classes of the set."""
-        reported, recomputed = self.report.results[key].get("per_class"), list(rows)
+    def hold_rows(
+        self, key: str, rows: Iterable[Recomputed], of_slice: str | None = None
+    ) -> None:  # fmt: skip
+        """Compare the rows of classes of the set, or of a slice."""
+        results, place, tally = self.report.results, "the set", self.tallies["set"]
+        if of_slice is not None:
+            results = self.report.slices[of_slice]["results"]
+            place, tally = f"slice {of_slice}", self.tallies["slices"]
+        reported, recomputed = results[key].get("per_class"), list(rows)
         if reported is None or not recomputed:
             return
-        self.rows.add(key)
+        if of_slice is None:
+            self.rows.add(key)
         number, expected = {"per_class": len(reported)}, {"per_class": len(recomputed)}
-        compare("the set", key, number, expected, {}, self.tallies["set"])
+        compare(place, key, number, expected, {}, tally)
         for row, scores in zip(reported, recomputed, strict=False):
-            where = f"the set, class {row.get('name')}"
-            compare(where, key, row, scores.values, scores.slack, self.tallies["set"])
+            where = f"{place}, class {row.get('name')}"
+            compare(where, key, row, scores.values, scores.slack, tally)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
         """Compare the scores of an item (None: of the set); a text is why there are none."""
@@ -127,6 +138,11 @@ def compare(
         limit = 0.0 if are_integers else tolerance * size
         if not difference <= slack.get(name, 0.0) + limit:
             tally.differences.append(Difference(where, f"{key}.{name}", first, second))
+
+
+def is_not_held(record: Mapping[str, Any], name: str) -> bool:
+    """Return whether a record lacks a field because its threshold was changed after the run."""
+    return record.get(name) is None and record.get(f"{name}_reason") == _NOT_HELD
 
 
 def numbers_of(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

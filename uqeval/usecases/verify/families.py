@@ -12,10 +12,10 @@ from uqeval.arrays import Array
 from uqeval.errors import option_name
 from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
-from uqeval.usecases.verify import numbers, ranks, regions, video
+from uqeval.usecases.verify import numbers, ranks, regions, slice_ranks, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps, rounding_of, uncertainty_of
-from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.comparing import Recomputed, is_not_held
 from uqeval.usecases.verify.rank_bounds import add_bounds
 from uqeval.usecases.verify.sparsification import slack_of_errors, sparsification
 
@@ -176,6 +176,30 @@ def of_classes(
     return Recomputed(record, slack)
 
 
+def of_slice(
+    key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
+    reported: Mapping[str, Any],
+) -> Recomputed | str:  # fmt: skip
+    """Return the scores of a key over the pixels of a slice of class data, whose ranks are bins."""
+    family = family_of(key)
+    if family not in ("failure", "sparsification") or key not in pixels.maps:
+        return of_classes(key, pixels, settings, results, reported)
+    score, rounding = pixels.maps[key], pixels.rounding[key]
+    if family == "failure":
+        recomputed = slice_ranks.failure(score, pixels.wrong, rounding)
+        share, near = ranks.undetected(score, pixels.wrong, results.get("uncertainty_threshold"))
+        recomputed.values["undetected_error_rate"] = share
+        recomputed.slack["undetected_error_rate"] = near / max(score.size, 1)
+        return recomputed
+    error = error_of(pixels, settings)
+    if error is None:
+        return "the store holds neither brier nor mean_probs to recompute it from"
+    recomputed = slice_ranks.sparsified(score, error, error, rounding, settings["steps"], False)
+    if settings["error"] == "brier":
+        _add(recomputed.slack, slack_of_errors(recomputed.values, pixels.classes))
+    return recomputed
+
+
 def _add(slack: dict[str, float], other: Mapping[str, float]) -> None:
     for name, own in other.items():
         slack[name] = slack.get(name, 0.0) + own
@@ -214,6 +238,24 @@ def rows_of_classes(
                 yield scores
 
 
+def rows_of_slice(
+    key: str, pixels: Pixels, settings: Mapping[str, Any], record: Mapping[str, Any]
+) -> Iterator[Recomputed]:
+    """Yield the scores of each row of classes of a slice; those that need ranks are not in it."""
+    if family_of(key) != "failure":
+        yield from rows_of_classes(key, pixels, settings, record)
+        return
+    of = pixels.label if record.get("per_class_by") == "label" else pixels.prediction
+    for row in range(pixels.classes):
+        own = of == row
+        score, wrong = pixels.maps[key][own], pixels.wrong[own]
+        share, near = ranks.undetected(score, wrong, record.get("uncertainty_threshold"))
+        yield Recomputed(
+            {"pixels": int(own.sum()), "errors": int(wrong.sum()), "undetected_error_rate": share},
+            {"undetected_error_rate": near / max(score.size, 1)},
+        )
+
+
 def _failure(
     key: str, pixels: Pixels, own: Array, results: Mapping[str, Any], reported: Mapping[str, Any]
 ) -> Recomputed:
@@ -236,10 +278,16 @@ def _pavpu(
         return "its threshold is undefined"
     counts = cs.patch_counts(patches, settings, threshold)
     uncertain = float(counts.pop("near"))
-    slack = dict.fromkeys(counts, uncertain)
+    slack = dict.fromkeys((*counts, "ties.uncertainty"), uncertain)
     # What follows from the counts is held against the report's own, which may differ by `near`.
     reported_counts = {name: int(reported.get(name) or 0) for name in counts}
-    return Recomputed(counts | cs.patch_scores(reported_counts), slack)
+    ties = {}
+    if "ties" in reported:
+        ties = {"ties": cs.ties(patches, settings, threshold)}
+        of_report = reported["ties"]
+        if isinstance(of_report, Mapping) and is_not_held(of_report, "uncertainty"):
+            del ties["ties"]["uncertainty"]
+    return Recomputed(counts | cs.patch_scores(reported_counts) | ties, slack)
 
 
 def _calibration(
@@ -309,6 +357,20 @@ def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> 
         "regression": numbers.regression, "nmerci": numbers.nmerci
     }  # fmt: skip
     return Recomputed(functions[family](data, sigma, settings))
+
+
+def slice_of_numbers(
+    key: str, data: numbers.Numbers, settings: Mapping[str, Any]
+) -> Recomputed | str:  # fmt: skip
+    """Return the scores of a key over the pixels of a slice with a target, whose ranks are bins."""
+    sigma = data.sigma_of(settings["uncertainty"])
+    if family_of(key) != "sparsification" or sigma is None:
+        return of_numbers(key, data, settings)
+    kind = settings["error"]
+    error = data.error if kind == "mae" else data.error**2
+    return slice_ranks.sparsified(
+        sigma.astype(np.float32), data.error, error, None, settings["steps"], kind == "rmse"
+    )
 
 
 def divergence_of_classes(p: Array, q: Array, clip: float) -> tuple[Array, Array]:

@@ -5,7 +5,8 @@ debiased values, slices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
@@ -18,8 +19,8 @@ Part = TypeVar("Part")
 
 #: Ends of ranked scores that differ by less are the same, whatever rounding does.
 _SAME = 1e-6
-#: Families whose scores need no ranks, so that they follow from the pixels of any items.
-_WITHOUT_RANKS = ("segmentation", "pavpu", "calibration", "regression")
+#: Families whose scores follow from the pixels of any items.
+_OF_SLICES = ("segmentation", "pavpu", "calibration", "failure", "sparsification", "regression")
 #: Units that are items or groups of them; those of a video follow from a series of pairs.
 _COUNTED = ("item", "group")
 
@@ -50,55 +51,99 @@ def _compare_interval(
     results, record = report.results[key], report.intervals.get(address) or {}
     metric = described(report.metrics, family_of(key), fields)
 
-    def hold(
-        at: str, where: str, record: Mapping[str, Any], values: Mapping[str, Any],
-        spread: Sequence[float] = (0.0, 0.0),
-    ) -> None:  # fmt: skip
-        slack = {name: 3 * counts.slack + own for name, own in zip(values, spread, strict=False)}
-        compare(where, key, record, values, slack, comparison.tallies["intervals"])
-        comparison.intervals.add(at)
-
     if record:
         _compare_defined(comparison, address, record, resampled.defined(counts))
-    ends = None
-    if record.get("low") is not None:
-        ends = resampled.interval(counts, record, metric)
-    if ends is not None:
-        values = dict(zip(("low", "high"), ends, strict=True))
-        is_same = all(distance(record.get(name), end) <= _SAME for name, end in values.items())
-        spread = (0.0, 0.0) if is_same else resampled.spread(counts, record, metric)
-        hold(address, f"interval of {address}", record, values, spread)
+    where = f"interval of {address}"
+    if _compare_ends(comparison, where, key, record, metric, resampled, counts):
+        comparison.intervals.add(address)
     field = f"{fields[0]}_debiased"
     if len(fields) == 1 and field in results:
-        hold(f"{address}_debiased", "the set", results, {field: resampled.debiased(counts)})
+        values, slack = {field: resampled.debiased(counts)}, {field: 3 * counts.slack}
+        compare("the set", key, results, values, slack, comparison.tallies["intervals"])
+        comparison.intervals.add(f"{address}_debiased")
+
+
+def _compare_ends(
+    comparison: Comparison, where: str, key: str, record: Mapping[str, Any],
+    metric: Mapping[str, Any], resampled: Resampled, counts: Counted,
+) -> bool:  # fmt: skip
+    """Compare the ends of an interval; return whether it has ends that are recomputed."""
+    if record.get("low") is None:
+        return False
+    ends = resampled.interval(counts, record, metric)
+    if ends is None:
+        return False
+    values = dict(zip(("low", "high"), ends, strict=True))
+    is_same = all(distance(record.get(name), end) <= _SAME for name, end in values.items())
+    spread = (0.0, 0.0) if is_same else resampled.spread(counts, record, metric)
+    slack = {name: 3 * counts.slack + own for name, own in zip(values, spread, strict=True)}
+    compare(where, key, record, values, slack, comparison.tallies["intervals"])
+    return True
+
+
+@dataclass(frozen=True)
+class SlicePath(Generic[Part]):
+    """How the values of a slice are recomputed under a key, from the parts of its items.
+
+    `scores` and `rows` (of classes) also take the record of the slice under the key; `counted`
+    gives the scores whose intervals follow from counts.
+    """
+
+    scores: Callable[[str, list[Part], Mapping[str, Any]], Recomputed | str]
+    counted: Callable[[str, list[Part]], CountedScores]
+    rows: Callable[[str, list[Part], Mapping[str, Any]], Iterable[Recomputed]] | None = None
 
 
 def compare_slices(
-    comparison: Comparison,
-    parts: Sequence[Part],
-    keys: Iterable[str],
-    scores: Callable[[str, list[Part], Mapping[str, Any]], Recomputed | str],
-) -> None:
-    """Compare the scores of slices that need no ranks, from the `parts` of their items.
-
-    `scores` returns those of a key over some parts; it also takes the record of the slice.
-    """
+    comparison: Comparison, parts: Sequence[Part], keys: Iterable[str], path: SlicePath[Part]
+) -> None:  # fmt: skip
+    """Compare the scores of slices, with rows of classes and intervals, from `parts` of items."""
     place = {str(item["name"]): i for i, item in enumerate(comparison.report.items)}
+    compared = [
+        key for key in keys
+        if family_of(key) in _OF_SLICES and key not in comparison.why_not
+        and comparison.settings[key].get("scope") != "item"
+    ]  # fmt: skip
     for name, slice_record in comparison.report.slices.items():
-        parts_of_slice = [
-            parts[place[item]] for item in slice_record.get("names", ()) if item in place
-        ]
-        for key in keys if parts_of_slice else ():
+        items = [place[item] for item in slice_record.get("names", ()) if item in place]
+        own = [parts[i] for i in items]
+        for key in compared if own else ():
             record = slice_record.get("results", {}).get(key)
-            if family_of(key) not in _WITHOUT_RANKS or key in comparison.why_not or not record:
-                continue
-            recomputed = scores(key, parts_of_slice, record)
+            recomputed = path.scores(key, own, record) if record else ""
             if isinstance(recomputed, str):
                 continue
             recomputed.values.pop("adaptive_ece", None)  # its edges are those of the set
+            threshold = comparison.report.results[key].get("uncertainty_threshold")
+            values = recomputed.values | {"uncertainty_threshold": threshold}
             tally = comparison.tallies["slices"]
-            compare(f"slice {name}", key, record, recomputed.values, recomputed.slack, tally)
+            compare(f"slice {name}", key, record, values, recomputed.slack, tally)
+            if path.rows is not None:
+                comparison.hold_rows(key, path.rows(key, own, record), name)
             comparison.slices.add(key)
+            _compare_slice_intervals(comparison, name, items, key, path.counted(key, own))
+
+
+def _compare_slice_intervals(
+    comparison: Comparison, name: str, items: Sequence[int], key: str, counted: CountedScores
+) -> None:
+    """Compare the intervals of a slice under a key; its units are those of its items."""
+    report = comparison.report
+    settings = report.settings.get("intervals") or {}
+    intervals = report.slices[name].get("intervals") or {}
+    if settings.get("unit") not in _COUNTED or not intervals:
+        return
+    names = [str(item["name"]) for item in report.items]
+    unit_of = list(settings.get("groups") or names)
+    own = {"groups": [unit_of[i] for i in items]}
+    resampled = Resampled.from_settings([names[i] for i in items], settings | own)
+    for fields, counts in counted.items():
+        address = Address.of_key(key, fields).within
+        metric = described(report.metrics, family_of(key), fields)
+        # A changed level alone is one difference, and not two ends.
+        record = (intervals.get(address) or {}) | {"level": settings["level"]}
+        where = f"interval of {address} of slice {name}"
+        if _compare_ends(comparison, where, key, record, metric, resampled, counts):
+            comparison.slice_intervals.add((name, address))
 
 
 def compare_levels(comparison: Comparison) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uqeval.errors import StoreError, cut
 from uqeval.keys import Key, family_of
+from uqeval.stores.names import read_names_file
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify import video
 from uqeval.usecases.verify.annotators import Annotators
@@ -17,9 +19,16 @@ from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
 from uqeval.usecases.verify.image_failure import ImageFailure
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
+from uqeval.usecases.verify.opening import is_inside
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution, item_of_sets
-from uqeval.usecases.verify.pooled import compare_intervals, compare_levels, compare_slices
+from uqeval.usecases.verify.pooled import (
+    SlicePath,
+    compare_intervals,
+    compare_levels,
+    compare_slices,
+)
 from uqeval.usecases.verify.regions import in_region, of_place
+from uqeval.usecases.verify.resampled import CountedScores
 from uqeval.usecases.verify.whole_set import of_set
 
 if TYPE_CHECKING:
@@ -53,6 +62,9 @@ class Recomputation(Comparison):
             key: _BY_ITEM[family_of(key)](key, report)
             for key in self.keys if family_of(key) in _BY_ITEM
         }  # fmt: skip
+
+        #: By key, the items that a recomputed temperature is fitted on.
+        self._temperatures: dict[str, Sequence[int]] = {}
 
     def run(self, items: Sequence[int], pooled: bool) -> None:
         """Recompute the chosen items; with `pooled` also the set, which takes all items."""
@@ -119,18 +131,31 @@ class Recomputation(Comparison):
         why_not = None
         if self._pixels * (64 * views + classes * (4 * views + 8)) > MOST_BYTES:
             why_not = f"{self._pixels:,} pixels are too many to recompute in memory"
-        recomputed = False
         for key in keys:
             settings = self.settings[key]
-            reason = why_not
-            if settings["fit_on"]:
-                reason = "the names of the items that it is fitted on are in a file"
-            elif settings["temperature_of"] != "mean":
+            reason, fitted_on = why_not, self._fitted_on(settings["fit_on"])
+            if settings["temperature_of"] != "mean":
                 reason = "--temperature-of samples is not supported by uqeval verify"
+            elif isinstance(fitted_on, str):
+                reason = fitted_on
             if reason:
                 self.why_not[f"{key}.temperature"] = reason
-            recomputed |= reason is None
-        return recomputed
+            elif not isinstance(fitted_on, str):
+                self._temperatures[key] = fitted_on
+        return bool(self._temperatures)
+
+    def _fitted_on(self, path: str | None) -> Sequence[int] | str:
+        """Return the items that a temperature is fitted on, or why they are unknown."""
+        if path is None:
+            return range(len(self.report.items))
+        if not is_inside(path):
+            return f"--fit-on {cut(path)} is outside the working folder"
+        try:
+            names = set(read_names_file(path))
+        except StoreError as error:
+            return f"the items of --fit-on are unknown: {error}"
+        items = [i for i, item in enumerate(self.report.items) if str(item["name"]) in names]
+        return items or f"--fit-on {cut(path)} names no item of the report"
 
     def _keep_pixels(self, pooled: bool) -> None:
         """Let the scores of the set be computed later, or not."""
@@ -204,8 +229,9 @@ class Recomputation(Comparison):
                 rows = f.rows_of_classes(key, all_pixels, settings[key], results)
                 self.hold_rows(key, self._with_ids(rows))
                 of_image = str(Key.parse(key).of(None)), parts_by_region[None]
+                fitted_on = self._temperatures.get(key, ())
                 for extra in of_set(
-                    key, parts, all_pixels, of_image, settings[key], results,
+                    key, parts, all_pixels, of_image, fitted_on, settings[key], results,
                     self.opened.class_names,
                 ):  # fmt: skip
                     self.hold(key, None, extra)
@@ -215,9 +241,20 @@ class Recomputation(Comparison):
         )
 
         def of_slice(key: str, own: list[f.Pixels], record: Mapping[str, Any]) -> Recomputed | str:
-            return f.of_classes(key, f.join_pixels(own), settings[key], results[key], record)
+            return f.of_slice(key, f.join_pixels(own), settings[key], results[key], record)
 
-        compare_slices(self, parts, settings, of_slice)
+        def rows_of_slice(
+            key: str, own: list[f.Pixels], record: Mapping[str, Any]
+        ) -> Iterator[Recomputed]:  # fmt: skip
+            threshold = results[key].get("uncertainty_threshold")
+            record = {**record, "uncertainty_threshold": threshold}
+            found = f.rows_of_slice(key, f.join_pixels(own), settings[key], record)
+            return self._with_ids(found)
+
+        def counted(key: str, own: list[f.Pixels]) -> CountedScores:
+            return of_classes(key, own, settings[key], results[key])
+
+        compare_slices(self, parts, settings, SlicePath(of_slice, counted, rows_of_slice))
 
     def _with_ids(self, rows: Iterable[Recomputed]) -> Iterator[Recomputed]:
         """Yield the rows of classes with the id and the name of each; the last may be `mixed`."""
@@ -332,10 +369,10 @@ class Recomputation(Comparison):
             if key not in self.why_not and not self._is_mean_of_items(key):
                 self.hold(key, None, f.of_numbers(key, all_numbers, settings[key]))
         compare_intervals(self, settings, lambda key: of_numbers(key, parts, settings[key]))
-        compare_slices(
-            self, parts, settings,
-            lambda key, own, _: f.of_numbers(key, Numbers.concatenate(own), settings[key]),
-        )  # fmt: skip
+        compare_slices(self, parts, settings, SlicePath(
+            lambda key, own, _: f.slice_of_numbers(key, Numbers.concatenate(own), settings[key]),
+            lambda key, own: of_numbers(key, own, settings[key]),
+        ))  # fmt: skip
 
     def _gaussians(self, invalid: Sequence[float]) -> Callable[[Any, int], Any]:
         source, reference = self._source(), self.opened.source.reference  # type: ignore[attr-defined]

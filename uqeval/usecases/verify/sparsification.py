@@ -47,21 +47,27 @@ def slack_of_errors(record: Mapping[str, Any], classes: int) -> dict[str, float]
     return {name: slack for name, _ in numbers_of(record) if not name.startswith(absolute)}
 
 
-def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict[str, Any]:
-    """Return AUSE, AURG and the curves of a mean error, which is squared if a root is taken."""
+def sparsification(
+    score: Array, error: Array, steps: int, rooted: bool, best: Array | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """Return AUSE, AURG and the curves of a mean error, which is squared if a root is taken.
+
+    `best`: what ranks the best order (None: the error).
+    """
     fractions = [k / steps for k in range(steps)]
     names = ("ause", "aurg", "curve", "oracle", "error_curve", "normalisation")
     undefined: dict[str, Any] = {"fractions": fractions} | dict.fromkeys(names)
     if not score.size:
         return undefined
     model, oracle = (
-        curve(*grouped(ranking, error), steps, rooted) for ranking in (score, error)
-    )  # fmt: skip
+        curve(*grouped(ranking, error), steps, rooted)
+        for ranking in (score, error if best is None else best)
+    )
     of_areas = areas(model, oracle)
     if of_areas is None:
         return undefined
-    relative, best = model / model[0], oracle / model[0]
+    relative, of_best = model / model[0], oracle / model[0]
     return undefined | of_areas | {
-        "curve": relative.tolist(), "oracle": best.tolist(),
-        "error_curve": (relative - best).tolist(), "normalisation": float(model[0]),
+        "curve": relative.tolist(), "oracle": of_best.tolist(),
+        "error_curve": (relative - of_best).tolist(), "normalisation": float(model[0]),
     }  # fmt: skip

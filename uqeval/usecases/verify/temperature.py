@@ -26,18 +26,19 @@ _SAME_IF_CLIPPED = 1e-5
 
 
 def temperature(
-    parts: Sequence[Pixels], fitted_on: Sequence[Pixels], settings: Mapping[str, Any],
-    reported: Mapping[str, Any],
+    parts: Sequence[Pixels], fitted_on: Sequence[Pixels], held_out: Sequence[Pixels] | None,
+    settings: Mapping[str, Any], reported: Mapping[str, Any],
 ) -> Recomputed:  # fmt: skip
     """Return the temperature that fits the pixels of some items, and the scores of others at it.
 
-    Scores are those at the temperature of the report.
+    Scores are those at the temperature of the report. `held_out`: the parts that are not fitted on,
+    None if all items are.
     """
     at = reported["temperature"]["value"]
     value, slack = _fitted(fitted_on, settings["clip"], at)
     label_probs = np.concatenate([item.maps["label_probability"] for item in fitted_on])
     record: dict[str, Any] = {
-        "value": value, "fitted_on": "all items",
+        "value": value, "fitted_on": settings["fit_on"] or "all items",
         "pixels": int((label_probs > 0).sum()),
         "label_probability_zero": int((label_probs == 0).sum()),
         "ece": None, "mce": None, "nll": None,
@@ -45,15 +46,31 @@ def temperature(
     all_slack = {"temperature.value": slack}
     if at is None:
         return Recomputed({"temperature": record}, all_slack)
-    scaled = [_scaled(_logarithms(item), item.label, 1 / at) for item in parts]
-    confidence, label_probability = (np.concatenate(values) for values in zip(*scaled, strict=True))
-    right = np.concatenate([~item.wrong for item in parts])
-    bins, near = equal_width(confidence.astype(np.float32), right, settings["bins"])
-    record["ece"], record["mce"], _ = gaps(bins)
-    record["nll"] = nll(label_probability, settings["clip"])
-    all_slack["temperature.ece"] = 2 * near / max(right.size, 1)
-    all_slack["temperature.mce"] = float(near > 0)
+    scores = _scores(parts, 1 / at, settings)
+    record |= scores.values
+    all_slack |= {f"temperature.{name}": own for name, own in scores.slack.items()}
+    if held_out is not None:
+        record["held_out"] = {"items": len(held_out)}
+        for name, beta in (("before", 1.0), ("after", 1 / at)):
+            scores = _scores(held_out, beta, settings)
+            record["held_out"][name] = scores.values
+            place = f"temperature.held_out.{name}"
+            all_slack |= {f"{place}.{field}": own for field, own in scores.slack.items()}
     return Recomputed({"temperature": record}, all_slack)
+
+
+def _scores(parts: Sequence[Pixels], beta: float, settings: Mapping[str, Any]) -> Recomputed:
+    """Return ECE, MCE and NLL of the pixels of some items at the temperature 1/β."""
+    scaled = [_scaled(_logarithms(item), item.label, beta) for item in parts]
+    empty = np.zeros((2, 0))
+    confidence, label_probability = (
+        np.concatenate(values) for values in zip(empty, *scaled, strict=True)
+    )
+    right = np.concatenate([np.zeros(0, bool), *(~item.wrong for item in parts)])
+    bins, near = equal_width(confidence.astype(np.float32), right, settings["bins"])
+    ece, mce, _ = gaps(bins)
+    values = {"ece": ece, "mce": mce, "nll": nll(label_probability, settings["clip"])}
+    return Recomputed(values, {"ece": 2 * near / max(right.size, 1), "mce": float(near > 0)})
 
 
 def _logarithms(item: Pixels) -> Array:

@@ -271,12 +271,7 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
     messages += _grouped(debiased, "{} are not recomputed.")
     messages += _records_left_out(recomputation, report)
     if report.slices:
-        keys = [key for key in report.results if key not in recomputation.slices]
-        messages.append(
-            f"Of {number_of(len(report.slices), 'slice')}, intervals"
-            + (f" and the scores of {listed(keys, 12)}" if keys else "")
-            + ", curves, temperatures and scores of single images are not recomputed."
-        )
+        messages.append(_slices_left_out(recomputation, report))
     swept = [key for key, record in report.results.items() if "sweep_bins" in record]
     if swept:
         messages.append(f"{listed(swept, 4)}: sweep_bins is taken from the report.")
@@ -286,6 +281,22 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
             f"{_all(curves)}: the points and the coverages of curve are taken from the report."
         )
     return messages
+
+
+def _slices_left_out(recomputation: Recomputation, report: Report) -> str:
+    """Return a sentence that names the values of slices that were not recomputed."""
+    keys = [key for key in report.results if key not in recomputation.slices]
+    number = sum(
+        record.get("low") is not None and (name, address) not in recomputation.slice_intervals
+        for name, own in report.slices.items()
+        for address, record in (own.get("intervals") or {}).items()
+    )
+    omitted = [number_of(number, "interval")] if number else []
+    omitted += [f"the scores of {_all(keys)}"] if keys else []
+    omitted += ["adaptive ECE", "curves of patches and of risk", "temperatures",
+                "scores of single images"]  # fmt: skip
+    of_slices = number_of(len(report.slices), "slice")
+    return f"Of {of_slices}, {', '.join(omitted[:-1])} and {omitted[-1]} are not recomputed."
 
 
 def _records_left_out(recomputation: Recomputation, report: Report) -> list[str]:

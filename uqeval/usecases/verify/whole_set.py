@@ -10,7 +10,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.keys import family_of
 from uqeval.usecases.verify.class_scores import equal_width, gaps
-from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.comparing import Recomputed, is_not_held
 from uqeval.usecases.verify.families import Pixels
 from uqeval.usecases.verify.patch_curves import accuracy_curve, accuracy_table, threshold_curve
 from uqeval.usecases.verify.ranks import BIN_WIDTH, noise
@@ -19,12 +19,14 @@ from uqeval.usecases.verify.temperature import temperature
 
 def of_set(
     key: str, parts: Sequence[Pixels], joined: Pixels, whole: tuple[str, Sequence[Pixels]],
-    settings: Mapping[str, Any], results: Mapping[str, Any], class_names: Sequence[str],
+    fitted_on: Sequence[int], settings: Mapping[str, Any], results: Mapping[str, Any],
+    class_names: Sequence[str],
 ) -> Iterator[Recomputed]:  # fmt: skip
     """Yield the fields of a key that items do not have.
 
     `parts`: the pixels of the items, in a region or not, and `joined` all of them; `whole`: the key
-    and the pixels of the whole images, from which fitted values come.
+    and the pixels of the whole images, from which fitted values come; `fitted_on`: the items that
+    the temperature is fitted on, none if it is not recomputed.
     """
     family, (of_image, image_parts) = family_of(key), whole
     if family == "failure" and key in joined.maps:
@@ -34,8 +36,13 @@ def of_set(
         yield from _curves(key, joined, values, settings, results, class_names)
     if family == "calibration" and "confidence" in joined.maps:
         yield _per_image(parts, settings)
-        if results.get("temperature") and all(item.probs is not None for item in image_parts):
-            yield temperature(parts, image_parts, settings, results)
+        with_probs = fitted_on and all(item.probs is not None for item in image_parts)
+        if results.get("temperature") and with_probs:
+            others = [part for i, part in enumerate(parts) if i not in set(fitted_on)]
+            yield temperature(
+                parts, [image_parts[i] for i in fitted_on],
+                others if settings["fit_on"] else None, settings, results,
+            )  # fmt: skip
 
 
 def _curves(
@@ -50,7 +57,8 @@ def _curves(
     else:
         low, high = float(of_image.min()), float(of_image.max())
     yield threshold_curve(patches, settings, (low, high), results)
-    yield accuracy_curve(patches, settings, results["uncertainty_threshold"])
+    if not is_not_held(results, "accuracy_curve"):
+        yield accuracy_curve(patches, settings, results["uncertainty_threshold"])
     if "accuracy_by_uncertainty" in results:
         yield accuracy_table(
             of_image, joined.maps[key], joined.label, joined.prediction, class_names

@@ -1,0 +1,158 @@
+"""`uqeval verify --all` of slices, ties and temperatures that are fitted on some items."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from saved_runs import stack
+
+import uqeval
+from uqeval.usecases.verify.verifying import verify
+
+FITTED = {"calibration": {"fit_on": "fit.txt", "temperature": True}}
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stores, lists of items, and reports with intervals, groups and slices."""
+    folder = tmp_path_factory.mktemp("slices")
+    probs, labels = stack(14)
+    names = [f"n{13 - i}" for i in range(14)]  # not in their order
+    np.savez(folder / "classes.npz", probs=probs, labels=labels, names=names)
+    rng = np.random.default_rng(0)
+    std, target = rng.gamma(2, 1, (2, 14, 8, 9)) + 0.1
+    mean = target + rng.normal(size=std.shape) * std
+    np.savez(folder / "numbers.npz", mean=mean, std=std, target=target, names=names)
+    rows = "".join(f"{n},d{i // 2},{'wet' if i % 7 else 'dry'}\n" for i, n in enumerate(names))
+    (folder / "items.csv").write_text("name,drive,weather\n" + rows)
+    (folder / "fit.txt").write_text("\n".join(names[:5]))
+    errors = {"error": ["brier", "zero-one"], "steps": 10}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        asked: dict[str, tuple[Any, dict[str, Any]]] = {
+            "classes": ({"failure": {}, "sparsification": errors, "pavpu": {}}, {}),
+            "grouped": (["failure"], {"group_by": "drive", "region": ["box:0:0.6,0:1"]}),
+            "numbers": ({"sparsification": {"error": ["rmse", "mae"]}, "regression": {}}, {}),
+        }
+        for name, (metrics, options) in asked.items():
+            store = "numbers.npz" if name == "numbers" else "classes.npz"
+            report = uqeval.evaluate(
+                store, metrics=metrics, workers=1, ci=0.9, draws=200, slices="items.csv",
+                slice_by=["weather"], **options,
+            )  # fmt: skip
+            report.save(f"{name}.json")
+        uqeval.evaluate("classes.npz", metrics=FITTED, workers=1).save("fitted.json")
+    return folder
+
+
+def _left_out(path: str) -> str:
+    found = verify(path, everything=True)
+    assert found.passed, found.problems()
+    return " ".join(found.not_verified)
+
+
+@pytest.mark.parametrize("name", ["classes", "grouped", "numbers"])
+def test_slices_follow_from_the_predictions_of_their_items(name: str, folder: Path) -> None:
+    left = _left_out(f"{name}.json")
+    assert "Of 2 slices, " in left and "the scores of failure" not in left
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("classes", ("results", "failure", "auroc")),
+        ("classes", ("results", "failure", "aurc_bound")),
+        ("classes", ("results", "failure", "risk_at_coverage", "90")),
+        ("classes", ("results", "failure", "undetected_error_rate")),
+        ("classes", ("results", "failure", "uncertainty_threshold")),
+        ("classes", ("results", "failure", "per_class", 1, "errors")),
+        ("classes", ("results", "failure", "per_class", 1, "undetected_error_rate")),
+        ("classes", ("results", "pavpu", "per_class", 1, "n_ac")),
+        ("classes", ("results", "segmentation", "per_class", 2, "iou")),
+        ("classes", ("results", "sparsification", "ause")),
+        ("classes", ("results", "sparsification", "curve", 3)),
+        ("classes", ("results", "sparsification", "oracle", 3)),
+        ("classes", ("results", "sparsification[zero-one]", "aurg")),
+        ("classes", ("intervals", "failure.auroc", "low")),
+        ("classes", ("intervals", "sparsification.ause", "high")),
+        ("classes", ("intervals", "segmentation.miou", "high")),
+        ("grouped", ("results", "failure@box:0:0.6,0:1", "augrc")),
+        ("grouped", ("intervals", "failure.aurc", "high")),
+        ("numbers", ("results", "sparsification", "ause")),
+        ("numbers", ("results", "sparsification[mae]", "oracle", 4)),
+        ("numbers", ("intervals", "regression.rmse", "low")),
+    ],
+)
+def test_a_changed_value_of_a_slice_is_found(
+    name: str, place: tuple[Any, ...], folder: Path
+) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    own = record["slices"]["weather=wet"]
+    for part in place[:-1]:
+        own = own[part]
+    own[place[-1]] += 3 if isinstance(own[place[-1]], int) else 1e-3
+    Path("changed.json").write_text(json.dumps(record))
+    differences = verify("changed.json", everything=True).differences
+    assert all("slice weather=wet" in own.where for own in differences)
+    # Scores of patches follow from the report's own counts.
+    assert len(differences) == (4 if place[-1] == "n_ac" else 1)
+    assert differences[0].field.endswith(str(place[-1]))
+
+
+@pytest.mark.parametrize("threshold", ["accuracy", "uncertainty"])
+def test_changed_ties_are_found(threshold: str, folder: Path) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    record["results"]["pavpu"]["ties"][threshold] += 1000
+    Path("changed.json").write_text(json.dumps(record))
+    (difference,) = verify("changed.json", everything=True).differences
+    assert difference.field == f"pavpu.ties.{threshold}"
+
+
+def test_patches_on_both_thresholds_are_counted(folder: Path) -> None:
+    metrics = {"pavpu": {"uncertainty": "variation_ratio", "threshold": 0.25, "window": 2}}
+    report = uqeval.evaluate("classes.npz", metrics=metrics, workers=1)
+    assert min(report.results["pavpu"]["ties"].values()) > 0
+    report.save("ties.json")
+    assert "ties" not in _left_out("ties.json")
+
+
+def test_a_temperature_that_is_fitted_on_some_items(folder: Path) -> None:
+    assert "temperature" not in _left_out("fitted.json")
+    for field, change in (("value", 0.01), ("ece", 1e-3), ("pixels", 1)):
+        record = json.loads(Path("fitted.json").read_text())
+        record["results"]["calibration"]["temperature"][field] += change
+        Path("changed.json").write_text(json.dumps(record))
+        fields = [own.field for own in verify("changed.json", everything=True).differences]
+        assert f"calibration.temperature.{field}" in fields
+    record["results"]["calibration"]["temperature"]["held_out"]["after"]["nll"] += 1e-3
+    Path("changed.json").write_text(json.dumps(record))
+    fields = [own.field for own in verify("changed.json", everything=True).differences]
+    assert "calibration.temperature.held_out.after.nll" in fields
+    Path("fit.txt").write_text("n3\nn4\n")
+    fields = [own.field for own in verify("fitted.json", everything=True).differences]
+    assert "calibration.temperature.pixels" in fields
+
+
+def test_a_temperature_of_unknown_items_is_named(folder: Path) -> None:
+    Path("fit.txt").unlink()
+    assert "calibration.temperature: the items of --fit-on are unknown" in _left_out("fitted.json")
+    record = json.loads(Path("fitted.json").read_text())
+    for path in ("../fit.txt", "/etc/passwd"):
+        record["settings"]["calibration"]["fit_on"] = path
+        record["results"]["calibration"]["temperature"]["fitted_on"] = path
+        Path("changed.json").write_text(json.dumps(record))
+        assert f"--fit-on {path} is outside the working folder" in _left_out("changed.json")
+
+
+def test_a_report_at_another_threshold_lacks_what_needs_the_pixels(folder: Path) -> None:
+    states = "run.states.zip"
+    report = uqeval.evaluate("classes.npz", metrics={"pavpu": {}}, states=states, workers=1)
+    report.save("run.json")
+    merged = uqeval.merge(["run.json"], threshold="range:0.5")
+    assert merged.results["pavpu"]["accuracy_curve"] is None
+    merged.save("merged.json")
+    _left_out("merged.json")
