@@ -60,10 +60,20 @@ def default_setting(family: str, name: str) -> Any:
     return list(default) if isinstance(default, tuple) else default
 
 
-def headlines(family: str) -> tuple[str, ...]:
-    """Return the scores of a family that a reader sees first; the first of them ranks the items."""
-    known = families().get(family)
-    return known.headlines if known else ()
+def headlines(key: str) -> tuple[str, ...]:
+    """Return the scores of a family, or of one of its results, that a reader sees first; the first
+    of them ranks the items. Those of a region leave out scores without meaning there."""
+    known = families().get(Key.parse(key).family)
+    return tuple(name for name in known.headlines if not no_meaning(key, name)) if known else ()
+
+
+def no_meaning(key: str, field: str) -> str:
+    """Return why a score of a result means nothing in its region; empty if it has a meaning."""
+    own = Key.parse(key)
+    metric = metric_of(own.family, field)
+    if metric is None or own.region is None:
+        return ""
+    return metric.no_meaning_in.get(own.region.partition(":")[0], "")
 
 
 def class_field(family: str, field: str) -> str:

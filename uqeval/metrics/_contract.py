@@ -21,6 +21,8 @@ IntervalKind = Literal["share", "logit", "linear", "gaps", "biased", "positive",
 #: Why a score of all pixels is undefined.
 ALL_VOID = "no labelled pixel: all are void"
 NO_PIXEL = "no pixel is evaluated"
+#: The regions in which a mean of IoUs over classes says nothing.
+ONE_CLASS = {"class": "only one class has labels there, so that the IoU of every other class is 0"}
 #: Advice that several metrics share.
 TEMPERATURE = "Fit a temperature on other images (--fit-on), or train with label smoothing."
 RANKING = (
@@ -110,6 +112,9 @@ class Metric:
     units_with: tuple[str | tuple[str, ...], ...] = dataclasses.field(default=(), kw_only=True)
     #: The name of its field in rows by class, if that is different.
     of_class: str = dataclasses.field(default="", kw_only=True)
+    #: The kinds of regions in which it says nothing, each with the reason: reports have its value
+    #: there, but it is no headline.
+    no_meaning_in: Mapping[str, str] = dataclasses.field(default_factory=dict, kw_only=True)
 
     @property
     def id(self) -> str:

@@ -24,6 +24,7 @@ from uqeval.metrics._columns import (
 )
 from uqeval.metrics._contract import (
     ALL_VOID,
+    ONE_CLASS,
     ClassBars,
     Display,
     Metric,
@@ -94,7 +95,8 @@ METRICS = (
            label="mIoU", headline=1,
            meaning="Overlap of prediction and label (IoU), averaged over the classes.",
            advice="Look at the classes with the lowest IoU first.",
-           interval="logit", of_class="iou"),
+           interval="logit", of_class="iou",
+           no_meaning_in=ONE_CLASS),
 )  # fmt: skip
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from uqeval.arrays import Array, np
 from uqeval.errors import number_of
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import IntervalKind, Metric
+from uqeval.metrics._contract import ONE_CLASS, IntervalKind, Metric
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
@@ -116,13 +116,14 @@ def _metric(
     advice: str = "",
     column: str = "",
     headline: int = 0,
+    no_meaning_in: Mapping[str, str] | None = None,
 ) -> Metric:
     direction = {"higher": "higher", "lower": "lower"}.get(way or "")
     return Metric(
         "temporal", field, unit, direction,  # type: ignore[arg-type]
         (-1.0, 1.0) if field == "correlation.r" else (0.0, 1.0), of, undefined, mean,
         interval=kind, label=label, column=column, headline=headline, meaning=meaning,
-        advice=advice,
+        advice=advice, no_meaning_in=no_meaning_in or {},
     )  # fmt: skip
 
 
@@ -230,6 +231,7 @@ METRICS = (
         "no frame has labels",
         label="mean mIoU",
         headline=2,
+        no_meaning_in=ONE_CLASS,
         column="mIoU",
         meaning="Mean over frames of their mIoU.",
         advice="Look at the classes with the lowest IoU first.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from uqeval.glossary import headlines
+from uqeval.glossary import headlines, no_meaning
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, of_whole_images, panel_label, panel_title
 from uqeval.report.figures.curves import format_number
@@ -45,13 +45,20 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
         + ", ".join(f"{line.label} {format_number(line.record.get(field))}" for line in lines)
         for lines, field in panels[:8]
     )
+    empty = {
+        f" {panel_label(lines, field)} says nothing in {line.label}: {reason}."
+        for lines, field in panels
+        for line in lines
+        if (reason := no_meaning(line.key, field))
+    }
     intervals = any(line.interval(field) for lines, field in panels for line in lines)
     return Figure(
         "headlines",
         "Headline scores",
         f"{summary}.",
         "The arrow points to better values. Each score has its own scale."
-        + (" Bars: confidence intervals." if intervals else ""),
+        + (" Bars: confidence intervals." if intervals else "")
+        + "".join(sorted(empty)),
         (8.2, 0.1 + 0.25 * sum(_HEADING + len(row[0][0]) for row in rows)),
         lambda canvas: _draw(canvas, rows),
     )

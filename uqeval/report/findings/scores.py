@@ -92,7 +92,7 @@ def headline_scores(
 
     `part`: the name of the class, slice or region of the record; empty for the whole set.
     """
-    for field in headlines(family):
+    for field in headlines(key):
         metric, value = metric_of(family, field), record.get(field)
         if metric is not None and isinstance(value, int | float):
             recorded_interval = interval(intervals, key, [field]) if intervals else None

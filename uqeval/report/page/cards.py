@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from uqeval.glossary import headlines, label
+from uqeval.glossary import headlines, label, no_meaning
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
 from uqeval.records.scalars import ARROWS
@@ -66,9 +66,10 @@ def cards(report: Report) -> list[Card]:
     """Return the headlines of all results, those of further variants on the card of the first."""
     result = []
     for family, (first, *variants) in lines_of({"": report}).items():
-        for name in headlines(family):
+        for name in headlines(first.key):
             if name not in first.record:
                 continue
+            others = [line for line in variants if not no_meaning(line.key, name)]
             description = about(report, first.key, name)
             direction = description.get("direction") or ""
             value, *further = (
@@ -77,9 +78,9 @@ def cards(report: Report) -> list[Card]:
                     name,
                     interval_of(report.intervals, line.key, [name], line is first),
                 )
-                for line in (first, *variants)
+                for line in (first, *others)
             )
-            named = [(v.label, o) for v, o in zip(variants, further, strict=True) if o.text]
+            named = [(v.label, o) for v, o in zip(others, further, strict=True) if o.text]
             result.append(
                 Card(
                     label(family, name), first.key, value,

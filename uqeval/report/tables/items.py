@@ -28,7 +28,7 @@ def columns_of(report: Report) -> list[Column]:
     tables = []
     for key in report.results:
         family = family_of(key)
-        for name in (*headlines(family), *of_items(family)):
+        for name in (*headlines(key), *of_items(family)):
             if any(isinstance(item.get(key), dict) and name in item[key] for item in report.items):
                 direction = about(report, key, name).get("direction") or (
                     "higher" if of_items(family) else ""

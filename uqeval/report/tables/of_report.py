@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import is_number
-from uqeval.glossary import display_of, families, headings, headlines, label
+from uqeval.errors import is_number, listed
+from uqeval.glossary import display_of, families, headings, headlines, label, no_meaning
 from uqeval.keys import family_of
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
@@ -71,7 +71,11 @@ class _Maker:
             if heading not in (name for name, _ in rows):
                 rows.append((heading, record))
                 rows += declared.below(record) if declared.below else ()
-        return self._table(declared.title, declared, rows)
+        table = self._table(declared.title, declared, rows)
+        if table is None:
+            return None
+        notes = (table.note, without_meaning(self.records))
+        return replace(table, note=" ".join(filter(None, notes)))
 
     def _of_variants(self, declared: RowTable, heading_of: Callable[[Record], str]) -> Table | None:
         """Return one table with the rows of all variants, those of the same place together."""
@@ -194,7 +198,7 @@ def headline_table(report: Report, title: str) -> Table:
     rows = []
     for key, record in report.results.items():
         family = family_of(key)
-        for name in headlines(family):
+        for name in headlines(key):
             if name in record:
                 description = about(report, key, name)
                 interval = interval_of(report.intervals, key, [name], units=False)
@@ -206,9 +210,24 @@ def headline_table(report: Report, title: str) -> Table:
     if not any(row[3] for row in rows):
         width = 3
     return text_table(
-        title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}),
-        grouping=by_columns(1),
+        title, columns[:width], [row[:width] for row in rows], without_meaning(report.results),
+        left=frozenset({0, 1}), grouping=by_columns(1),
     )  # fmt: skip
+
+
+def without_meaning(results: Mapping[str, Record]) -> str:
+    """Return a note on headlines that say nothing in the regions of some results, with the
+    reasons; or nothing."""
+    keys: dict[tuple[str, str], list[str]] = {}
+    for key, record in results.items():
+        family = family_of(key)
+        for name in headlines(family):
+            if name in record and (reason := no_meaning(key, name)):
+                keys.setdefault((label(family, name), reason), []).append(key)
+    return " ".join(
+        f"{name} says nothing in {listed(places, 3)}: {reason}."
+        for (name, reason), places in keys.items()
+    )
 
 
 def interval_and_slice_tables(report: Report) -> list[Table]:
@@ -226,7 +245,7 @@ def _intervals(report: Report) -> Table | None:
     rows = [row for row in table.texts if row[3]] if len(table.columns) == 5 else []
     if not rows:
         return None
-    note = _note(report, rows)
+    note = f"{_note(report, rows)} {table.note}".strip()
     return text_table(table.title, table.columns, rows, note, table.left, table.grouping)
 
 

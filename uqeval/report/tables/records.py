@@ -66,7 +66,7 @@ def _of_rows(
     if "lower" in names and "upper" in names:
         names = [n for n in names if n not in ("lower", "upper")]
     family = family_of(key)
-    first = headlines(family)  # headlines before their components
+    first = headlines(key)  # headlines before their components
     names = [*(n for n in first if n in names), *(n for n in names if n not in first)]
     table_rows = []
     for row in rows:

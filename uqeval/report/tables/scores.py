@@ -109,7 +109,7 @@ def slices(report: Report) -> Table | None:
     columns = [
         (key, field)
         for key, record in report.results.items()
-        for field in headlines(family_of(key))
+        for field in headlines(key)
         if field in record
         and any(
             field in slice_record["results"].get(key, {})

@@ -149,7 +149,7 @@ def _scores(name: str, report: Report) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for key, record in report.results.items():
         family = family_of(key)
-        for field in headlines(family):
+        for field in headlines(key):
             if field not in record:
                 continue
             metric = report.metrics.get(f"{family}.{field}", {})
