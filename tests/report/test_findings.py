@@ -257,3 +257,16 @@ def test_a_part_is_merged_before_anything_else() -> None:
     part = {"number": 1, "of": 2, "first": 0}
     assert "uqeval merge" in sentences(**failure(0.9), inputs={"part": part})["Next"]
     assert "uqeval merge" not in sentences(**failure(0.9))["Next"]
+
+
+def test_the_first_headline_of_a_claim_is_named() -> None:
+    """FPR95 is farther from chance here, and AUROC says the same."""
+    scores = {"auroc": 0.9, "fpr95": 0.01, "aupr_out": 0.8}
+    report = Report(
+        uqeval_version="0", inputs={}, settings={}, results={"ood": scores}, items=[{"name": "a"}]
+    )
+    found = findings_of(report)[0]
+    assert found.title == "Strongest finding" and "AUROC is 0.900" in found.text
+    assert "FPR95" not in found.text
+    scores |= {"auroc": 0.1, "fpr95": 0.99}
+    assert "AUROC is worse than chance" in findings_of(report)[0].text

@@ -25,10 +25,10 @@ def strongest(report: Report) -> tuple[tuple[str, str] | None, Metric | None]:
     better = [s for s in scores if (_skill(s, count)[0] or 0) > 0 and _skill(s)[1] > _CLOSE]
     worse = [s for s in scores if (_skill(s, count)[2] or 0) < 0 and _skill(s)[1] < -_CLOSE]
     if better and (not worse or _clearest(better) >= _clearest(worse)):
-        best = max(better, key=lambda s: _skill(s)[0] or 0)
+        best = _leading(max(better, key=lambda s: _skill(s)[0] or 0), better)
         return (_certain_text(best, "better"), best.metric.family), None
     if worse:
-        worst = min(worse, key=lambda s: _skill(s)[2] or 0)
+        worst = _leading(min(worse, key=lambda s: _skill(s)[2] or 0), worse)
         return (_certain_text(worst, "worse"), worst.metric.family), worst.metric
     first = max(scores, key=lambda s: (s.interval is None, abs(_skill(s)[1])))
     if first.interval is not None or abs(_skill(first)[1]) <= _CLOSE:
@@ -37,8 +37,17 @@ def strongest(report: Report) -> tuple[tuple[str, str] | None, Metric | None]:
             first = next((s for s in close if _covers_chance(s)), close[0])
             return (_close_text(first), first.metric.family), first.metric
         first = max(scores, key=lambda s: abs(_skill(s)[1]))
+    is_better = _skill(first)[1] > 0
+    first = _leading(first, [s for s in scores if (_skill(s)[1] > 0) == is_better])
     unproven = first.metric if first.interval is not None or _skill(first)[1] < 0 else None
     return (_unproven_text(first), first.metric.family), unproven
+
+
+def _leading(chosen: Score, scores: Sequence[Score]) -> Score:
+    """Return the first headline among `scores` that makes the same claim as a chosen score: readers
+    expect AUROC where FPR95 says the same."""
+    claim = (chosen.metric.family, _claim(chosen))
+    return next(s for s in scores if (s.metric.family, _claim(s)) == claim)
 
 
 def _best(score: Score) -> float | None:
