@@ -261,3 +261,9 @@ def test_numbers_with_and_without_a_star_stand_below_each_other() -> None:
     lines = printed(lambda console: print_table(table, console), 80).splitlines()
     points = {tuple(i for i, c in enumerate(line) if c == ".") for line in lines if "0." in line}
     assert len(points) == 1
+
+
+def test_a_sweep_has_labels_and_arrows() -> None:
+    (table,) = [t for t in tables_of(of_sweep()) if t.title == "Over the number of samples M"]
+    names = [row[0] for row in table.texts]
+    assert "pavpu.surplus: Surplus ↑" in names and all(": " in name for name in names)

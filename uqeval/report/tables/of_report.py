@@ -291,11 +291,13 @@ def _explained(table: Table) -> Table:
 def _sweep(report: Report) -> Table:
     sweep = report.results["sweep"]
     first: dict[str, Any] = next(iter(sweep.values()), {"m": [], "repeats": []})
-    rows = [
-        [name, *map(_plus_minus, record["mean"], record["std"], record["repeats"])]
-        for name, record in sweep.items()
-        if name in report.metrics
-    ]
+    rows = []
+    for name, record in sweep.items():
+        if name in report.metrics:
+            family, _, field = name.partition(".")
+            score = with_arrow(label(family, field), report.metrics[name].get("direction"))
+            values = map(_plus_minus, record["mean"], record["std"], record["repeats"])
+            rows.append([f"{name}: {score}", *values])
     counts = ", ".join(map(str, first["repeats"]))
     return text_table(
         "Over the number of samples M",
