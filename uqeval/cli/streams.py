@@ -248,18 +248,29 @@ class _Bar:
         self._bar.stop()
 
 
-def _rate_column() -> Any:
-    """Return a column with the decoded bytes per second."""
+#: Bytes per second from which a rate of bytes says something to a reader.
+_FAST = 1e6
+
+
+def rate_text(nbytes: int, items: float, seconds: float) -> str:
+    """Return the decoded bytes per second; the items per second of small items; empty below 1."""
     from rich import filesize
+
+    if seconds < 0.1:
+        return ""
+    if nbytes / seconds >= _FAST:
+        return f"{filesize.decimal(int(nbytes / seconds))}/s"
+    return f"{items / seconds:,.0f} items/s" if items >= seconds else ""
+
+
+def _rate_column() -> Any:
+    """Return a column with the rate of a task."""
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            seconds = task.elapsed or 0.0
-            if seconds < 0.1 or not task.fields["nbytes"]:  # maps kept from an earlier pass
-                return Text("")
-            speed = filesize.decimal(int(task.fields["nbytes"] / seconds))
-            return Text(f"{speed}/s", style="progress.data.speed")
+            text = rate_text(task.fields["nbytes"], task.completed, task.elapsed or 0.0)
+            return Text(text, style="progress.data.speed")
 
     return Rate()
