@@ -24,8 +24,6 @@ _OPTIONS = (
 
 #: Computing stamps waits until the disk has written new files; several stamps share one wait.
 _SYNCS = 8
-#: Items whose stamps a thread computes before it takes others, at most.
-_TOGETHER = 256
 
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
@@ -82,7 +80,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
             return [stamp(parts) for parts in all_parts[first : first + step]]
 
     all_parts = inputs.watch.parts
-    step = max(min(len(all_parts) // (4 * _SYNCS), _TOGETHER), 1)
+    step = -(-len(all_parts) // (4 * _SYNCS)) or 1
     with ThreadPoolExecutor(_SYNCS) as threads:
         blocks = list(threads.map(stamps, range(0, len(all_parts), step)))
     return [item_stamp for block in blocks for item_stamp in block] or [None] * inputs.source.items

@@ -15,7 +15,7 @@ from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, arrays_of
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
@@ -228,21 +228,14 @@ def watched(
     """
     kinds = WatchedText(" ".join(kind for kind, _ in parts))
     columns = [item_parts for _, item_parts in parts]
-    share_files = all(isinstance(column, ItemsOf) and column.share_files for column in columns)
-    return watch_of(names, PartsByItem(kinds, columns), options, share_files)
+    return watch_of(names, PartsByItem(kinds, columns), options)
 
 
 def watch_of(
-    names: Sequence[str],
-    parts: Sequence[Sequence[Watched]],
-    options: InputOptions,
-    share_files: bool = False,
+    names: Sequence[str], parts: Sequence[Sequence[Watched]], options: InputOptions
 ) -> Watch:
-    """Return a watch for changes of each item's files, and of the file of names.
-
-    `share_files`: all items are in the same files.
-    """
-    watch = Watch(names, parts, share_files)
+    """Return a watch for changes of each item's files, and of the file of names."""
+    watch = Watch(names, parts)
     if isinstance(options.names, str | Path):
         watch.add(str(options.names))
     return watch

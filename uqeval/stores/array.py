@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,12 +193,17 @@ class ItemsOf(Sequence[ItemArray]):
         return len(self.indices)
 
     @property
-    def share_files(self) -> bool:
-        """Return whether all items are in the same files."""
-        if not self.indices:
-            return True
-        first, last = self.indices[0], self.indices[-1]
-        return self.array.file_group(first) == self.array.file_group(last)
+    def arrays(self) -> tuple[StoredArray, ...]:
+        """The array, if there is an item."""
+        return (self.array,) if self.indices else ()
+
+    def files_end(self, place: int) -> int:
+        """Return the place up to which all items from this one on are in the same files."""
+        group, steps = self.array.file_group, range(place, len(self.indices))
+        if self.indices.step < 0:
+            return place + 1
+        own = group(self.indices[place])
+        return place + bisect_right(steps, own, key=lambda other: group(self.indices[other]))
 
     @overload
     def __getitem__(self, place: int) -> ItemArray: ...

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from uqeval.errors import ChangedError, UqevalError, cut
 
@@ -36,18 +36,18 @@ _MEMORY = frozenset({"tmpfs", "ramfs"})
 GONE = "gone"
 
 
-#: `states`, `stamps`: those of files that this thread has read inside `one_look`.
+#: `values`: what this thread has read inside `one_look`, by key.
 _look = threading.local()
 
 
-def _looked_up(kind: str, path: str | Path, read: Callable[[str | Path], Value]) -> Value:
-    """Return what `read` returns for a file; inside `one_look`, what it first returned."""
-    values: dict[str | Path, Value] | None = getattr(_look, kind, None)
+def looked_up(key: Hashable, read: Callable[[], Value]) -> Value:
+    """Return what `read` returns; inside `one_look`, what it first returned for this key."""
+    values: dict[Hashable, Any] | None = getattr(_look, "values", None)
     if values is None:
-        return read(path)
-    if path not in values:
-        values[path] = read(path)
-    return values[path]
+        return read()
+    if key not in values:
+        values[key] = read()
+    return cast("Value", values[key])
 
 
 def file_stamp(path: str | Path) -> str | None:
@@ -61,7 +61,7 @@ def file_stamp(path: str | Path) -> str | None:
 
     Inside `one_look`, the value of the first call for this file.
     """
-    return _looked_up("stamps", path, _stamp_now)
+    return looked_up(("stamp", path), lambda: _stamp_now(path))
 
 
 def _stamp_now(path: str | Path) -> str | None:
@@ -90,7 +90,7 @@ def file_state(path: str | Path) -> str:
 
     Inside `one_look`, the value of the first call for this file.
     """
-    return _looked_up("states", path, _state_now)
+    return looked_up(("state", path), lambda: _state_now(path))
 
 
 @contextmanager
@@ -98,14 +98,14 @@ def one_look() -> Iterator[None]:
     """Read the state and the stamp of each file once in this thread until the context ends,
     because many items may share a file.
     """
-    if getattr(_look, "states", None) is not None:
+    if getattr(_look, "values", None) is not None:
         yield
         return
-    _look.states, _look.stamps = {}, {}
+    _look.values = {}
     try:
         yield
     finally:
-        _look.states = _look.stamps = None
+        _look.values = None
 
 
 def _state_now(path: str | Path) -> str:
@@ -206,22 +206,36 @@ class PartsByItem(Sequence[tuple[Watched, ...]]):
     def __iter__(self) -> Iterator[tuple[Watched, ...]]:
         return ((self._shared, *parts) for parts in zip(*self._columns, strict=True))
 
+    def files_end(self, item: int) -> int:
+        """Return an item up to which all items from this one on are in the same files."""
+        return min(_files_end(column, item) for column in self._columns)
+
+    def arrays(self) -> Iterator[StoredArray]:
+        """Yield the stored arrays with the data, some more than once."""
+        yield from self._shared.arrays
+        for column in self._columns:
+            arrays: Sequence[StoredArray] | None = getattr(column, "arrays", None)
+            yield from _arrays_of(column) if arrays is None else arrays
+
+
+def _files_end(column: Sequence[Watched], item: int) -> int:
+    of_column: Callable[[int], int] | None = getattr(column, "files_end", None)
+    return item + 1 if of_column is None else of_column(item)
+
+
+def _arrays_of(parts: Iterable[Watched]) -> Iterator[StoredArray]:
+    return (array for part in parts for array in part.arrays)
+
 
 class Watch:
     """The states of all files of a run when the watch was created.
 
-    `parts`: the sources of each item. `share_files`: all items are in the same files.
+    `parts`: the sources of each item.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        parts: Sequence[Sequence[Watched]],
-        share_files: bool = False,
-    ) -> None:
+    def __init__(self, names: Sequence[str], parts: Sequence[Sequence[Watched]]) -> None:
         self._names = names
         self.parts = parts
-        self._share_files = share_files
         with one_look():
             known: dict[tuple[int, ...], tuple[int, ...]] = {}  # items in one file share a state
             self._before = [known.setdefault(own, own) for own in self._hashes(range(len(parts)))]
@@ -279,8 +293,12 @@ class Watch:
 
     def _arrays(self) -> list[StoredArray]:
         """Return the stored arrays with the items, each once."""
-        parts = (part for item_parts in self.parts for part in item_parts)
-        return list({id(array): array for part in parts for array in part.arrays}.values())
+        arrays = (
+            self.parts.arrays()
+            if isinstance(self.parts, PartsByItem)
+            else (array for parts in self.parts for array in _arrays_of(parts))
+        )
+        return list({id(array): array for array in arrays}.values())
 
     @contextmanager
     def reading(self, items: Iterable[int]) -> Iterator[None]:
@@ -303,14 +321,17 @@ class Watch:
         """
         files: list[Hashable] | None = None
         hashes: tuple[int, ...] = ()
+        same_files = range(0)
         for item in items:
-            if self._share_files and files is not None:
-                yield hashes
-                continue
-            files_of_item = [part.files for part in self.parts[item]]
-            if files_of_item != files:
-                files, hashes = files_of_item, tuple(map(hash, self._states(item)))
+            if item not in same_files:
+                same_files = range(item, self._files_end(item))
+                files_of_item = [part.files for part in self.parts[item]]
+                if files_of_item != files:
+                    files, hashes = files_of_item, tuple(map(hash, self._states(item)))
             yield hashes
+
+    def _files_end(self, item: int) -> int:
+        return self.parts.files_end(item) if isinstance(self.parts, PartsByItem) else item + 1
 
     def _states(self, item: int) -> Iterator[tuple[str, str]]:
         for part in self.parts[item]:

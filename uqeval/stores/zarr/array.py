@@ -21,7 +21,7 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
-from uqeval.stores.watch import combined_stamp
+from uqeval.stores.watch import combined_stamp, looked_up
 from uqeval.stores.zarr.codecs import checked_crc32c
 from uqeval.stores.zarr.decompress import DamagedChunk
 from uqeval.stores.zarr.metadata import Layout
@@ -243,18 +243,23 @@ class ZarrArray(StoredArray):
         """
         if not self._source.listable:
             return None
-        layout, entries = self._layout, self._entries()
         shape: list[int | None] = list(self.shape)
         place = 0
         if index is not None:
             along = self.axes.index("item")
-            shape[along], place = None, index % layout.files[along]
-        stamps = []
+            shape[along], place = None, index % self._layout.files[along]
+        group = None if index is None else self.file_group(index)
+        stamps = looked_up((id(self), group), lambda: self._stamps_of_files(index))
+        return combined_stamp(stamps, self._layout.form, self.axes, shape, place)
+
+    def _stamps_of_files(self, index: int | None) -> list[str | None]:
+        """Return the stamps of the files of an item, or of all items."""
+        entries = self._entries()
+        stamps: list[str | None] = []
         for position in self._files_of(index):
-            key = self._path(layout.key(position))
-            entry = entries.get(position)
+            entry, key = entries.get(position), self._path(self._layout.key(position))
             stamps.append(self._source.stamp(key, entry) if entry else "not stored")
-        return combined_stamp(stamps, layout.form, self.axes, shape, place)
+        return stamps
 
     def states(self, index: int | None) -> dict[str, str]:
         states_by_key: dict[str, str] = {}
