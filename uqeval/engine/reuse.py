@@ -57,7 +57,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     """
     from uqeval.maps import VERSION
     from uqeval.stores.states.saved import SCHEMA
-    from uqeval.stores.watch import combined_stamp, one_look
+    from uqeval.stores.watch import combining, one_look
 
     info = inputs.info()
     context: dict[str, Any] = {
@@ -70,10 +70,10 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     }
     if inputs.recipe is not None and inputs.recipe.subsets is not None:
         context["subsets"] = inputs.recipe.subsets
-    context_text = json.dumps(context, sort_keys=True)
+    combined = combining(json.dumps(context, sort_keys=True))
 
     def stamp(parts: Sequence[Watched]) -> str | None:
-        return combined_stamp([item_array.stamp() for item_array in parts], context_text)
+        return combined(item_array.stamp() for item_array in parts)
 
     def stamps(first: int) -> list[str | None]:
         with one_look():

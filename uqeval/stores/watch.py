@@ -137,12 +137,38 @@ def _kind(device: int) -> str:
 
 def combined_stamp(stamps: Iterable[str | None], *details: object) -> str | None:
     """Return one stamp for several and for the given texts; None if one is None."""
-    digest = hashlib.sha256(repr(details).encode())
-    for stamp in stamps:
-        if stamp is None:
-            return None
-        digest.update(f"\n{stamp}".encode())
-    return digest.hexdigest()[:32]
+    return combining(*details)(stamps)
+
+
+def combining(*details: object) -> Callable[[Iterable[str | None]], str | None]:
+    """Return `combined_stamp` of the same details for many items."""
+    head = hashlib.sha256(repr(details).encode())
+
+    def combined(stamps: Iterable[str | None]) -> str | None:
+        digest = head.copy()
+        for stamp in stamps:
+            if stamp is None:
+                return None
+            digest.update(f"\n{stamp}".encode())
+        return digest.hexdigest()[:32]
+
+    return combined
+
+
+def combining_with(
+    stamps: Sequence[str | None], *details: object
+) -> Callable[[object], str | None]:
+    """Return `combined_stamp` of the same stamps and details, and of one more detail, for many
+    items."""
+    head = hashlib.sha256(f"({''.join(f'{detail!r}, ' for detail in details)}".encode())
+    tail = "".join(f"\n{stamp}" for stamp in stamps).encode()
+
+    def combined(last: object) -> str | None:
+        digest = head.copy()
+        digest.update(f"{last!r})".encode() + tail)
+        return None if None in stamps else digest.hexdigest()[:32]
+
+    return combined
 
 
 class Watched(Protocol):

@@ -7,7 +7,6 @@ Guo et al. 2017, "On Calibration of Modern Neural Networks", §2; Naeini et al. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
@@ -176,22 +175,25 @@ class ItemAdaptive(OfBins):
 
         label, confidence = maps["label"].reshape(-1), maps["confidence"].reshape(-1)
         hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
-        edges = np.zeros((first.size - 1, self.bins - 1), np.float32)
-        labelled = label != void_of(self.classes)
-        for item, (a, b) in enumerate(pairwise(first)):
-            edges[item] = self._edges(confidence[a:b][labelled[a:b]])
-        count_intervals(
-            first, confidence, hit, label, void_of(self.classes), edges, *state.values()
-        )
+        void = void_of(self.classes)
+        edges = self._edges(first, confidence, np.flatnonzero(label != void))
+        count_intervals(first, confidence, hit, label, void, edges, *state.values())
 
-    def _edges(self, confidence: Array) -> Array:
-        """Return the edges float32 [bins - 1] of bins of equal mass; 0 without confidences."""
-        n = confidence.size
-        ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
-        if not n or not ranks:
-            return np.zeros(len(ranks), np.float32)
-        # NumPy sorts with vector instructions: eight times as fast as a partition at 14 ranks.
-        return np.sort(confidence)[ranks]
+    def _edges(self, first: Array, confidence: Array, labelled: Array) -> Array:
+        """Return the edges float32 [item, bins - 1] of bins of equal mass of the `labelled` pixels;
+        0 for items without any."""
+        ends = np.searchsorted(labelled, first)
+        n, values = np.diff(ends)[:, None], confidence[labelled]
+        if not values.size:
+            return np.zeros((n.size, self.bins - 1), np.float32)
+        if n.size == 1:
+            # NumPy sorts with vector instructions: eight times as fast as a partition at 14 ranks.
+            values = np.sort(values)
+        else:
+            values = values[np.lexsort((values, np.repeat(np.arange(n.size), n[:, 0])))]
+        ranks = -(-np.arange(1, self.bins) * n // self.bins) - 1
+        places = np.minimum(ends[:-1, None] + ranks, values.size - 1)
+        return np.where(n > 0, values[places], np.float32(0))
 
 
 def add_bins(

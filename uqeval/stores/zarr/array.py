@@ -21,7 +21,7 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
-from uqeval.stores.watch import combined_stamp, looked_up
+from uqeval.stores.watch import combining_with, looked_up
 from uqeval.stores.zarr.codecs import checked_crc32c
 from uqeval.stores.zarr.decompress import DamagedChunk
 from uqeval.stores.zarr.metadata import Layout
@@ -249,8 +249,13 @@ class ZarrArray(StoredArray):
             along = self.axes.index("item")
             shape[along], place = None, index % self._layout.files[along]
         group = None if index is None else self.file_group(index)
-        stamps = looked_up((id(self), group), lambda: self._stamps_of_files(index))
-        return combined_stamp(stamps, self._layout.form, self.axes, shape, place)
+        combined = looked_up(
+            (id(self), group),
+            lambda: combining_with(
+                self._stamps_of_files(index), self._layout.form, self.axes, shape
+            ),
+        )
+        return combined(place)
 
     def _stamps_of_files(self, index: int | None) -> list[str | None]:
         """Return the stamps of the files of an item, or of all items."""
