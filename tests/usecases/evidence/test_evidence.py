@@ -340,3 +340,13 @@ def test_without_the_library_the_command_to_install_it_is_named(
     monkeypatch.setitem(sys.modules, "cyclonedx.model.bom", None)
     with pytest.raises(UsageError, match="pip install cyclonedx-python-lib"):
         check_library()
+
+
+def test_stores_outside_the_working_folder_are_named_in_a_command_that_works(folder: Path) -> None:
+    changed("report.json", lambda r: r["inputs"]["predictions"][0].update(path="../p q.npz"))
+    with pytest.raises(UsageError) as error:
+        add_verifications(collect(["report.json"]), [], None)
+    said = str(error.value)
+    command = "uqeval verify report.json '../p q.npz' depth.npz -o verification.json"
+    assert f"run: {command}; then give --verify verification.json to uqeval evidence." in said
+    assert said.count("uqeval verify") == 1 and "outside the working folder" in said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 
 from uqeval.errors import UqevalError, UsageError, cut
 from uqeval.usecases.evidence.collecting import (
@@ -64,6 +63,7 @@ def add_verifications(evidence: Evidence, paths: Sequence[str | Path], items: in
 
 
 def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
+    from uqeval.usecases.verify.opening import command_of, roles_of, why_outside
     from uqeval.usecases.verify.verifying import verify
 
     report = evidence.reports[name]
@@ -71,11 +71,12 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
         verification = verify(path, items=items)
     except UqevalError as error:
         if not is_merged(report) and report.uqeval_version == VERSION:
-            reason = str(error).removeprefix(f"{path}: ")
+            roles = roles_of(report)
+            reason = why_outside(roles) or str(error).removeprefix(f"{path}: ")
             raise UsageError(
-                f"{cut(path)}: cannot be verified here. Where its stores are, run: uqeval verify "
-                f"{quote(str(path))} -o verification.json; then give --verify verification.json. "
-                f"The reason: {reason}"
+                f"{cut(path)}: cannot be verified here: {reason} "
+                f"Where its stores are, run: {command_of(str(path), roles)} "
+                "-o verification.json; then give --verify verification.json to uqeval evidence."
             ) from None
         evidence.statements.append(f"{name}: not verified: {error}")
         return

@@ -73,15 +73,30 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
             )
         pairs = zip(roles, stores, strict=True)
         return [Role(role.name, path, role.fingerprint) for role, path in pairs]
-    for role in roles:
-        if not is_inside(role.path):
-            command = " ".join(map(quote, [report, *(other_role.path for other_role in roles)]))
-            raise UsageError(
-                f"{report}: the path of its {role.name}, {role.path}, is outside the working "
-                "folder, and uqeval does not open such a path from a report. Give the stores: "
-                f"uqeval verify {command}"
-            )
+    if why := why_outside(roles):
+        raise UsageError(f"{report}: {why} Give the stores: {command_of(report, roles)}")
     return list(roles)
+
+
+def why_outside(roles: Sequence[Role]) -> str:
+    """Return why stores of a report are not opened by the paths in it; empty if all may be."""
+    return next(
+        (
+            f"the path of its {role.name}, {role.path}, is outside the working folder, and uqeval "
+            "does not open such a path from a report."
+            for role in roles
+            if not is_inside(role.path)
+        ),
+        "",
+    )
+
+
+def command_of(report: str, roles: Sequence[Role]) -> str:
+    """Return the command that verifies a report; with its stores, if one is outside the working
+    folder."""
+    paths = [role.path for role in roles]
+    stores = [] if all(map(is_inside, paths)) else paths
+    return f"uqeval verify {' '.join(map(quote, [report, *stores]))}"
 
 
 def is_inside(path: str) -> bool:
@@ -152,8 +167,8 @@ def _refuse_outside(options: Mapping[str, Any], report: str) -> None:
         if file is not None and not is_inside(str(file)):
             raise UsageError(
                 f"{report}: its {option} is {cut(str(file))}, which is outside the working folder, "
-                "and uqeval does not open such a path from a report. Run uqeval verify in a folder "
-                "that holds it, or evaluate again with a relative path."
+                "and uqeval does not open such a path from a report. Put the file into the working "
+                "folder, evaluate again with its relative path, and verify that report."
             )
 
 
