@@ -21,6 +21,7 @@ from uqeval import Report, StoreError, UsageError
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
 from uqeval.gate import Units
 from uqeval.report.comparison_files import to_csv, to_json
+from uqeval.report.tables.comparison import differences, to_markdown
 from uqeval.statistics import swaps
 
 GOOD, BAD = (1, 1.6), (0, 1.0)
@@ -473,6 +474,8 @@ def test_differences_without_an_interval_say_why(tmp_path: Path) -> None:
     assert record["low"] is record["high"] is None
     assert record["interval_reason"] == own.reason
     assert list(csv.DictReader(to_csv(found).splitlines()))[1]["reason"] == own.reason
+    said = f"No interval of {found.rows[0].address}: intervals from draws need 6 units."
+    assert said in differences(found).note and said in to_markdown(found)
 
 
 def test_undefined_scores_say_why(folder: Path, tmp_path: Path) -> None:

@@ -95,3 +95,22 @@ def measured(page: Path, script: str, width: int, at: str = "") -> Any:
     title = re.search("<title>(.*?)</title>", dom, re.DOTALL)
     assert title is not None
     return json.loads(html.unescape(title[1]))
+
+
+def measured_on_a_phone(page: Path, script: str, width: int = 390) -> Any:
+    """Return the result of a script on a page in a frame of the width of a phone, as a headless
+    window is at least 500 pixels wide. In the script, `page` is the document.
+    """
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"), count=1)
+    frame = page.with_name(f"{page.stem}-phone.html")
+    frame.write_text(
+        f'<title></title><iframe style="width: {width}px; height: 800px; border: 0" srcdoc="'
+        f'{html.escape(text)}"></iframe><script>addEventListener("load", () => {{'
+        'const page = document.querySelector("iframe").contentDocument;'
+        f"document.title = JSON.stringify({script}); }})</script>",
+        "utf-8",
+    )
+    dom, _ = browse(frame, "--window-size=600,900", "--dump-dom")
+    title = re.search("<title>(.*?)</title>", dom, re.DOTALL)
+    assert title is not None
+    return json.loads(html.unescape(title[1]))

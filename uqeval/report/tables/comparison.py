@@ -128,9 +128,25 @@ def differences(comparison: Comparison) -> Table:
             note += " ≈: computed from bins."
         if any(interval and interval.exact for interval in intervals):
             note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
+    note = f"{note} {_without_interval(comparison)}".strip()
     names = [comparison.names[m] for m in compared_models]
     title = f"Difference from {comparison.names[base]}"
     return Table(title, ["score", *names], rows, note, grouping=by_address)
+
+
+def _without_interval(comparison: Comparison) -> str:
+    """Return the reasons why differences have no interval, each with its scores; at most three."""
+    scores_by_reason: dict[str, dict[str, None]] = {}
+    for row in comparison.rows:
+        for cell in row.cells:
+            if cell.difference is not None and cell.difference.reason is not None:
+                scores_of_reason = scores_by_reason.setdefault(cell.difference.reason, {})
+                scores_of_reason[str(row.address)] = None
+    texts = [f"{listed(names, 3)}: {reason}" for reason, names in scores_by_reason.items()]
+    if not texts:
+        return ""
+    more = f"; {len(texts) - 3} other reasons (--format json)" if len(texts) > 3 else ""
+    return f"No interval of {'; '.join(texts[:3])}{more}."
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:
