@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from uqeval.usecases.verify.bravo import InPixels, bravo
 from uqeval.usecases.verify.classes import ClassMaps, class_maps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed
 from uqeval.usecases.verify.rank_bounds import add_bounds
+from uqeval.usecases.verify.rank_counts import ranked
+from uqeval.usecases.verify.resampled import CountedScores
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
 _SCORES = ("auroc", "aupr_out", "aupr_in", "fpr95", "detection_error")
 #: The scores with a bound, and their names in failure detection.
 _BOUNDED = {"auroc": "auroc", "aupr_out": "aupr_error", "aupr_in": "aupr_success"}
+
+#: The scores whose intervals are recomputed.
+_FORMULAS: dict[tuple[str, ...], Callable[[ranks.Groups], Array]] = {
+    (own,): ranks.FAILURE[(name,)] for own, name in (*_BOUNDED.items(), ("fpr95", "fpr95"))
+}
 
 
 class OutOfDistribution:
@@ -101,6 +109,16 @@ class OutOfDistribution:
             slack |= {f"bravo.{field}": own for field, own in of_bravo.slack.items()}
             slack |= {f"bravo.{field}": slack.get(own, 0.0) for field, own in shared.items()}
         return Recomputed(record, slack)
+
+    def counted(self, _key: str) -> CountedScores:
+        """Return the scores of pixels whose intervals follow from counts of items."""
+
+        def rounded() -> list[Iterator[Array]]:
+            step = ranks.noise(np.concatenate(self._values))
+            pairs = zip(self._values, self._rounding, strict=True)
+            return [ranks.rounded(values, rounding, step) for values, rounding in pairs]
+
+        return ranked(_FORMULAS, self._values, [own > 0 for own in self._sets], rounded)
 
     def _of_items(self) -> dict[str, Any]:
         items = [own[self._key] for own in self._report.items]

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
 from uqeval.usecases.verify.comparing import Comparison, Recomputed, compare, distance
 from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
+
+if TYPE_CHECKING:
+    from uqeval.records.report import Report
 
 #: Pixels of an item: of classes or of numbers.
 Part = TypeVar("Part")
@@ -35,12 +38,19 @@ def compare_intervals(
     settings = report.settings.get("intervals") or {}
     if settings.get("unit") not in _COUNTED:
         return
-    resampled = Resampled.from_settings([str(item["name"]) for item in report.items], settings)
+    names = [str(item["name"]) for item in report.items]
+    resampled = Resampled.from_settings(names, settings, _sets_of(report))
     for key in keys:
         if key in comparison.why_not or comparison.settings[key].get("scope") == "item":
             continue
         for fields, counts in counted_of_key(key).items():
             _compare_interval(comparison, resampled, key, fields, counts)
+
+
+def _sets_of(report: Report) -> list[str] | None:
+    """Return the set of each item, in or out of the distribution; None if there is one set."""
+    sets = report.inputs.get("sets") or ()
+    return [str(k) for k, own in enumerate(sets) for _ in range(own["items"])] or None
 
 
 def _compare_interval(
@@ -175,6 +185,9 @@ def _expected(
     if is_counted:
         groups = settings.get("groups")
         names = [str(item["name"]) for item in report.items]
+        sets = _sets_of(report)
+        if groups and sets:  # a group is drawn within its set
+            groups = [f"{own}/{group}" for own, group in zip(sets, groups, strict=True)]
         unit_of = dict(zip(names, groups or names, strict=True))
         units: dict[str, Any] = {"units.name": "group" if groups else "item"}
         yield "", report.intervals, level | units | {"units.drawn": len(set(unit_of.values()))}

@@ -47,8 +47,18 @@ def failure(
 ) -> CountedScores:
     """Return the scores of failure detection, and the undetected errors of the set and of each
     class."""
-    scores = _undetected(key, parts, results, names)
     maps, errors = [item.maps[key] for item in parts], [item.wrong for item in parts]
+    of_ranks = ranked(ranks.FAILURE, maps, errors, lambda: rounded(key, parts))
+    return _undetected(key, parts, results, names) | of_ranks
+
+
+def ranked(
+    formulas: Mapping[tuple[str, ...], Callable[[ranks.Groups], Array]], maps: Sequence[Array],
+    errors: Sequence[Array], rounded: Callable[[], Sequence[Iterable[Array]]],
+) -> CountedScores:  # fmt: skip
+    """Return the scores of a ranking of the pixels of items by `maps`, which are wrong or right;
+    `rounded` makes maps with random rounding errors."""
+    scores: CountedScores = {}
     # The numbers of wrong and of right pixels come first.
     kinds = np.array([[wrong.sum(), (~wrong).sum()] for wrong in errors])
     counts = by_bin(maps, errors)
@@ -56,12 +66,12 @@ def failure(
         return scores
 
     def moved() -> Iterator[Array]:
-        for of_draw in zip(*rounded(key, parts), strict=True):
+        for of_draw in zip(*rounded(), strict=True):
             if (counts := by_bin(of_draw, errors)) is not None:
                 yield np.concatenate([kinds, counts], axis=1)
 
     counts = np.concatenate([kinds, counts], axis=1)
-    for fields, formula in ranks.FAILURE.items():
+    for fields, formula in formulas.items():
         # The scores at a coverage or risk, one of several, compare no kinds of pixels.
         compared = ((0,), (1,)) if len(fields) == 1 else ()
         scores[fields] = Counted(counts, _of_groups(formula), moved=moved, kinds=compared)

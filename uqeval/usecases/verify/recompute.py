@@ -200,6 +200,10 @@ class Recomputation(Comparison):
                 self.hold(key, item, self._item_scores[key].add(maps, classes, sets))
         if pooled:
             self._pooled_item_scores()
+            for key in self._keys_by_item(self._item_scores):
+                scores = self._item_scores[key]
+                if isinstance(scores, OutOfDistribution):
+                    compare_intervals(self, [key], scores.counted)
 
     def _by_region(self) -> dict[str | None, dict[str, Mapping[str, Any]]]:
         """Return the settings of the recomputed keys, without divergence, by their region."""

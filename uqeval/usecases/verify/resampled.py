@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ _LEAST = 6
 _FEW = 5
 #: So many numbers of draws are in memory.
 _BLOCK = 1 << 20
+#: So many weights are drawn before those of the next set of units.
+_BLOCK_OF_DRAWS = 1 << 21
 #: The scale of a jackknife by the kind of a score's interval.
 _SCALES = {
     "share": "logit", "logit": "logit", "positive": "log", "linear": "linear", "draws": "linear",
@@ -60,18 +62,46 @@ CountedScores = dict[tuple[str, ...], Counted]
 
 @dataclass
 class Resampled:
-    """The units of a report: `unit_of` each item, seed and number of draws."""
+    """The units of a report: `unit_of` each item, seed and number of draws.
+
+    `strata`: the set of each unit, if units are drawn within sets; else 0.
+    """
 
     unit_of: Array
     draws: int
     seed: int
+    strata: Array
     _weights: list[Array] = field(default_factory=list)
 
     @classmethod
-    def from_settings(cls, names: list[str], settings: Mapping[str, Any]) -> Resampled:
-        """Return the units of a report's settings: its groups, else its items."""
-        codes = np.unique(np.array(settings.get("groups") or names), return_inverse=True)[1]
-        return cls(codes.reshape(-1), int(settings["draws"]), int(settings["seed"]))
+    def from_settings(
+        cls, names: list[str], settings: Mapping[str, Any], sets: Sequence[str] | None = None
+    ) -> Resampled:  # fmt: skip
+        """Return the units of a report's settings: its groups, else its items.
+
+        `sets`: the set of each item; a group has the items of one set.
+        """
+        units = settings.get("groups") or names
+        if sets is not None and settings.get("groups"):
+            units = [f"{own}/{unit}" for own, unit in zip(sets, units, strict=True)]
+        codes = np.unique(np.array(units), return_inverse=True)[1].reshape(-1)
+        strata = np.zeros(int(codes.max(initial=-1)) + 1, int)
+        if sets is not None:
+            strata[codes] = np.unique(np.array(sets), return_inverse=True)[1].reshape(-1)
+        return cls(codes, int(settings["draws"]), int(settings["seed"]), strata)
+
+    @property
+    def members(self) -> list[Array]:
+        """Return the units of each set."""
+        return [np.flatnonzero(self.strata == k) for k in np.unique(self.strata)]
+
+    def _least(self, counted: Counted, sums: Array) -> int:
+        """Return the smallest number of units with the rarer kind of patches in a set that has
+        some."""
+        with_kind = [sums[:, kind].sum(axis=1) > 0 for kind in counted.kinds]
+        rarer = min(with_kind, key=lambda own: int(own.sum()))
+        in_sets = [int(rarer[own].sum()) for own in self.members if rarer[own].any()]
+        return min(in_sets, default=0)
 
     def interval(
         self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any]
@@ -88,19 +118,24 @@ class Resampled:
         with np.errstate(divide="ignore", invalid="ignore"):
             unit_scores, without_unit = counted.score(sums), counted.score(total - sums)
         defined = counted.defined(sums, unit_scores)
+        members = self.members
+        if len(members) > 1 and counted.kinds:
+            defined = self._least(counted, sums)
         if method == "korn-graubard":
             trials = float(counted.trials(total[None])[0]) if counted.trials else float(defined)
             limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
         elif method == "jackknife-t" and (scale := _SCALES.get(metric.get("interval", ""))):
             if scale == "log":
-                limits = _jackknife_of_logarithms(value, without_unit, defined, level)
+                limits = _jackknife_of_logarithms(value, without_unit, members, defined, level)
             else:
                 logit = scale == "logit"
-                limits = _jackknife(value, without_unit, defined, level, logit=logit)
+                limits = _jackknife(value, without_unit, members, defined, level, logit=logit)
         elif method == "expanded" and defined >= _LEAST:
             limits = self._expanded(counted, sums, defined, level)
             if metric.get("interval") == "positive" and min(value, without_unit.min()) > 0:
-                of_logarithms = _jackknife_of_logarithms(value, without_unit, defined, level)
+                of_logarithms = _jackknife_of_logarithms(
+                    value, without_unit, members, defined, level
+                )
                 limits = limits[0], max(limits[1], of_logarithms[1])
         else:
             return None
@@ -146,8 +181,14 @@ class Resampled:
     def _drawn(self, units: int) -> Array:
         if not self._weights:
             rng = np.random.Generator(np.random.PCG64(self.seed))
-            share = np.full(units, 1 / units)
-            self._weights.append(rng.multinomial(units, share, self.draws).astype(np.float64))
+            drawn = np.zeros((self.draws, units))
+            rows = max(_BLOCK_OF_DRAWS // max(units, 1), 1)
+            for first in range(0, self.draws, rows):
+                count = min(rows, self.draws - first)
+                for own in self.members:
+                    share = np.full(own.size, 1 / own.size)
+                    drawn[first : first + count, own] = rng.multinomial(own.size, share, count)
+            self._weights.append(drawn)
         return self._weights[0]
 
     def _of_draws(self, counted: Counted, sums: Array) -> Array:
@@ -229,45 +270,57 @@ def _korn_graubard(
 
 
 def _reaches(
-    centre: float, without_unit: Array, units: int, level: float, *, skewed: bool = True
-) -> tuple[float, float]:
-    """Return how far both ends are from the centre: t·se, and more by the bias and the skewness."""
+    centre: float, without_unit: Array, members: Sequence[Array], units: int, level: float, *,
+    skewed: bool = True,
+) -> tuple[float, float]:  # fmt: skip
+    """Return how far both ends are from the centre: t·se, and more by the bias and the skewness.
+
+    Those of several sets of units are added, with the degrees of freedom of Welch.
+    """
     from scipy.special import stdtrit
 
-    n, t = len(without_unit), float(stdtrit(units - 1, (1 + level) / 2))
-    influences = without_unit.mean() - without_unit
-    error = math.sqrt(_variance(without_unit))
-    shift = 0.0
-    if skewed and n > 2 and error > 0:
-        cumulant = (n - 1) ** 2 / (n * (n - 2)) * float((influences**3).sum())
-        shift = cumulant / error**2 * (1 + 2 * t * t) / 6
-    bias = (n - 1) * (float(without_unit.mean()) - centre)
+    variances, cumulant, bias = [], 0.0, 0.0
+    for own in (without_unit[units_of_set] for units_of_set in members):
+        n = len(own)
+        variances.append(_variance(own))
+        bias += (n - 1) * (float(own.mean()) - centre)
+        if n > 2:
+            cubes = float(((own.mean() - own) ** 3).sum())
+            cumulant += (n - 1) ** 2 / (n * (n - 2)) * cubes
+    variance, degrees = sum(variances), float(units - 1)
+    if len(members) > 1:
+        sizes = [len(own) for own in members]
+        parts = [v * v / max(n - 1, 1) for v, n in zip(variances, sizes, strict=True)]
+        degrees = variance**2 / sum(parts) if sum(parts) > 0 else min(sizes) - 1.0
+    error, t = math.sqrt(variance), float(stdtrit(degrees, (1 + level) / 2))
+    shift = cumulant / variance * (1 + 2 * t * t) / 6 if skewed and error > 0 else 0.0
     down = t * error + max(-shift, 0.0) + max(bias, 0.0)
     return down, t * error + max(shift, 0.0) - min(bias, 0.0)
 
 
 def _jackknife_of_logarithms(
-    value: float, without_unit: Array, units: int, level: float
+    value: float, without_unit: Array, members: Sequence[Array], units: int, level: float
 ) -> tuple[float, float]:
     centre = math.log(value)
-    down, up = _reaches(centre, np.log(without_unit), units, level)
+    down, up = _reaches(centre, np.log(without_unit), members, units, level)
     return math.exp(centre - down), math.exp(centre + up)
 
 
 def _jackknife(
-    value: float, without_unit: Array, units: int, level: float, *, logit: bool
-) -> tuple[float, float]:
+    value: float, without_unit: Array, members: Sequence[Array], units: int, level: float, *,
+    logit: bool,
+) -> tuple[float, float]:  # fmt: skip
     from scipy.special import expit
     from scipy.special import logit as log_odds
 
     if not logit:
-        down, up = _reaches(value, without_unit, units, level)
+        down, up = _reaches(value, without_unit, members, units, level)
         return value - down, value + up
     centre, slope = float(log_odds(value)), 1 / (value * (1 - value))
     inside = bool(((without_unit > 0) & (without_unit < 1)).all())
-    ends = _reaches(value, without_unit, units, level, skewed=not inside)
+    ends = _reaches(value, without_unit, members, units, level, skewed=not inside)
     down, up = (slope * reach for reach in ends)
     if inside:
-        of_logits = _reaches(centre, log_odds(without_unit), units, level)
+        of_logits = _reaches(centre, log_odds(without_unit), members, units, level)
         down, up = max(down, of_logits[0]), max(up, of_logits[1])
     return float(expit(centre - down)), float(expit(centre + up))

@@ -1,0 +1,69 @@
+"""`uqeval verify --all` of intervals of OOD scores, whose items are drawn within their sets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.usecases.verify.verifying import verify
+
+#: By name, the options of a report. The names of groups are in two sets.
+RUNS: dict[str, Mapping[str, Any]] = {
+    "one": {"out": ["out.npz"]},
+    "two": {"out": ["out.npz", "other.npz"]},
+    "grouped": {"out": ["out.npz"], "slices": "items.csv", "group_by": "drive"},
+    "mask": {"ood_mask": "mask.npz"},
+}
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stores and the reports of `RUNS`."""
+    folder = tmp_path_factory.mktemp("ood")
+    rng = np.random.default_rng(2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, items, alpha in (("in", 9, 0.5), ("out", 8, 1.0), ("other", 7, 0.8)):
+            probs = rng.dirichlet(np.full(4, alpha), (items, 1, 20, 20)).transpose(0, 1, 4, 2, 3)
+            np.savez(f"{name}.npz", probs=probs.astype(np.float32))
+        np.savez("mask.npz", labels=(rng.random((9, 20, 20)) < 0.3).astype(np.uint8))
+        names = [*(f"in/{i}" for i in range(9)), *(f"out/{i}" for i in range(8))]
+        rows = "".join(f"{name},d{i % 9 // 2}\n" for i, name in enumerate(names))
+        Path("items.csv").write_text("name,drive\n" + rows)
+        for name, options in RUNS.items():
+            report = uqeval.evaluate(
+                "in.npz", metrics={"ood": {}}, workers=1, ci=0.9, draws=200, **options
+            )
+            report.save(f"{name}.json")
+    return folder
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_intervals_follow_from_the_predictions(name: str, folder: Path) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    found = verify(f"{name}.json", everything=True)
+    assert found.passed, found.problems()
+    defined = {score for score, own in record["intervals"].items() if own["low"] is not None}
+    of_pixels = {f"ood.{score}" for score in ("auroc", "aupr_out", "aupr_in", "fpr95")} & defined
+    assert found.compared["intervals"] == 2 * len(of_pixels) >= 6
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("score", ["auroc", "aupr_out", "aupr_in", "fpr95"])
+def test_a_changed_end_is_found(name: str, score: str, folder: Path) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    if record["intervals"][f"ood.{score}"]["low"] is None:
+        assert name == "grouped" and score == "fpr95"
+        return
+    for end in ("low", "high"):
+        changed = json.loads(json.dumps(record))
+        changed["intervals"][f"ood.{score}"][end] += 1e-3
+        Path("changed.json").write_text(json.dumps(changed))
+        (difference,) = verify("changed.json", everything=True).differences
+        assert difference.field == f"ood.{end}"
