@@ -12,6 +12,7 @@ from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies.prediction_sets import (
     EvaluatedPixels,
+    InfiniteScores,
     Nonconformity,
     PredictionIntervals,
     PredictionSets,
@@ -37,6 +38,7 @@ EXAMPLES: tuple[Tally, ...] = (
 OF_NUMBERS: tuple[Tally, ...] = (
     PredictionIntervals("lambda", "sigma", 1.0),
     PredictionIntervals("lambda", "sigma", None),
+    InfiniteScores("lambda", "sigma"),
 )
 _INFINITE = 0x7F800000
 
@@ -96,10 +98,22 @@ def _prediction_intervals(tally: Any, items: Sequence[Maps]) -> State:
     return state
 
 
+def _infinite_scores(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        for y, x in np.argwhere(maps["label"] != 255):
+            if maps["lambda"][y, x] == np.inf:
+                state["zero" if maps["sigma"][y, x] == 0 else "above"] += 1
+    return state
+
+
 Oracle = Callable[[Any, Sequence[Maps]], State]
 ORACLES: dict[type[Tally], Oracle] = {
     EvaluatedPixels: _evaluated_pixels,
     Nonconformity: _nonconformity,
     PredictionSets: _prediction_sets,
 }
-ORACLES_OF_NUMBERS: dict[type[Tally], Oracle] = {PredictionIntervals: _prediction_intervals}
+ORACLES_OF_NUMBERS: dict[type[Tally], Oracle] = {
+    PredictionIntervals: _prediction_intervals,
+    InfiniteScores: _infinite_scores,
+}

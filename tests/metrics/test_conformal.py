@@ -153,6 +153,34 @@ def test_intervals_are_infinite_where_too_many_sigma_are_0(fit_on: str) -> None:
     assert "σ is 0" in found["width_reason"] and "contain every number" in report.warnings[-1]
 
 
+def test_an_infinite_threshold_says_why(fit_on: str, tmp_path: Path) -> None:
+    """A subnormal σ is not 0: |error|/σ exceeds float32 there."""
+    for zeros, causes in (
+        (0, "|error|/σ exceeds the largest float32 at {above} calibration pixels"),
+        (1, "σ is 0 at {zero} calibration pixels with an error and |error|/σ exceeds the largest "
+            "float32 at {above} calibration pixels"),
+        (3, "σ is 0 at {zero} calibration pixels with an error"),
+    ):  # fmt: skip
+        own = numbers()
+        own["std"] = np.maximum(own["std"], np.float32(0.3))
+        tiny, zero = CALIBRATE[: 3 - zeros], CALIBRATE[3 - zeros : 3]
+        own["std"][tiny], own["std"][zero] = 1e-42, 0
+        wrong = np.isfinite(own["target"]) & (own["target"] != own["mean"])
+        counts = {"above": int(wrong[tiny].sum()), "zero": int(wrong[zero].sum())}
+        report = uqeval.evaluate(
+            {"mean": own["mean"], "std": own["std"]}, own["target"],
+            {"conformal": {"fit_on": fit_on, "alpha": 0.1}}, names=NAMES, workers=1,
+            states=tmp_path / f"{zeros}.states.zip",
+        )  # fmt: skip
+        expected = f"the threshold is infinite: {causes.format(**counts)}"
+        found = report.results["conformal"]
+        assert found["threshold_reason"] == found["width_reason"] == expected
+        assert report.items[1]["conformal"]["width_reason"] == expected
+        assert report.warnings[-1] == f"conformal: {expected}. The intervals contain every number."
+        saved = merge([tmp_path / f"{zeros}.states.zip"]).results["conformal"]
+        assert saved["threshold_reason"] == expected
+
+
 def rows(n: int, seed: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     y = rng.integers(0, CLASSES, n)

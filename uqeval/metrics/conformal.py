@@ -84,7 +84,8 @@ class Conformal(Evaluation[ConformalSettings]):
     """Coverage and size of the sets of all items except the calibration items.
 
     `fitted`: `cut`, the threshold (of "lac" the least probability, else the largest score; None if
-    infinite), the number of calibration items and their mean loss.
+    infinite), the number of calibration items and their mean loss; with an infinite threshold also
+    `infinite`, the calibration pixels with an infinite score (σ = 0, σ > 0).
     """
 
     needs_fitted = ("cut",)
@@ -108,6 +109,8 @@ class Conformal(Evaluation[ConformalSettings]):
             "calibration_items": found.items,
             "calibration_loss": found.loss,
         }
+        if found.infinite is not None:
+            self.fitted["infinite"] = list(found.infinite)
 
     def tallies(self) -> tuple[Tally, ...]:
         from uqeval.tallies.prediction_sets import PredictionIntervals, PredictionSets
@@ -129,7 +132,7 @@ class Conformal(Evaluation[ConformalSettings]):
         }  # fmt: skip
         cut = fitted["cut"]
         threshold = 1 - cut if settings.method == "lac" else cut
-        set_value(record, "threshold", threshold, cs.INFINITE)
+        set_value(record, "threshold", threshold, self._why_infinite)
         return record | self._pooled(states[tally])
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
@@ -223,7 +226,7 @@ class Conformal(Evaluation[ConformalSettings]):
         if few := self.settings.few_items(self.fitted["calibration_items"]):
             messages.append(few)
         if self.fitted["cut"] is None:
-            messages.append(f"{cs.INFINITE}. The intervals contain every number.")
+            messages.append(f"{self._why_infinite}. The intervals contain every number.")
         return messages
 
     def described(self, results: Mapping[str, Any]) -> Record:
@@ -232,6 +235,11 @@ class Conformal(Evaluation[ConformalSettings]):
     @cached_property
     def _of_class(self) -> int | None:
         return self.settings.of_class(self.info)
+
+    @property
+    def _why_infinite(self) -> str:
+        # Runs before this version do not have the pixels.
+        return cs.infinite(self.fitted.get("infinite"))
 
     @property
     def _guarantee(self) -> str:
@@ -259,7 +267,7 @@ class Conformal(Evaluation[ConformalSettings]):
         if self.settings.is_of_numbers:
             cut, metric = self.fitted["cut"], cs.BY_FIELD["width"]
             value = None if cut is None else metric.formula(cut, float(state["sigma"][0]), pixels)
-            reason = cs.NO_PIXEL if cut is not None else metric.undefined
+            reason = cs.NO_PIXEL if cut is not None else self._why_infinite
             set_value(record, "width", value, reason)
             return record
         _set(record, "size", int(state["sizes"].sum()), pixels)
@@ -284,7 +292,8 @@ class Conformal(Evaluation[ConformalSettings]):
         if self.settings.is_of_numbers:
             cut = self.fitted["cut"]
             value = None if cut is None else cs.width(cut, float(state["sigma"][0]), pixels)
-            set_value(record, "width", value, cs.NO_PIXEL if cut is not None else cs.INFINITE)
+            reason = cs.NO_PIXEL if cut is not None else self._why_infinite
+            set_value(record, "width", value, reason)
         else:
             _set(record, "size", int(state["sizes"].sum()), pixels)
         if c is not None:

@@ -34,12 +34,14 @@ _CLOSE = 1e-9
 class Calibration:
     """The threshold: the largest score in a set (∞ if infinite), of "lac" the least probability.
 
-    `items`: those with a pixel; `loss`: their mean loss at the threshold.
+    `items`: those with a pixel; `loss`: their mean loss at the threshold. `infinite`: if the
+    threshold is, their pixels with an infinite score, where σ is 0 and where σ is above 0.
     """
 
     cut: float
     items: int
     loss: float
+    infinite: tuple[int, int] | None = None
 
 
 def calibrate(
@@ -50,7 +52,7 @@ def calibrate(
     """
     import dataclasses
 
-    from uqeval.tallies.prediction_sets import EvaluatedPixels
+    from uqeval.tallies.prediction_sets import EvaluatedPixels, InfiniteScores
 
     pixels = EvaluatedPixels(scores.classes, scores.of_class)
     results = yield (pixels, scores)
@@ -66,9 +68,16 @@ def calibrate(
     search = _Search(groups, settings.level * (len(items) + 1) - 1)
     coarse = search.narrow(lambda size: _counts(scores, results[scores], groups[size]))
     finer = dataclasses.replace(scores, coarse=coarse)
-    result = (yield (finer,))[finer]
-    fine = search.narrow(lambda size: _counts(finer, result, groups[size]))
-    return Calibration(scores.value_of(coarse, fine), len(items), search.loss / len(items))
+    is_infinite = scores.is_infinite(coarse)
+    causes = InfiniteScores(settings.ratio, settings.sigma)
+    results = yield (finer, causes) if is_infinite else (finer,)
+    fine = search.narrow(lambda size: _counts(finer, results[finer], groups[size]))
+    infinite = None
+    if is_infinite:
+        state = results[causes].of_items(causes, items)
+        infinite = (int(state["zero"][0]), int(state["above"][0]))
+    cut = scores.value_of(coarse, fine)
+    return Calibration(cut, len(items), search.loss / len(items), infinite)
 
 
 def _counts(tally: Tally, result: TallyResult, items: list[int]) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from uqeval.arrays import Array, np
+from uqeval.errors import number_of
 from uqeval.metrics._columns import over, quantile
 from uqeval.metrics._contract import Metric
 
@@ -12,10 +13,29 @@ _CRC = "Angelopoulos et al. 2024, §1.1"
 _SIZE = "Angelopoulos & Bates 2023, §3.2"
 NO_PIXEL = "no labelled pixel"
 NO_ITEM = "no evaluated image has pixels that the risk is about"
-INFINITE = "the threshold is infinite: σ is 0 at too many calibration pixels with an error"
+INFINITE = (
+    "the threshold is infinite: σ is 0 at too many calibration pixels with an error, or |error|/σ "
+    "exceeds the largest float32"
+)
 _CALIBRATE = "Calibrate on images like those of the evaluation (--fit-on)."
 _SMALLER = "A more accurate model has smaller sets; compare --method, too."
 _UNIT = (0.0, 1.0)
+
+
+def infinite(pixels: Sequence[int] | None) -> str:
+    """Return why the threshold is infinite.
+
+    `pixels`: calibration pixels with an infinite score where σ is 0, and where σ is above 0; None
+    if they are unknown.
+    """
+    if pixels is None:
+        return INFINITE
+    zero, above = pixels
+    causes = [f"σ is 0 at {number_of(zero, 'calibration pixel')} with an error"] if zero else []
+    if above:
+        largest = "|error|/σ exceeds the largest float32 at "
+        causes.append(largest + number_of(above, "calibration pixel"))
+    return f"the threshold is infinite: {' and '.join(causes)}"
 
 
 def ratio(count: float, total: float) -> float | None:

@@ -64,6 +64,10 @@ class Nonconformity(Tally):
         bits = _INFINITE - key if self.score == LAC else key
         return float(np.array(bits, np.int32).view(np.float32))
 
+    def is_infinite(self, coarse: int) -> bool:
+        """Return whether the only score in a bin of high bits is ∞."""
+        return is_lambda(self.score) and coarse == _INFINITE >> _LOW_BITS
+
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems:
@@ -103,6 +107,32 @@ class Nonconformity(Tally):
         score = np.empty(label.size, np.float32)
         set_label_scores(probs, label, void_of(self.classes), self.score == APS_RANDOM, score)
         return np.asarray(score[pixels])
+
+
+@dataclass(frozen=True)
+class InfiniteScores(Tally):
+    """Evaluated pixels with an infinite λ = ε/σ: σ is 0 (`zero`), or λ exceeds float32 (`above`).
+
+    `ratio` and `sigma`: the maps of λ and σ.
+    """
+
+    id: ClassVar[str] = "infinite_scores"
+    fields: ClassVar[dict[str, Field]] = {
+        "zero": Field((1,), "int64"), "above": Field((1,), "int64"),
+    }  # fmt: skip
+    ratio: str
+    sigma: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.ratio, self.sigma)
+
+    def update(self, state: State, maps: Maps) -> None:
+        is_infinite = _counted(maps, 1, None) & np.isinf(maps[self.ratio])
+        sigma = maps[self.sigma][is_infinite]
+        zero = np.count_nonzero(sigma == 0)
+        state["zero"] += zero
+        state["above"] += sigma.size - zero
 
 
 @dataclass(frozen=True)
