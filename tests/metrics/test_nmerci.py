@@ -141,6 +141,7 @@ def test_undefined_with_its_reason(tmp_path: Path) -> None:
     assert "λ^95 is infinite" in found["nmerci_reason"] == found["lambda_reason"]
     assert found["curve"]["nmerci"] == [None] * 100
     assert found["curve_reason"] == "α = 1 … 100: λ^α is infinite"
+    assert "σ = 0" in found["lambda_reason"] and "float32" in found["lambda_reason"]
     assert zero.numerics["nmerci"]["lambda_infinite"] == found["pixels"]
     assert any("n-MeRCI is undefined" in text for text in zero.warnings)
     exact = arrays | {"mean": arrays["target"], "valid": evaluated(arrays)}

@@ -31,7 +31,10 @@ def nmerci(merci: float | None, mae: float | None, most: float | None) -> float 
     return (merci - mae) / (most - mae)
 
 
-_INFINITE = "λ^α is infinite: too many pixels have σ = 0 and an error"
+_INFINITE = (
+    "λ^α is infinite: too many pixels have σ = 0 and an error, or |error|/σ exceeds the largest "
+    "float32"
+)
 _SMALL = "max^α is not above the MAE (for example if all errors are equal), or λ^α is infinite"
 _PAPER = "Moukari et al. 2019"
 
@@ -157,7 +160,11 @@ def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     ratio, merci_value, normalised = score(parts, over, mae)
     reason = NO_PIXEL if not n else "no pixel is kept at this α"
     infinite = f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 "
-    infinite = reason if not n or parts.ratio is None else infinite + "and there is an error"
+    infinite = (
+        reason
+        if not n or parts.ratio is None
+        else infinite + ("and there is an error, or |error|/σ exceeds the largest float32")
+    )
     small = (
         f"max^{alpha:g} of the errors is {parts.most!r}, not above their MAE, "
         f"{parts.every.mae!r}, by more than the rounding to float32"
