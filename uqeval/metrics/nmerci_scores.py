@@ -159,12 +159,12 @@ def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     n = parts.every.pixels
     ratio, merci_value, normalised = score(parts, over, mae)
     reason = NO_PIXEL if not n else "no pixel is kept at this α"
-    infinite = f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 "
     infinite = (
-        reason
-        if not n or parts.ratio is None
-        else infinite + ("and there is an error, or |error|/σ exceeds the largest float32")
+        f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 and "
+        "there is an error, or |error|/σ exceeds the largest float32"
     )
+    if not n or parts.ratio is None:
+        infinite = reason
     small = (
         f"max^{alpha:g} of the errors is {parts.most!r}, not above their MAE, "
         f"{parts.every.mae!r}, by more than the rounding to float32"
