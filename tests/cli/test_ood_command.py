@@ -23,6 +23,7 @@ evaluate:
 output: out/
 gate:
   fog/ood.per_set.rain.auroc: {min: 0}
+  fog/ood.per_set.rain.images.auroc: {min: 0}
   masked/ood.bravo.bravo_index: {min: 0}
   city/calibration@class:1.ece: {max: 1}
 """
@@ -43,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 def test_sets_masks_and_regions_of_the_settings_file(folder: Path) -> None:
     run_well("schema", "uqeval.yaml", cwd=folder)
     done = run_well("run", "--gallery", "2", cwd=folder)
-    assert "gate passed: 3 passed" in done.stdout
+    assert "gate passed: 4 passed" in done.stdout
     typed = {
         "fog": ("in.npz", "fog.npz", "rain.npz"),
         "masked": ("in.npz", "--ood-mask", "masks.npy", "--definition", "bravo"),
@@ -62,3 +63,13 @@ def test_the_most_uncertain_images_come_first(folder: Path) -> None:
     text = run_well("select", "r.json", "--by", "ood.score", "--format", "json", cwd=folder).stdout
     values = [row["value"] for row in json.loads(text)["chosen"]]
     assert len(values) > 2 and values == sorted(values, reverse=True)
+
+
+def test_each_out_set_has_rows_of_pixels_and_of_images(folder: Path) -> None:
+    text = run_well("ood", "in.npz", "fog.npz", "rain.npz", "-o", "r.json", cwd=folder).stdout
+    pixels, images = text.split("Out-of-distribution images")
+    for table in (pixels, images):
+        assert "in / fog" in table and "in / rain" in table
+    run_well("report", "r.json", "-o", "page.html", cwd=folder)
+    page = (folder / "page.html").read_text()
+    assert 'id="score-ood.per_set.rain.images.auroc"' in page

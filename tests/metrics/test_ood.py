@@ -72,6 +72,42 @@ def test_each_set_and_all_together(tmp_path: Path) -> None:
     assert report.inputs["sets"][2] == {"name": "rain", "items": 6}
 
 
+def test_images_of_each_set(tmp_path: Path) -> None:
+    """Another set does not change the scores or the interval."""
+    first, *others = save(tmp_path)
+    report = uqeval.evaluate(
+        first, None, {"ood": {"aggregation": "max"}}, out=others, ci=0.9,
+        states=tmp_path / "s.states.zip",
+    )  # fmt: skip
+    sets = report.results["ood"]["per_set"]
+    assert list(sets) == ["fog", "rain"]
+    inside = [float(own.max()) for own in entropy(INSIDE)]
+    for name, p in (("fog", FOG), ("rain", RAIN)):
+        images = sets[name]["images"]
+        expected = naive_ood.ood(inside, [float(own.max()) for own in entropy(p)])
+        assert images == pytest.approx(expected | {"items_in": 7, "items_out": 6}, abs=1e-12)
+    alone = uqeval.evaluate(first, None, {"ood": {"aggregation": "max"}}, out=others[:1], ci=0.9)
+    own = {k: v for k, v in alone.results["ood"]["images"].items() if k != "aggregation"}
+    assert sets["fog"]["images"] == own
+    for field in ("auroc", "aupr_out"):
+        interval = report.intervals[f"ood.per_set.fog.images.{field}"]
+        single = alone.intervals[f"ood.images.{field}"]
+        ends = [interval["low"], interval["high"], single["low"], single["high"]]
+        assert ends[:2] == pytest.approx(ends[2:], abs=1e-12) and None not in ends
+    assert "ood.per_set.rain.images.auroc" in report.intervals
+    scoring = Scoring(SavedStates(tmp_path / "s.states.zip"))
+    again = scoring.whole()["ood"]["per_set"]
+    merged = merge([tmp_path / "s.states.zip"]).results["ood"]["per_set"]
+    fog_alone = scoring.whole([0, 1, 2, *range(7, 13)])["ood"]["per_set"]
+    assert fog_alone["rain"]["images"]["auroc"] is None
+    assert fog_alone["fog"]["images"]["auroc"] is not None
+    for name, record in sets.items():
+        for field in ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error"):
+            expected = record["images"][field]
+            assert again[name]["images"][field] == pytest.approx(expected, abs=1e-12)
+            assert merged[name]["images"][field] == pytest.approx(expected, abs=1e-12)
+
+
 def test_a_mask_inside_the_images(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, (7, *SIZE)).astype("u1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -109,11 +109,19 @@ class OfFields:
 
     `score(weights, *values)` returns the score [set], NaN where undefined. `weights` [set, item]:
     how often each item is in each set. `values` [item]: of each of the `fields`, NaN where
-    undefined.
+    undefined. `only`: a field and its values; items with another value are in no set.
     """
 
     fields: tuple[str, ...]
     score: Callable[..., Floats]
+    only: tuple[str, frozenset[str]] | None = None
+
+    def counted(self, records: Iterable[Mapping[str, Any]]) -> Array | None:
+        """Return which items are counted, from their records; None for all."""
+        if self.only is None:
+            return None
+        field, values = self.only
+        return np.array([record.get(field) in values for record in records], bool)
 
 
 @dataclass(frozen=True)

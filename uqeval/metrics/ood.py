@@ -125,6 +125,8 @@ class OutOfDistribution(Evaluation[OodSettings]):
             record["per_set"] = {n: ood_scores.scores(b) for n, b in by_set.items() if n}
         if self._has_items:
             record["images"] = {"aggregation": self.settings.aggregation}
+            for row in record.get("per_set", {}).values():
+                row["images"] = {}
         return record
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
@@ -140,12 +142,15 @@ class OutOfDistribution(Evaluation[OodSettings]):
     def over_items(self) -> OverItems:
         if not self._has_items:
             return OverItems()
-        return OverItems(
-            of_fields={
-                f"images.{name}": OfFields(("out", "score"), partial(_of_both_kinds, score))
-                for name, score in _OF_ITEMS.items()
-            }
-        )
+        inside, *_ = self.info.class_names
+        of_fields = {}
+        for set_name in self._views:
+            only = ("set", frozenset({inside, set_name})) if set_name else None
+            row = f"per_set.{set_name}.images" if set_name else "images"
+            for name, score in _OF_ITEMS.items():
+                of_both = partial(_of_both_kinds, score)
+                of_fields[f"{row}.{name}"] = OfFields(("out", "score"), of_both, only)
+        return OverItems(of_fields=of_fields)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         pixels = self._pixels
@@ -165,17 +170,11 @@ class OutOfDistribution(Evaluation[OodSettings]):
         """Add the scores of items."""
         run = super().run_of(results, exact)
         if self._has_items:
-            images = run.results["images"]
-            fields = [[item[name] for item in run.items] for name in ("out", "score")]
-            out, score = (np.array(values, np.float64) for values in fields)
-            one = np.ones((1, len(out)), np.int64)
-            for name, formula in _OF_ITEMS.items():
-                with np.errstate(all="ignore"):
-                    value = float(_of_both_kinds(formula, one, out, score)[0])
-                metric = ood_scores.BY_FIELD[f"images.{name}"]
-                set_value(images, name, value if np.isfinite(value) else None, metric.undefined)
-            is_out = [item["out"] for item in run.items if item["score"] is not None]
-            images |= {"items_in": is_out.count(0), "items_out": is_out.count(1)}
+            run.results["images"] |= _of_images(run.items)
+            inside, *_ = self.info.class_names
+            for name, row in run.results.get("per_set", {}).items():
+                own = [item for item in run.items if item["set"] in (inside, name)]
+                row["images"] |= _of_images(own)
         return run
 
     def numerics(self, run: Run) -> dict[str, int]:
@@ -207,6 +206,21 @@ def _columns(
         if every or field in fields:
             columns.append((field, np.where(both, score(bins), np.nan)))
     return columns
+
+
+def _of_images(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the scores of some items by their records."""
+    record: dict[str, Any] = {}
+    fields = [[item[name] for item in items] for name in ("out", "score")]
+    out, score = (np.array(values, np.float64) for values in fields)
+    one = np.ones((1, len(out)), np.int64)
+    for name, formula in _OF_ITEMS.items():
+        with np.errstate(all="ignore"):
+            value = float(_of_both_kinds(formula, one, out, score)[0])
+        metric = ood_scores.BY_FIELD[f"images.{name}"]
+        set_value(record, name, value if np.isfinite(value) else None, metric.undefined)
+    is_out = [item["out"] for item in items if item["score"] is not None]
+    return record | {"items_in": is_out.count(0), "items_out": is_out.count(1)}
 
 
 def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Array:
@@ -264,15 +278,19 @@ Computes AUROC, AUPR, FPR at 95 % TPR and detection error by pixel and by image,
 Example: uqeval ood cityscapes.zarr fog.zarr animals.zarr --uncertainty mutual_information
 """
 
+
+def _rows_of_sets(record: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the rows of IN with each OUT set, if there are several."""
+    return [(f"in / {name}", dict(own)) for name, own in (record.get("per_set") or {}).items()]
+
+
 DISPLAY = Display(
     tables=(
         ScoreTable(
             "Out-of-distribution detection",
             ("uncertainty", *_SCORES, "pixels_in", "pixels_out"),
             "Pixels. OUT pixels are the positives; AUROC 0.5: chance.",
-            below=lambda record: [
-                (f"in / {name}", dict(own)) for name, own in (record.get("per_set") or {}).items()
-            ],
+            below=_rows_of_sets,
         ),
         ScoreTable(
             "Out-of-distribution images",
@@ -282,6 +300,7 @@ DISPLAY = Display(
                 Column("images.items_in", "IN images"), Column("images.items_out", "OUT images"),
             ),
             "An image is scored by the aggregated uncertainty of its pixels.",
+            below=_rows_of_sets,
         ),
         ScoreTable(
             "BRAVO",

@@ -42,5 +42,7 @@ def scores_over_items(
     with np.errstate(all="ignore"):
         for name, of_fields in over.of_fields.items():
             values = [column(field) for field in of_fields.fields]
-            scores[name] = float(of_fields.score(weights.weights, *values)[0])
+            is_counted = of_fields.counted(records)
+            counted = weights if is_counted is None else weights.only(is_counted)
+            scores[name] = float(of_fields.score(counted.weights, *values)[0])
     return scores

@@ -67,6 +67,7 @@ class Scoring:
         self._stacks: dict[Tally, Stacked] = {}
         self._read: dict[tuple[str, str], Floats] = {}
         self._fields: dict[tuple[str, str], Floats] = {}
+        self._counted: dict[tuple[str, str], Array | None] = {}
         self._gaps: dict[str, Mapping[tuple[Any, ...], Gaps]] = {}
         self._addresses: dict[str, dict[str, tuple[Any, ...]]] = {}
 
@@ -291,13 +292,18 @@ class Scoring:
                 if name in over.means:
                     means[key, name] = kept_sets.mean(self._column(key, over.means[name]))
                 elif name in over.of_fields:
-                    means[key, name] = self._of_fields(key, over.of_fields[name], kept_sets)
+                    means[key, name] = self._of_fields(key, name, over.of_fields[name], kept_sets)
                 else:
                     means[key, name] = sets.mean(self._of_states(key, name))
         return means
 
-    def _of_fields(self, key: str, of_fields: OfFields, sets: ItemSets) -> Floats:
+    def _of_fields(self, key: str, name: str, of_fields: OfFields, sets: ItemSets) -> Floats:
         """Return a score of fields of the items' records [set], for some sets at a time."""
+        if (key, name) not in self._counted:
+            records = (record.get(key, {}) for record in self.records)
+            self._counted[key, name] = of_fields.counted(records)
+        if (is_counted := self._counted[key, name]) is not None:
+            sets = sets.only(is_counted)
         values = [self._column(key, field) for field in of_fields.fields]
         step = max(_WEIGHTS // max(self.items, 1), 1)
         scores = []

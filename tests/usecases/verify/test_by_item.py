@@ -118,6 +118,7 @@ CHANGES: list[tuple[str, str, tuple[Any, ...]]] = [
     ("ood", "ood", ("items", 13, "score")), ("ood", "ood", ("results", "auroc")),
     ("ood", "ood", ("results", "images", "fpr95")),
     ("two_sets", "ood", ("results", "per_set", "more", "aupr_in")),
+    ("two_sets", "ood", ("results", "per_set", "out", "images", "fpr95")),
     *(("bravo", "ood", ("results", "bravo", name)) for name in (
         "bravo_index", "semantic", "ood", "miou", "ece", "auroc", "aupr_error", "aupr_success",
         "fpr95", "ood_auroc", "ood_aupr", "ood_fpr95")),

@@ -93,6 +93,7 @@ class OutOfDistribution:
                 of_pair = (sets == 0) | (sets == k)
                 own = _scores(values[of_pair], sets[of_pair] > 0)
                 own |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets == k).sum())}
+                own["images"] = self._of_items(name)
                 record["per_set"][name] = own
                 of_report = (results.get("per_set") or {}).get(name) or {}
                 pixels = values[of_pair], sets[of_pair] > 0, rounding[of_pair]
@@ -100,7 +101,7 @@ class OutOfDistribution:
                 add_bounds(own, own_slack, of_report, pixels, _BOUNDED)
                 slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
         if self._names:
-            record["images"] = self._of_items()
+            record["images"] = self._of_items() | {"aggregation": self._settings["aggregation"]}
         if self._bravo is not None and self._inside:
             inside = InPixels.concatenate(self._inside)
             of_bravo = bravo(inside, self._classes, record, self._bravo)
@@ -120,17 +121,17 @@ class OutOfDistribution:
 
         return ranked(_FORMULAS, self._values, [own > 0 for own in self._sets], rounded)
 
-    def _of_items(self) -> dict[str, Any]:
+    def _of_items(self, name: str | None = None) -> dict[str, Any]:
+        """Return the scores of the items, or of those of IN and of one OUT set."""
         items = [own[self._key] for own in self._report.items]
+        if name is not None:
+            items = [own for own in items if own["set"] in (self._names[0], name)]
         scored = [own for own in items if own.get("score") is not None]
         scores = np.array([own["score"] for own in scored], np.float64)
         is_out = np.array([own["out"] for own in scored], bool)
         record = _scores(scores, is_out)
         del record["pixels"]
-        return record | {
-            "aggregation": self._settings["aggregation"],
-            "items_in": int((~is_out).sum()), "items_out": int(is_out.sum()),
-        }  # fmt: skip
+        return record | {"items_in": int((~is_out).sum()), "items_out": int(is_out.sum())}
 
 
 def _scores(score: Array, is_out: Array) -> dict[str, Any]:
