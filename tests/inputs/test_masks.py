@@ -58,3 +58,21 @@ def test_a_mask_of_a_video(tmp_path: Path) -> None:
     (text,) = warned(uqeval.evaluate(plain, truth, "tc", video=frames))
     assert "truth.zarr: the array eval_mask is not read" in text
     assert not warned(uqeval.evaluate(plain, None, "tc", video=frames))
+
+
+@pytest.mark.parametrize("name", ["mask", "valid"])
+def test_a_mask_beside_the_frames_of_a_video(name: str, tmp_path: Path) -> None:
+    """In a store of frames alone, and once in a store of everything."""
+    own = video()
+    ids, mask = own.stack("predictions"), np.ones_like(own.stack("predictions"))
+    arrays = {"frames": own.stack("frames"), name: mask}
+    frames = save_store(tmp_path / "frames.zarr", own.names, **arrays)
+    plain = save_store(tmp_path / "plain.zarr", own.names, predictions=ids)
+    (text,) = warned(uqeval.evaluate(plain, None, "tc", video=frames))
+    assert f"frames.zarr: the array {name} is not read" in text and "void id" in text
+    np.savez(tmp_path / "frames.npz", names=own.names, **arrays)
+    (text,) = warned(uqeval.evaluate(plain, None, "tc", video=tmp_path / "frames.npz"))
+    assert f"frames.npz: the array {name} is not read" in text
+    whole = save_store(tmp_path / "all.zarr", own.names, predictions=ids, **arrays)
+    (text,) = warned(uqeval.evaluate(None, None, "tc", video=whole))
+    assert f"all.zarr: the array {name} is not read" in text

@@ -63,10 +63,11 @@ def open_video(
         # Items are named after the second frame of a pair; `verify` needs the names of all frames.
         **({} if options.names is None else {"frame_names": list(video_inputs.names)}),
     }
+    stores = [*(own.store for own in video_inputs.ids), video_inputs.frames.store]
     return Inputs(
         source, class_texts, void, record,
         _warnings(video_inputs, pairs, classes, void)
-        + warn_of_masks([ids.store for ids in video_inputs.ids], options, (), _EXCLUDED),
+        + warn_of_masks(stores, options, (), _EXCLUDED),
         partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
         flow_seconds=source.seconds, flows=source.records,

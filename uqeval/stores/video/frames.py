@@ -25,12 +25,14 @@ class Frames(Protocol):
     """The frames of a video, uint8 RGB; `names` is None if they only have numbers.
 
     `sequential` frames are decoded in ascending order only; going back restarts from the first
-    frame. `read` and `size` are thread-safe and raise `StoreError`.
+    frame. `read` and `size` are thread-safe and raise `StoreError`. `store` is that of the array
+    `frames`; None for files of images.
     """
 
     names: tuple[str, ...] | None
     where: str
     sequential: bool
+    store: Store | None
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -109,6 +111,7 @@ class StoredFrames(VideoPlanes):
             )
         super().__init__(store.path, store.arrays["frames"])
         self.names = store.names
+        self.store: Store | None = store
         for array in self.arrays:
             _check(array)
 

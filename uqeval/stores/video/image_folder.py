@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.stores.array import StoredArray, file_digest
+from uqeval.stores.array import Store, StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
 from uqeval.stores.names import files_below, natural
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
@@ -35,6 +35,7 @@ class ImageFolder:
 
     sequential = False
     arrays: tuple[StoredArray, ...] = ()
+    store: Store | None = None
 
     def __init__(self, folder: Path) -> None:
         by_name: dict[str, str] = {}

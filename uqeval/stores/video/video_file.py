@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, cut
-from uqeval.stores.array import StoredArray, file_digest
+from uqeval.stores.array import Store, StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.stores.zarr.source import is_url
@@ -39,6 +39,7 @@ class VideoFile:
     sequential = True
     names: tuple[str, ...] | None = None
     arrays: tuple[StoredArray, ...] = ()
+    store: Store | None = None
 
     def __init__(self, path: Path) -> None:
         import cv2
