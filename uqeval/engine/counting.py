@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from uqeval.arrays import Array, Ints, Maps, State
-from uqeval.maps.contract import WHOLE, View
+from uqeval.maps.contract import WHOLE, MapsTogether, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
 from uqeval.tallies._fields import CountedItems
 from uqeval.tallies._totals import Total
@@ -116,7 +116,10 @@ class Counting:
 
         The maps of each view are made once. All items are small, or there is only one.
         """
-        maps_of_views = {view: [view.maps(maps) for maps in items] for view in self._views}
+        maps_of_views: dict[View, Sequence[Maps]] = {
+            view: items if view == WHOLE else [view.maps(maps) for maps in items]
+            for view in self._views
+        }
         strips = {
             view: Strip.of(maps) if len(items) >= _WORTHWHILE else None
             for view, maps in maps_of_views.items()
@@ -220,10 +223,15 @@ class Strip(dict[str, Array]):
     @classmethod
     def of(cls, items: Sequence[Maps]) -> Strip:
         """Return the strip of several items."""
+        if isinstance(items, MapsTogether):
+            return cls(items, np.arange(len(items) + 1) * _pixels(items[0]))
         sizes = [_pixels(maps) for maps in items]
         return cls(items, np.cumsum([0, *sizes], dtype=np.int64))
 
     def __missing__(self, name: str) -> Array:
+        if isinstance(self._items, MapsTogether):
+            self[name] = self._items.line(name)
+            return self[name]
         parts = [maps[name] for maps in self._items]
         flat = [part.reshape(*part.shape[:-2], 1, -1) for part in parts]
         self[name] = np.concatenate(flat, axis=-1)

@@ -228,9 +228,7 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
                 continue
             for batch in _joined(run, source, turn.memory // turn.workers, may_be_known):
                 if not is_known or not take_known(batch):
-                    maps_of_batch = scratch.read(source, batch, heartbeat, names)
-                    for item, maps in zip(batch, maps_of_batch, strict=True):
-                        waiting.add(item, maps)
+                    waiting.add_all(batch, scratch.read(source, batch, heartbeat, names))
                     turn.progress(0, len(batch))
         waiting.count()
         return results
@@ -244,17 +242,19 @@ class _Waiting:
 
     def __init__(self, counting: Counting, blocks: ItemBlocks, results: list[Items]) -> None:
         self._counting, self._blocks, self._results = counting, blocks, results
-        self._block = range(0)
         self._first = 0
-        self._maps: list[Maps] = []
+        self._maps: Sequence[Maps] = []
 
-    def add(self, item: int, maps: Maps) -> None:
-        """Queue an item; count all queued items after the last item of a block."""
-        if not self._maps:
-            self._first, self._block = item, self._blocks.of(item)
-        self._maps.append(maps)
-        if item + 1 == self._block.stop:
-            self.count()
+    def add_all(self, items: range, maps: Sequence[Maps]) -> None:
+        """Queue items; count all queued items after the last item of a block."""
+        for part in self._blocks.split(items):
+            own = maps[part.start - items.start : part.stop - items.start]
+            if not self._maps:
+                self._first, self._maps = part.start, own
+            else:
+                self._maps = [*self._maps, *own]
+            if part.stop == self._blocks.of(part.start).stop:
+                self.count()
 
     def count(self) -> None:
         """Count the queued items."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from uqeval.arrays import Maps
 from uqeval.disk.locks import temporary_folder
+from uqeval.maps.contract import MapsTogether
 from uqeval.stores.file_values import FileValues
 from uqeval.stores.map_cache import MapCache, has_room
 from uqeval.stores.watch import Watch
@@ -96,15 +97,16 @@ class Scratch:
 
     def read(
         self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]
-    ) -> list[Maps]:
+    ) -> Sequence[Maps]:
         """Return the maps `names` of a batch, and possibly others.
 
         Takes them from an earlier pass or run, or from the source.
         """
         if self._has(batch):
-            maps = [self._load(item, names) for item in batch]
+            together = self._held_together(batch)
+            loaded = together or [self._load(item, names) for item in batch]
             heartbeat(0)
-            return maps
+            return loaded
         if self._cache is not None:
             cached = [self._cache.read(item, names) for item in batch]
             if None not in cached:
@@ -114,8 +116,7 @@ class Scratch:
         with self._watch.reading(batch):
             maps = source.read(batch, heartbeat)
         if self._enabled and not self.reads_again(source):
-            for item, item_maps, held in zip(batch, maps, _held_of(batch, maps), strict=True):
-                self._keep(item, item_maps, held)
+            self._keep(batch, maps)
         return maps
 
     def _has(self, batch: range) -> bool:
@@ -125,7 +126,27 @@ class Scratch:
         assert self._folder is not None
         return self._folder / str(item)
 
-    def _keep(self, item: int, maps: Maps, held: _MapsInMemory) -> None:
+    def _keep(self, batch: range, maps: Sequence[Maps]) -> None:
+        """Keep the maps of a batch."""
+        if not self._keep_together(batch, maps):
+            for item, item_maps, held in zip(batch, maps, _held_of(batch, maps), strict=True):
+                self._keep_item(item, item_maps, held)
+
+    def _keep_together(self, batch: range, maps: Sequence[Maps]) -> bool:
+        """Keep maps in common arrays in memory; return False if each item has to be kept."""
+        if self._cache is not None or not isinstance(maps, MapsTogether):
+            return False
+        size = sum(values.nbytes for values in maps.arrays.values())
+        with self._lock:
+            if not self.keeping:
+                return True
+            if size > self._free or any(i in self._held or i in self._files for i in batch):
+                return False
+            self._free -= size
+            self._held.update(dict.fromkeys(batch, _MapsInMemory(batch.start, maps)))
+        return True
+
+    def _keep_item(self, item: int, maps: Maps, held: _MapsInMemory) -> None:
         cached = self._cache is not None and self._cache.write(item, maps)
         if not self.keeping:
             return
@@ -153,9 +174,17 @@ class Scratch:
             return
         self._files[item] = {n: (v.dtype.str, v.shape) for n, v in maps.items()}
 
+    def _held_together(self, batch: range) -> MapsTogether | None:
+        """Return the maps of a batch that are held in common arrays; None for others."""
+        held = self._held.get(batch.start)
+        if len(batch) == 1 or held is None or any(self._held.get(i) is not held for i in batch):
+            return None
+        return held.maps[batch.start - held.first : batch.stop - held.first]
+
     def _load(self, item: int, names: Collection[str]) -> Maps:
         if item in self._held:
-            return self._held[item].maps_of(item)
+            held = self._held[item]
+            return held.maps[item - held.first]
         maps: Maps = {}
         at, path = 0, str(self._path(item))
         for name, (dtype, shape) in self._files[item].items():
@@ -167,14 +196,10 @@ class Scratch:
 
 
 class _MapsInMemory(NamedTuple):
-    """Maps [item, …] of consecutive items in memory, from item `first` on."""
+    """Maps of consecutive items in memory, from item `first` on."""
 
     first: int
-    maps: Maps
-
-    def maps_of(self, item: int) -> Maps:
-        """Return the maps of one of the items."""
-        return {name: values[item - self.first] for name, values in self.maps.items()}
+    maps: MapsTogether
 
 
 def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_MapsInMemory]:
@@ -183,12 +208,14 @@ def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_MapsInMemory]:
     Maps of small items are copied into one array per name, because small arrays take several times
     the memory of their numbers.
     """
+    if isinstance(maps, MapsTogether):
+        return [_MapsInMemory(batch.start, maps)] * len(batch)
     forms = {tuple((name, v.dtype, v.shape) for name, v in own.items()) for own in maps}
     size = sum(values.nbytes for values in maps[0].values())
     if len(batch) > 1 and len(forms) == 1 and size <= _SMALL:
         together = {name: np.stack([own[name] for own in maps]) for name in maps[0]}
-        return [_MapsInMemory(batch.start, together)] * len(batch)
+        return [_MapsInMemory(batch.start, MapsTogether(together))] * len(batch)
     return [
-        _MapsInMemory(item, {name: values[None] for name, values in own.items()})
+        _MapsInMemory(item, MapsTogether({name: values[None] for name, values in own.items()}))
         for item, own in zip(batch, maps, strict=True)
     ]

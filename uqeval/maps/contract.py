@@ -10,12 +10,47 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, overload
 
-from uqeval.arrays import Maps
+from uqeval.arrays import Array, Maps, np
 
 #: Called between tiles; raises an exception to stop the work.
 Heartbeat = Callable[[int], None]
+
+
+class MapsTogether(Sequence[Maps]):
+    """The maps of consecutive small items of one size: `arrays` [item, …, y, x] by name.
+
+    The maps of an item are made when they are read: a dict for each item of one pixel takes longer
+    than to count it.
+    """
+
+    def __init__(self, arrays: Maps) -> None:
+        self.arrays = arrays
+
+    @classmethod
+    def joined(cls, parts: Sequence[MapsTogether]) -> MapsTogether:
+        """Return the items of several, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        names = parts[0].arrays
+        return cls({name: np.concatenate([part.arrays[name] for part in parts]) for name in names})
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    @overload
+    def __getitem__(self, place: int) -> Maps: ...
+    @overload
+    def __getitem__(self, place: slice) -> MapsTogether: ...
+    def __getitem__(self, place: int | slice) -> Maps | MapsTogether:
+        own = {name: values[place] for name, values in self.arrays.items()}
+        return MapsTogether(own) if isinstance(place, slice) else own
+
+    def line(self, name: str) -> Array:
+        """Return a map with the pixels of all items in one row, [..., 1, pixel]."""
+        values = np.moveaxis(self.arrays[name], 0, -3)
+        return np.ascontiguousarray(values).reshape(*values.shape[:-3], 1, -1)
 
 
 class MapSource(Protocol):
@@ -60,7 +95,7 @@ class MapSource(Protocol):
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes."""
 
-    def read(self, batch: range, heartbeat: Heartbeat = ...) -> list[Maps]:
+    def read(self, batch: range, heartbeat: Heartbeat = ...) -> Sequence[Maps]:
         """Return the wanted maps [y, x] of the items of a batch."""
 
 

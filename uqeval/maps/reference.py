@@ -76,7 +76,7 @@ class WithReference(MapSource):
         return self.source.batch_bytes(batch) + self.reference.batch_bytes(batch)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        source_maps = self.source.read(batch, heartbeat)
+        source_maps = list(self.source.read(batch, heartbeat))
         for item_maps, reference_maps in zip(
             source_maps, self.reference.read(batch, heartbeat), strict=True
         ):

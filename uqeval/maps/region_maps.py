@@ -137,7 +137,7 @@ class WithRegions:
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """Return the wanted maps of the items of a batch. Raises `UqevalError`."""
-        read_items = self.inner.read(batch, heartbeat)
+        read_items = list(self.inner.read(batch, heartbeat))
         for item, maps in zip(batch, read_items, strict=True):
             for name in sorted(self._needed):
                 maps[name] = self._map(name, item, maps)

@@ -11,7 +11,7 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, UsageError, cut
-from uqeval.maps.contract import Heartbeat, MapSource
+from uqeval.maps.contract import Heartbeat, MapSource, MapsTogether
 from uqeval.maps.labels import label_map, labels_of_annotators
 from uqeval.maps.names import (
     COMPUTED,
@@ -212,12 +212,14 @@ class Source(StackMaps):
 
     # ---- what it gives
 
-    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> Sequence[Maps]:
         """Return the wanted maps [y, x] of the items of a batch.
 
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
         """
+        if (together := self._read_together(batch, heartbeat)) is not None:
+            return together
         of_annotators = [self._annotations(item) for item in batch]
         labels = self._labels_of(batch, of_annotators)
         if self.stack:
@@ -247,6 +249,26 @@ class Source(StackMaps):
                 )
         return maps
 
+    def _read_together(self, batch: range, heartbeat: Heartbeat) -> MapsTogether | None:
+        """Return the maps of small items of one size that are all reduced from samples; None for
+        others."""
+        if self.stack is None:
+            return None
+        tiling = self.stack.tiling(batch[0])
+        at_once = self._at_once(batch, tiling)
+        if (
+            at_once == 1 or len(self.stack.runs(batch)) > 1
+            or not self.wanted - {"label"} <= self._form().wanted
+        ):  # fmt: skip
+            return None
+        label = self._labels_together(batch)
+        if label is None and self._wants_labels:
+            return None
+        maps = self._reduce_small(batch, tiling.boxes[0], at_once, label, heartbeat)
+        if label is not None and "label" in self.wanted:
+            maps.arrays["label"] = label
+        return maps
+
     @property
     def _wants_labels(self) -> bool:
         return bool(self.wanted & set(OF_LABELS)) or any(map(is_annotations, self.wanted))
@@ -266,20 +288,24 @@ class Source(StackMaps):
     def _labels_of(
         self, batch: range, of_annotators: Sequence[tuple[Array, Array] | None]
     ) -> list[Array | None]:
-        """Return the labels [y, x] of a batch, the majority of annotators; None without labels.
+        """Return the labels [y, x] of a batch, the majority of annotators; None without labels."""
+        if (together := self._labels_together(batch)) is not None:
+            return list(together)
+        return [
+            self._label(item) if own is None else own[0]
+            for item, own in zip(batch, of_annotators, strict=True)
+        ]
 
-        Those of small items of one size are read in one call.
-        """
+    def _labels_together(self, batch: range) -> Array | None:
+        """Return the labels [item, y, x] of small items of one size, which are read in one call;
+        None for others."""
         labels, size = self.labels, self.size(batch[0])
         if (
             labels is None or labels.annotators or not self._wants_labels or len(batch) == 1
             or len(batch) * math.prod(size) > _MOST_LABELS
             or any(labels.planes.size(item) != size for item in batch)
         ):  # fmt: skip
-            return [
-                self._label(item) if own is None else own[0]
-                for item, own in zip(batch, of_annotators, strict=True)
-            ]
+            return None
         planes = labels.planes.read_together(batch)
         try:
             rows = planes.reshape(-1, size[1])
@@ -288,7 +314,7 @@ class Source(StackMaps):
             for item in batch:  # one raises it again, with its name
                 self._label(item)
             raise
-        return list(ids.reshape(planes.shape))
+        return ids.reshape(planes.shape)
 
     def _label(self, item: int) -> Array | None:
         if self.labels is None or not self._wants_labels:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -11,7 +10,7 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.contract import Heartbeat, MapSource
+from uqeval.maps.contract import Heartbeat, MapSource, MapsTogether
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
@@ -53,7 +52,9 @@ class StackMaps(MapSource):
         tiling, size = stack.tiling(batch[0]), self.size(batch[0])
         boxes = tiling.boxes
         if (at_once := self._at_once(batch, tiling)) > 1:
-            return self._reduce_small(batch, boxes[0], at_once, labels, heartbeat)
+            given = [label for label in labels if label is not None]
+            label = np.stack(given) if given else None
+            return list(self._reduce_small(batch, boxes[0], at_once, label, heartbeat))
         # Maps of several boxes are joined; those of a single box need no copy.
         results: list[Maps] = [self._unfilled(form, size) if boxes[1:] else {} for _ in batch]
         is_whole, splits_classes = tiling.whole, tiling.splits_classes
@@ -115,40 +116,34 @@ class StackMaps(MapSource):
         batch: range,
         box: Box,
         at_once: int,
-        labels: Sequence[Array | None],
+        labels: Array | None,
         heartbeat: Heartbeat,
-    ) -> list[Maps]:
-        """Return the maps of small items, whose tiles are complete."""
+    ) -> MapsTogether:
+        """Return the maps of small items, whose tiles are complete; `labels` [item, y, x]."""
         stack, form = self.stack, self._form()
         assert stack is not None
         all_tiles = stack.tiles(batch, box)
-        height, width = self.size(batch[0])
-        results: list[Maps] = []
+        size = self.size(batch[0])
+        parts: list[MapsTogether] = []
+        done = 0
         while tiles := list(islice(all_tiles, at_once)):
             heartbeat(sum(tile.values.nbytes for tile in tiles))
             flat = [tile.values.reshape(*tile.values.shape[:2], 1, -1) for tile in tiles]
             values = np.concatenate(flat, axis=-1)
-            pixels = values.shape[-1]
-            own = [labels[tile.item - batch[0]] for tile in tiles]
-            lines = [_line(of) for of in own if of is not None]
-            label = np.concatenate(lines) if lines else None
-            line = Box(0, 1, 0, pixels)
+            own = None if labels is None else labels[done : done + len(tiles)]
+            label = None if own is None else _line(own)
+            line = Box(0, 1, 0, values.shape[-1])
             try:
                 reduced = self._reduce_tile(replace(tiles[0], box=line, values=values), form, label)
             except DataError:
-                for tile in tiles:  # one item raises it again, with its name
-                    of = labels[tile.item - batch[0]]
-                    self._reduce_tile(tile, form, None if of is None else _line(of))
+                for k, tile in enumerate(tiles):  # one item raises it again, with its name
+                    self._reduce_tile(tile, form, None if own is None else _line(own[k]))
                 raise
-            for k in range(len(tiles)):
-                part = slice(k * box.pixels, (k + 1) * box.pixels)
-                results.append(
-                    {
-                        name: flat[..., part].reshape(*flat.shape[:-1], height, width)
-                        for name, flat in reduced.items()
-                    }
-                )
-        return results
+            parts.append(
+                MapsTogether({name: _by_item(line, size) for name, line in reduced.items()})
+            )
+            done += len(tiles)
+        return MapsTogether.joined(parts)
 
     def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""
@@ -189,6 +184,12 @@ class StackMaps(MapSource):
                 maps[name][(..., *region)] = values
             else:
                 maps[name] = values
+
+
+def _by_item(line: Array, size: tuple[int, int]) -> Array:
+    """Return a map [..., pixel] of items of one size as [item, ..., y, x]."""
+    values = line.reshape(*line.shape[:-1], -1, *size)
+    return np.ascontiguousarray(np.moveaxis(values, -3, 0))
 
 
 def _line(label: Array) -> Array:

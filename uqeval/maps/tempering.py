@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,7 +62,7 @@ class TemperedSamples(Source):
         numbers = stack.tile_bytes(batch) // len(batch) // min(d.itemsize for d in stack.dtypes)
         return need + 4 * numbers * max(2 // stack.classes, 1)  # the tempered copy
 
-    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> Sequence[Maps]:
         """Return the wanted maps [y, x] of the items of a batch."""
         if not self._likelihoods:
             return super().read(batch, heartbeat)

@@ -53,7 +53,7 @@ class WithStored(MapSource):
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """Return the maps of the items of a batch. Raises `UqevalError`."""
-        read_items = self.inner.read(batch, heartbeat)
+        read_items = list(self.inner.read(batch, heartbeat))
         for item, maps in zip(batch, read_items, strict=True):
             for name, planes in self.planes.items():
                 maps[name] = _native(planes.read(item))
