@@ -191,9 +191,10 @@ def _with_labels(
     if maps.probs is not None and mean is not None:
         own = maps.label[None]
         maps.label_probability = np.take_along_axis(maps.probs.astype(np.float64), own, 0)[0]
-        distances = mean.astype(np.float64)
-        np.put_along_axis(distances, own, 1 - np.take_along_axis(distances, own, 0), 0)
-        maps.brier = (distances**2).sum(axis=0)
+        wide = mean.astype(np.float64)
+        # Class by class, so that the score is 0 for the same pixels as in a run.
+        squares = np.add.accumulate(wide**2, axis=0)[-1]
+        maps.brier = np.maximum(squares - 2 * np.take_along_axis(wide, own, 0)[0] + 1, 0.0)
 
 
 def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -> Array | None:

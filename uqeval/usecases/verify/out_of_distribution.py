@@ -117,7 +117,7 @@ class OutOfDistribution:
         def rounded() -> list[Iterator[Array]]:
             step = ranks.noise(np.concatenate(self._values))
             pairs = zip(self._values, self._rounding, strict=True)
-            return [ranks.rounded(values, rounding, step) for values, rounding in pairs]
+            return [ranks.rounded_in_bins(values, rounding, step) for values, rounding in pairs]
 
         return ranked(_FORMULAS, self._values, [own > 0 for own in self._sets], rounded)
 

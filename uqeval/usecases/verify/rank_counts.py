@@ -39,7 +39,7 @@ def by_bin(scores: Sequence[Array], errors: Sequence[Array]) -> Array | None:
 def rounded(key: str, parts: Sequence[Pixels]) -> list[Iterator[Array]]:
     """Return the uncertainties of each item with random rounding errors, draw by draw."""
     step = ranks.noise(np.concatenate([item.maps[key] for item in parts]))
-    return [ranks.rounded(item.maps[key], item.rounding[key], step) for item in parts]
+    return [ranks.rounded_in_bins(item.maps[key], item.rounding[key], step) for item in parts]
 
 
 def failure(

@@ -210,10 +210,19 @@ def rounded(values: Array, rounding: Array, step: float) -> Iterator[Array]:
         yield values + step / _NOISE_STEPS * draw.astype(np.float64)
 
 
+def rounded_in_bins(values: Array, rounding: Array, step: float) -> Iterator[Array]:
+    """Yield values as `rounded` does, with each error and with its negative.
+
+    One of the two moves a pixel near the edge of a bin across it, whichever side the edge is on.
+    """
+    yield from rounded(values, rounding, step)
+    yield from rounded(values, -rounding, step)
+
+
 def draws_of(score: Array, rounding: Array) -> Iterator[Array]:
-    """Yield the float32 scores with random rounding errors, draw by draw; none of many pixels."""
+    """Yield the float32 scores as `rounded_in_bins` does; none of many pixels."""
     if 0 < score.size <= _MOST_ORDERED:
-        yield from rounded(score.astype(np.float64), rounding, noise(score))
+        yield from rounded_in_bins(score.astype(np.float64), rounding, noise(score))
 
 
 def undetected(score: Array, wrong: Array, threshold: float | None) -> tuple[float | None, int]:
