@@ -95,6 +95,8 @@ def test_images_of_each_set(tmp_path: Path) -> None:
         ends = [interval["low"], interval["high"], single["low"], single["high"]]
         assert ends[:2] == pytest.approx(ends[2:], abs=1e-12) and None not in ends
     assert "ood.per_set.rain.images.auroc" in report.intervals
+    for text, interval in report.intervals.items():  # scores of pixels come from bins
+        assert interval["approximate"] == (text.startswith("ood.") and ".images." not in text), text
     scoring = Scoring(SavedStates(tmp_path / "s.states.zip"))
     again = scoring.whole()["ood"]["per_set"]
     merged = merge([tmp_path / "s.states.zip"]).results["ood"]["per_set"]

@@ -59,6 +59,9 @@ def is_approximate(scoring: Scoring, text: str) -> bool:
     evaluation = scoring.evaluations.get(address.key)
     if evaluation is None:
         return False
+    over = evaluation.over_items()
+    if ".".join(address.fields) in (*over.means, *over.of_fields, *over.of_states):
+        return False
     names = evaluation.approximate
     return "*" in names or bool(set(address.fields) & names)
 
