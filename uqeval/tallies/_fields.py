@@ -128,6 +128,17 @@ class FieldOfItems:
     places: Array | None = None
     first: Array | None = None
 
+    @classmethod
+    def joined(cls, parts: Sequence[FieldOfItems]) -> FieldOfItems:
+        """Return the items of several, one after another."""
+        values = np.concatenate([part.values for part in parts])
+        places = [part.places for part in parts if part.places is not None]
+        if not places:
+            return cls(values)
+        counts = [np.diff(part.first) for part in parts if part.first is not None]
+        first = np.concatenate([[0], *counts]).cumsum()
+        return cls(values, np.concatenate(places), first)
+
     def of_item(self, item: int) -> tuple[Array | None, Array]:
         """Return places (None: all) and values of one item, as in the sparse form."""
         if self.places is None or self.first is None:
@@ -150,8 +161,12 @@ class CountedItems:
 
     @classmethod
     def joined(cls, states: Sequence[CountedItems]) -> CountedItems:
-        """Return the states of several items, given as one state each."""
-        return states[0] if len(states) == 1 else cls.of([state.thin(0) for state in states])
+        """Return the states of several, one after another."""
+        if len(states) == 1:
+            return states[0]
+        items = sum(state.items for state in states)
+        parts = zip(*(state.fields for state in states), strict=True)
+        return cls(items, tuple(map(FieldOfItems.joined, parts)))
 
     @classmethod
     def of_arrays(cls, fields: Mapping[str, Field], state: State) -> CountedItems:
