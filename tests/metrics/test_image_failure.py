@@ -391,3 +391,14 @@ def test_fields_of_items_are_read_as_addresses(tmp_path: Path) -> None:
     for text in ("city/segmentation.miou", "segmentation.miou@weather=night", "segmentation"):
         with pytest.raises(UsageError, match="is not a number of an item"):
             key_and_field(text)
+
+
+@pytest.mark.parametrize("place", [None, "box:0:0.5,0:1"])
+def test_the_sparsification_of_an_image_as_risk(place: str | None) -> None:
+    """Of an item, the areas need no ranks of the set."""
+    families = {"sparsification": {}, "image_failure": {"risk": "sparsification.ause"}}
+    report = uqeval.evaluate(*data(), families, workers=1, region=place or ())
+    own = "" if place is None else f"@{place}"
+    risks = [item[f"image_failure{own}"]["risk"] for item in report.items]
+    assert risks == [item[f"sparsification{own}"]["ause"] for item in report.items]
+    assert report.results[f"image_failure{own}"]["aurc"] is not None

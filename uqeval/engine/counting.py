@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from uqeval.arrays import Array, Ints, Maps, State
-from uqeval.maps.contract import WHOLE, MapsTogether, View
+from uqeval.maps.contract import WHOLE, StackedMaps, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
 from uqeval.tallies._fields import CountedItems
 from uqeval.tallies._totals import Total
@@ -223,13 +223,13 @@ class Strip(dict[str, Array]):
     @classmethod
     def of(cls, items: Sequence[Maps]) -> Strip:
         """Return the strip of several items."""
-        if isinstance(items, MapsTogether):
+        if isinstance(items, StackedMaps):
             return cls(items, np.arange(len(items) + 1) * _pixels(items[0]))
         sizes = [_pixels(maps) for maps in items]
         return cls(items, np.cumsum([0, *sizes], dtype=np.int64))
 
     def __missing__(self, name: str) -> Array:
-        if isinstance(self._items, MapsTogether):
+        if isinstance(self._items, StackedMaps):
             self[name] = self._items.line(name)
             return self[name]
         parts = [maps[name] for maps in self._items]

@@ -13,7 +13,7 @@ import numpy as np
 
 from uqeval.arrays import Maps
 from uqeval.disk.locks import temporary_folder
-from uqeval.maps.contract import MapsTogether
+from uqeval.maps.contract import StackedMaps
 from uqeval.stores.file_values import FileValues
 from uqeval.stores.map_cache import MapCache, has_room
 from uqeval.stores.watch import Watch
@@ -103,7 +103,7 @@ class Scratch:
         Takes them from an earlier pass or run, or from the source.
         """
         if self._has(batch):
-            together = self._held_together(batch)
+            together = self._held_stacked(batch)
             loaded = together or [self._load(item, names) for item in batch]
             heartbeat(0)
             return loaded
@@ -128,25 +128,29 @@ class Scratch:
 
     def _keep(self, batch: range, maps: Sequence[Maps]) -> None:
         """Keep the maps of a batch."""
-        if not self._keep_together(batch, maps):
-            for item, item_maps, held in zip(batch, maps, _held_of(batch, maps), strict=True):
-                self._keep_item(item, item_maps, held)
+        kept = 0
+        if self._cache is None and (stacked := _stacked(maps)) is not None:
+            kept = self._keep_first(batch, stacked)
+        for item, item_maps in zip(batch[kept:], maps[kept:], strict=True):
+            self._keep_item(item, item_maps)
 
-    def _keep_together(self, batch: range, maps: Sequence[Maps]) -> bool:
-        """Keep maps in common arrays in memory; return False if each item has to be kept."""
-        if self._cache is not None or not isinstance(maps, MapsTogether):
-            return False
-        size = sum(values.nbytes for values in maps.arrays.values())
+    def _keep_first(self, batch: range, maps: StackedMaps) -> int:
+        """Keep the maps of the first items of a batch in memory, of as many as fit; return their
+        number."""
+        size = sum(values.nbytes for values in maps.arrays.values()) // len(batch)
         with self._lock:
             if not self.keeping:
-                return True
-            if size > self._free or any(i in self._held or i in self._files for i in batch):
-                return False
-            self._free -= size
-            self._held.update(dict.fromkeys(batch, _MapsInMemory(batch.start, maps)))
-        return True
+                return len(batch)
+            if any(i in self._held or i in self._files for i in batch):
+                return 0
+            fit = min(self._free // max(size, 1), len(batch))
+            if 0 < fit < len(batch):  # a view would keep the arrays of all
+                maps = StackedMaps({n: values[:fit].copy() for n, values in maps.arrays.items()})
+            self._free -= fit * size
+            self._held.update(dict.fromkeys(batch[:fit], _MapsInMemory(batch.start, maps)))
+        return fit
 
-    def _keep_item(self, item: int, maps: Maps, held: _MapsInMemory) -> None:
+    def _keep_item(self, item: int, maps: Maps) -> None:
         cached = self._cache is not None and self._cache.write(item, maps)
         if not self.keeping:
             return
@@ -156,7 +160,8 @@ class Scratch:
                 return
             if size <= self._free:
                 self._free -= size
-                self._held[item] = held
+                own = StackedMaps({name: values[None] for name, values in maps.items()})
+                self._held[item] = _MapsInMemory(item, own)
                 return
             if cached:
                 return
@@ -174,7 +179,7 @@ class Scratch:
             return
         self._files[item] = {n: (v.dtype.str, v.shape) for n, v in maps.items()}
 
-    def _held_together(self, batch: range) -> MapsTogether | None:
+    def _held_stacked(self, batch: range) -> StackedMaps | None:
         """Return the maps of a batch that are held in common arrays; None for others."""
         held = self._held.get(batch.start)
         if len(batch) == 1 or held is None or any(self._held.get(i) is not held for i in batch):
@@ -199,23 +204,18 @@ class _MapsInMemory(NamedTuple):
     """Maps of consecutive items in memory, from item `first` on."""
 
     first: int
-    maps: MapsTogether
+    maps: StackedMaps
 
 
-def _held_of(batch: range, maps: Sequence[Maps]) -> Sequence[_MapsInMemory]:
-    """Return the maps of each item of a batch as they are kept in memory.
+def _stacked(maps: Sequence[Maps]) -> StackedMaps | None:
+    """Return the maps of several small items in one array per name; None for others.
 
-    Maps of small items are copied into one array per name, because small arrays take several times
-    the memory of their numbers.
+    Small arrays take several times the memory of their numbers.
     """
-    if isinstance(maps, MapsTogether):
-        return [_MapsInMemory(batch.start, maps)] * len(batch)
+    if isinstance(maps, StackedMaps):
+        return maps
     forms = {tuple((name, v.dtype, v.shape) for name, v in own.items()) for own in maps}
     size = sum(values.nbytes for values in maps[0].values())
-    if len(batch) > 1 and len(forms) == 1 and size <= _SMALL:
-        together = {name: np.stack([own[name] for own in maps]) for name in maps[0]}
-        return [_MapsInMemory(batch.start, MapsTogether(together))] * len(batch)
-    return [
-        _MapsInMemory(item, MapsTogether({name: values[None] for name, values in own.items()}))
-        for item, own in zip(batch, maps, strict=True)
-    ]
+    if len(maps) == 1 or len(forms) > 1 or size > _SMALL:
+        return None
+    return StackedMaps({name: np.stack([own[name] for own in maps]) for name in maps[0]})

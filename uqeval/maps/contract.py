@@ -18,7 +18,7 @@ from uqeval.arrays import Array, Maps, np
 Heartbeat = Callable[[int], None]
 
 
-class MapsTogether(Sequence[Maps]):
+class StackedMaps(Sequence[Maps]):
     """The maps of consecutive small items of one size: `arrays` [item, …, y, x] by name.
 
     The maps of an item are made when they are read: a dict for each item of one pixel takes longer
@@ -29,7 +29,7 @@ class MapsTogether(Sequence[Maps]):
         self.arrays = arrays
 
     @classmethod
-    def joined(cls, parts: Sequence[MapsTogether]) -> MapsTogether:
+    def joined(cls, parts: Sequence[StackedMaps]) -> StackedMaps:
         """Return the items of several, one after another."""
         if len(parts) == 1:
             return parts[0]
@@ -42,10 +42,10 @@ class MapsTogether(Sequence[Maps]):
     @overload
     def __getitem__(self, place: int) -> Maps: ...
     @overload
-    def __getitem__(self, place: slice) -> MapsTogether: ...
-    def __getitem__(self, place: int | slice) -> Maps | MapsTogether:
+    def __getitem__(self, place: slice) -> StackedMaps: ...
+    def __getitem__(self, place: int | slice) -> Maps | StackedMaps:
         own = {name: values[place] for name, values in self.arrays.items()}
-        return MapsTogether(own) if isinstance(place, slice) else own
+        return StackedMaps(own) if isinstance(place, slice) else own
 
     def line(self, name: str) -> Array:
         """Return a map with the pixels of all items in one row, [..., 1, pixel]."""

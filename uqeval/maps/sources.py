@@ -11,7 +11,7 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, UsageError, cut
-from uqeval.maps.contract import Heartbeat, MapSource, MapsTogether
+from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.labels import label_map, labels_of_annotators
 from uqeval.maps.names import (
     COMPUTED,
@@ -218,7 +218,7 @@ class Source(StackMaps):
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
         """
-        if (together := self._read_together(batch, heartbeat)) is not None:
+        if (together := self._read_stacked(batch, heartbeat)) is not None:
             return together
         of_annotators = [self._annotations(item) for item in batch]
         labels = self._labels_of(batch, of_annotators)
@@ -249,7 +249,7 @@ class Source(StackMaps):
                 )
         return maps
 
-    def _read_together(self, batch: range, heartbeat: Heartbeat) -> MapsTogether | None:
+    def _read_stacked(self, batch: range, heartbeat: Heartbeat) -> StackedMaps | None:
         """Return the maps of small items of one size that are all reduced from samples; None for
         others."""
         if self.stack is None:
@@ -261,7 +261,7 @@ class Source(StackMaps):
             or not self.wanted - {"label"} <= self._form().wanted
         ):  # fmt: skip
             return None
-        label = self._labels_together(batch)
+        label = self._labels_stacked(batch)
         if label is None and self._wants_labels:
             return None
         maps = self._reduce_small(batch, tiling.boxes[0], at_once, label, heartbeat)
@@ -289,14 +289,14 @@ class Source(StackMaps):
         self, batch: range, of_annotators: Sequence[tuple[Array, Array] | None]
     ) -> list[Array | None]:
         """Return the labels [y, x] of a batch, the majority of annotators; None without labels."""
-        if (together := self._labels_together(batch)) is not None:
+        if (together := self._labels_stacked(batch)) is not None:
             return list(together)
         return [
             self._label(item) if own is None else own[0]
             for item, own in zip(batch, of_annotators, strict=True)
         ]
 
-    def _labels_together(self, batch: range) -> Array | None:
+    def _labels_stacked(self, batch: range) -> Array | None:
         """Return the labels [item, y, x] of small items of one size, which are read in one call;
         None for others."""
         labels, size = self.labels, self.size(batch[0])

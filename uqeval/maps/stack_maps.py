@@ -10,7 +10,7 @@ import numpy as np
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.contract import Heartbeat, MapSource, MapsTogether
+from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
@@ -118,13 +118,13 @@ class StackMaps(MapSource):
         at_once: int,
         labels: Array | None,
         heartbeat: Heartbeat,
-    ) -> MapsTogether:
+    ) -> StackedMaps:
         """Return the maps of small items, whose tiles are complete; `labels` [item, y, x]."""
         stack, form = self.stack, self._form()
         assert stack is not None
         all_tiles = stack.tiles(batch, box)
         size = self.size(batch[0])
-        parts: list[MapsTogether] = []
+        parts: list[StackedMaps] = []
         done = 0
         while tiles := list(islice(all_tiles, at_once)):
             heartbeat(sum(tile.values.nbytes for tile in tiles))
@@ -140,10 +140,10 @@ class StackMaps(MapSource):
                     self._reduce_tile(tile, form, None if own is None else _line(own[k]))
                 raise
             parts.append(
-                MapsTogether({name: _by_item(line, size) for name, line in reduced.items()})
+                StackedMaps({name: _by_item(line, size) for name, line in reduced.items()})
             )
             done += len(tiles)
-        return MapsTogether.joined(parts)
+        return StackedMaps.joined(parts)
 
     def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""

@@ -17,13 +17,11 @@ from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
 from uqeval.metrics.thresholds import Fitted, Rule
+from uqeval.records.report import NOT_HELD
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
     from uqeval.tallies._values import Uncertainty
-
-#: The reason why a value is unknown at other thresholds than that of the run.
-NOT_HELD = "at another threshold this needs the pixels"
 
 
 def results_of(

@@ -169,6 +169,8 @@ class Sparsification(Evaluation[SparsificationSettings]):
             numbers.refuse_nothing(sum(pixels), self.info, self.region)
         if self._of_items:
             exact = Exact(sc.mean_over_items(sc.joined(curves)))
+        if exact is None:  # only the items' records are needed
+            return Run(results, None, {}, records)
         exact = dataclasses.replace(exact, pixels=pixels)
         return Run(results, exact, self.scores({}, exact), records)
 

@@ -19,6 +19,8 @@ from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
 
 SCHEMA = "uqeval.report/1"
+#: The reason of a field that is missing at another threshold than that of the run.
+NOT_HELD = "at another threshold this needs the pixels"
 #: The list of items of a report in JSON, where it is empty.
 _NO_ITEMS = '\n  "items": []'
 #: By the key of a result and by cell, (row, column) or (bin,): places of the items that hold most

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.errors import UqevalError
 from uqeval.usecases.verify.verifying import verify
 
 #: By name, the options of a report. The names of groups are in two sets.
@@ -67,3 +68,16 @@ def test_a_changed_end_is_found(name: str, score: str, folder: Path) -> None:
         Path("changed.json").write_text(json.dumps(changed))
         (difference,) = verify("changed.json", everything=True).differences
         assert difference.field == f"ood.{end}"
+
+
+@pytest.mark.parametrize("items", [200_000_000_000, -1, "9", 8])
+def test_sets_that_do_not_have_the_items(items: Any, folder: Path) -> None:
+    """A report may claim any number of items: none is believed before memory is allocated."""
+    record = json.loads(Path("one.json").read_text())
+    record["inputs"]["sets"][1]["items"] = items
+    Path("claims.json").write_text(json.dumps(record))
+    if items == 8:
+        assert verify("claims.json", everything=True).passed
+        return
+    with pytest.raises(UqevalError, match="items in the sets of the report"):
+        verify("claims.json", everything=True)

@@ -132,9 +132,6 @@ def test_a_temperature_that_is_fitted_on_some_items(folder: Path) -> None:
     Path("changed.json").write_text(json.dumps(record))
     fields = [own.field for own in verify("changed.json", everything=True).differences]
     assert "calibration.temperature.held_out.after.nll" in fields
-    Path("fit.txt").write_text("n3\nn4\n")
-    fields = [own.field for own in verify("fitted.json", everything=True).differences]
-    assert "calibration.temperature.pixels" in fields
 
 
 def test_a_temperature_of_unknown_items_is_named(folder: Path) -> None:
@@ -156,3 +153,33 @@ def test_a_report_at_another_threshold_lacks_what_needs_the_pixels(folder: Path)
     assert merged.results["pavpu"]["accuracy_curve"] is None
     merged.save("merged.json")
     _left_out("merged.json")
+
+
+@pytest.mark.parametrize("digest", [True, False])
+def test_a_changed_file_of_fit_on_is_no_difference(digest: bool, folder: Path) -> None:
+    """The temperature is then not recomputed, and so for reports that do not tell the items."""
+    record = json.loads(Path("fitted.json").read_text())
+    before = Path("fit.txt").read_text()
+    try:
+        if digest:
+            Path("fit.txt").write_text("\n".join(str(i["name"]) for i in record["items"][3:9]))
+        else:
+            del record["results"]["calibration"]["temperature"]["fitted_on_digest"]
+        Path("other.json").write_text(json.dumps(record))
+        left = _left_out("other.json")
+    finally:
+        Path("fit.txt").write_text(before)
+    expected = "names other items than in the run" if digest else "does not tell the items"
+    assert "calibration.temperature" in left and expected in left
+
+
+def test_values_that_are_said_to_need_the_pixels_are_named(folder: Path) -> None:
+    """A forged report could hide them."""
+    record = json.loads(Path("classes.json").read_text())
+    results = record["results"]["pavpu"]
+    for place, name in ((results, "accuracy_curve"), (results["ties"], "uncertainty")):
+        place[name] = None
+        place[f"{name}_reason"] = "at another threshold this needs the pixels"
+    Path("forged.json").write_text(json.dumps(record))
+    left = _left_out("forged.json")
+    assert "accuracy_curve" in left and "ties.uncertainty" in left

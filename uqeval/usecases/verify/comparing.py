@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import is_number
 from uqeval.keys import family_of
+from uqeval.records.report import NOT_HELD
 from uqeval.records.scalars import BESIDE
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
-#: The reason of a field that a report at another threshold than that of its run does not have.
-_NOT_HELD = "at another threshold this needs the pixels"
 #: What is compared and counted: `units` are the levels and units of intervals.
 _COMPARED = ("items", "set", "intervals", "units", "slices")
 
@@ -142,7 +141,7 @@ def compare(
 
 def is_not_held(record: Mapping[str, Any], name: str) -> bool:
     """Return whether a record lacks a field because its threshold was changed after the run."""
-    return record.get(name) is None and record.get(f"{name}_reason") == _NOT_HELD
+    return record.get(name) is None and record.get(f"{name}_reason") == NOT_HELD
 
 
 def numbers_of(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

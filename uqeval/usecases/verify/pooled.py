@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
@@ -50,7 +51,16 @@ def compare_intervals(
 def _sets_of(report: Report) -> list[str] | None:
     """Return the set of each item, in or out of the distribution; None if there is one set."""
     sets = report.inputs.get("sets") or ()
-    return [str(k) for k, own in enumerate(sets) for _ in range(own["items"])] or None
+    counts = [own["items"] for own in sets]
+    items = len(report.items)
+    if not all(isinstance(count, int) and 0 <= count <= items for count in counts) or (
+        counts and sum(counts) != items
+    ):
+        raise UsageError(
+            f"{quoted(counts)} items in the sets of the report, which has {items}. uqeval does not "
+            "write such a report: evaluate again."
+        )
+    return [str(k) for k, count in enumerate(counts) for _ in range(count)] or None
 
 
 def _compare_interval(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,7 @@ class Recomputation(Comparison):
             why_not = f"{self._pixels:,} pixels are too many to recompute in memory"
         for key in keys:
             settings = self.settings[key]
-            reason, fitted_on = why_not, self._fitted_on(settings["fit_on"])
+            reason, fitted_on = why_not, self._fitted_on(key, settings["fit_on"])
             if settings["temperature_of"] != "mean":
                 reason = "--temperature-of samples is not supported by uqeval verify"
             elif isinstance(fitted_on, str):
@@ -144,7 +145,7 @@ class Recomputation(Comparison):
                 self._temperatures[key] = fitted_on
         return bool(self._temperatures)
 
-    def _fitted_on(self, path: str | None) -> Sequence[int] | str:
+    def _fitted_on(self, key: str, path: str | None) -> Sequence[int] | str:
         """Return the items that a temperature is fitted on, or why they are unknown."""
         if path is None:
             return range(len(self.report.items))
@@ -154,8 +155,16 @@ class Recomputation(Comparison):
             names = set(read_names_file(path))
         except StoreError as error:
             return f"the items of --fit-on are unknown: {error}"
-        items = [i for i, item in enumerate(self.report.items) if str(item["name"]) in names]
-        return items or f"--fit-on {cut(path)} names no item of the report"
+        all_names = [str(item["name"]) for item in self.report.items]
+        items = [i for i, name in enumerate(all_names) if name in names]
+        fitted = "\n".join(sorted(all_names[i] for i in items)).encode()
+        record = self.report.results[key].get("temperature")
+        digest = record.get("fitted_on_digest") if isinstance(record, Mapping) else None
+        if digest is None:
+            return f"the report does not tell the items of --fit-on {cut(path)}; evaluate again"
+        if digest != hashlib.sha256(fitted).hexdigest():
+            return f"--fit-on {cut(path)} names other items than in the run"
+        return items
 
     def _keep_pixels(self, pooled: bool) -> None:
         """Let the scores of the set be computed later, or not."""

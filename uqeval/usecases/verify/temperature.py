@@ -43,6 +43,8 @@ def temperature(
         "label_probability_zero": int((label_probs == 0).sum()),
         "ece": None, "mce": None, "nll": None,
     }  # fmt: skip
+    if settings["fit_on"]:  # compared with the names of the file before
+        record["fitted_on_digest"] = reported["temperature"]["fitted_on_digest"]
     all_slack = {"temperature.value": slack}
     if at is None:
         return Recomputed({"temperature": record}, all_slack)

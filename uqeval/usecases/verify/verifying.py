@@ -16,6 +16,7 @@ from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.report import Report, load_with_sha256, now
+from uqeval.usecases.verify.comparing import is_not_held
 from uqeval.usecases.verify.opening import (
     Role,
     fingerprints,
@@ -232,8 +233,14 @@ def _of_set_left_out(recomputation: Recomputation, report: Report) -> dict[str, 
             is_named = name in recomputed or f"{key}.{name}" in recomputation.why_not
             is_setting = name in settings and settings[name] == value
             is_beside = name.endswith(("_reason", "_debiased")) or name == "per_class" or is_setting
-            if not is_named and not is_beside and isinstance(value, int | float | list | dict):
+            if is_not_held(report.results[key], name) or (
+                not is_named and not is_beside and isinstance(value, int | float | list | dict)
+            ):
                 omitted.setdefault(key, []).append(name)
+            elif isinstance(value, dict):
+                inner = [f"{name}.{field}" for field in value if is_not_held(value, field)]
+                if inner:
+                    omitted.setdefault(key, []).extend(inner)
     return omitted
 
 

@@ -38,11 +38,12 @@ def of_set(
         yield _per_image(parts, settings)
         with_probs = fitted_on and all(item.probs is not None for item in image_parts)
         if results.get("temperature") and with_probs:
-            others = [part for i, part in enumerate(parts) if i not in set(fitted_on)]
-            yield temperature(
-                parts, [image_parts[i] for i in fitted_on],
-                others if settings["fit_on"] else None, settings, results,
-            )  # fmt: skip
+            held_out = None
+            if settings["fit_on"]:
+                fitted = set(fitted_on)
+                held_out = [part for i, part in enumerate(parts) if i not in fitted]
+            fit_parts = [image_parts[i] for i in fitted_on]
+            yield temperature(parts, fit_parts, held_out, settings, results)
 
 
 def _curves(

@@ -8,7 +8,7 @@ from scenes import ALL_MAPS, Chunked, all_same, chunked_source, labels, softmax
 
 from uqeval.engine.counting import Strip
 from uqeval.engine.scratch import Scratch
-from uqeval.maps.contract import MapsTogether
+from uqeval.maps.contract import StackedMaps
 
 N, T, C, H, W = 12, 3, 4, 2, 3
 
@@ -27,22 +27,22 @@ def test_small_items_share_arrays(names: tuple[str, ...] | None) -> None:
         small.want([*names, "label"])
     batch = small.batches()[1]
     together = small.read(batch)
-    assert isinstance(together, MapsTogether) and len(together) == len(batch) == 6
+    assert isinstance(together, StackedMaps) and len(together) == len(batch) == 6
     all_same(list(together), [small.read(range(i, i + 1))[0] for i in batch])
-    assert not isinstance(small.read(range(3, 4)), MapsTogether)
+    assert not isinstance(small.read(range(3, 4)), StackedMaps)
 
 
 def test_a_line_has_the_pixels_of_all_items() -> None:
     small = source()
     small.want([*ALL_MAPS, "label"])
     together = small.read(small.batches()[0])
-    assert isinstance(together, MapsTogether)
+    assert isinstance(together, StackedMaps)
     line, apart = Strip.of(together[1:5]), Strip.of([together[i] for i in range(1, 5)])
     assert line.first.tolist() == apart.first.tolist() == [0, 6, 12, 18, 24]
     for name in together.arrays:
         assert line[name].dtype == apart[name].dtype and line[name].flags.c_contiguous
         np.testing.assert_array_equal(line[name], apart[name], strict=True)
-    joined = MapsTogether.joined([together[:2], together[2:]])
+    joined = StackedMaps.joined([together[:2], together[2:]])
     all_same(list(joined), list(together))
 
 
@@ -58,7 +58,7 @@ def test_kept_arrays_are_read_back(held: int) -> None:
             for batch in small.batches():
                 maps = scratch.read(small, batch, lambda _: None, small.wanted | {"label"})
                 is_held = batch.stop <= held
-                assert isinstance(maps, MapsTogether) == (again == 0 or is_held)
+                assert isinstance(maps, StackedMaps) == (again == 0 or is_held)
                 found += list(maps)
             all_same(found, plain)
         part = scratch.read(small, range(2, 4), lambda _: None, small.wanted | {"label"})
