@@ -248,7 +248,7 @@ class _Bar:
         self._bar.stop()
 
 
-#: Bytes per second from which a rate of bytes says something to a reader.
+#: The rate of bytes per second from which it is shown, in place of items per second.
 _FAST = 1e6
 
 

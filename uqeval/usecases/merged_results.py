@@ -150,8 +150,8 @@ def _refuse_unfinished(merged_states: MergedStates, keys: Sequence[str]) -> None
     raise UsageError(
         f"{', '.join(keys)}: the shards have counted {passes} "
         f"{'pass' if passes == 1 else 'passes'}, and need another."
-        f"{in_one_pass(keys)} For these shards, run the command below, then that of each shard "
-        f"again with --fitted fitted.json: uqeval merge --fit {cut(paths, 500)} -o fitted.json"
+        f"{in_one_pass(keys)} For these shards, repeat the command of each with --fitted "
+        f"fitted.json, after: uqeval merge --fit {cut(paths, 500)} -o fitted.json"
     )
 
 

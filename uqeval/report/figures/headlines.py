@@ -46,7 +46,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
         for lines, field in panels[:8]
     )
     empty = {
-        f" {panel_label(lines, field)} says nothing in {line.label}: {reason}."
+        f" {panel_label(lines, field)} is not meaningful in {line.label}: {reason}."
         for lines, field in panels
         for line in lines
         if (reason := no_meaning(line.key, field))

@@ -225,7 +225,7 @@ def without_meaning(results: Mapping[str, Record]) -> str:
             if name in record and (reason := no_meaning(key, name)):
                 keys.setdefault((label(family, name), reason), []).append(key)
     return " ".join(
-        f"{name} says nothing in {listed(places, 3)}: {reason}."
+        f"{name} is not meaningful in {listed(places, 3)}: {reason}."
         for (name, reason), places in keys.items()
     )
 
