@@ -58,7 +58,7 @@ def _help_of(family: Family) -> str:
     about, example, rest = family.about.partition("Example:")
     shards = (
         f"Shards (--part K/N) need one pass with {family.one_pass}. Otherwise, run `uqeval merge "
-        "--fit` after each pass (docs/states.md).\n\n"
+        "--fit` after each pass, and each shard again with --fitted (docs/states.md).\n\n"
     )
     return about + shards + example + rest
 

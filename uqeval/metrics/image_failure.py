@@ -211,7 +211,8 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
                 f"{key} is not a result of the report of {self.info.where}, whose items have no "
                 "fields of it. Evaluate again with this variant or region."
             )
-        return family.evaluation(settings[key], self.info)
+        evaluation = family.evaluation(settings[key], self.info)
+        return evaluation.of_region(self.region) if self.region else evaluation
 
     def _known(self, wanted: Wanted, key: str, items: Sequence[Mapping[str, Any]]) -> Known | None:
         """Return the numbers that records of items have; None if they have none."""

@@ -21,6 +21,7 @@ LINES = [
     "calibration p.npz --isotonic --vector --estimator kumar-l2 --region boundary:1",
     "calibration p.npz --no-temperature --no-adaptive --ci 0.9 --draws 100",
     "failure p.npz --images --region interior:1 --slices items.csv --slice-by weather",
+    "failure p.npz --images --risk pavpu.pavpu --region interior:1",
     "calibration p.npz --fit-on half.txt",
     "regression r.npz --sigma-scale --fit-on half.txt",
     "sparsification p.npz --error brier --error zero-one --scope item",
