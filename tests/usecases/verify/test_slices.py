@@ -103,6 +103,14 @@ def test_a_changed_value_of_a_slice_is_found(
     assert differences[0].field.endswith(str(place[-1]))
 
 
+def test_a_score_that_was_removed_from_a_slice_is_found(folder: Path) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    record["slices"]["weather=wet"]["results"]["failure"].pop("augrc")
+    Path("changed.json").write_text(json.dumps(record))
+    (found,) = verify("changed.json", everything=True).differences
+    assert str(found).startswith("slice weather=wet: failure.augrc is missing, recomputed 0.")
+
+
 @pytest.mark.parametrize("threshold", ["accuracy", "uncertainty"])
 def test_changed_ties_are_found(threshold: str, folder: Path) -> None:
     record = json.loads(Path("classes.json").read_text())

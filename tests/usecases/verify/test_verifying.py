@@ -280,6 +280,30 @@ def test_a_row_that_was_removed_is_found(folder: Path) -> None:
     assert "failure.per_class" in [own.field for own in verify(path, everything=True).differences]
 
 
+@pytest.mark.parametrize(("kind", "key", "name"), [
+    ("classes", "failure", "aurc"), ("classes", "calibration", "brier"),
+    ("classes", "segmentation", "miou"), ("numbers", "nmerci", "nmerci"),
+    ("video", "temporal", "mtc"),
+])  # fmt: skip
+def test_a_score_that_was_removed_is_found(kind: str, key: str, name: str, folder: Path) -> None:
+    path = changed(kind, lambda record: record["results"][key].pop(name))
+    found = verify(path, everything=True)
+    assert [own.field for own in found.differences] == [f"{key}.{name}"]
+    assert f"the set: {key}.{name} is missing, recomputed " in " ".join(found.problems())
+
+
+def test_scores_of_items_and_classes_that_were_removed_are_found(folder: Path) -> None:
+    def change(record: dict[str, Any]) -> None:
+        record["items"][1]["failure"].pop("auroc")
+        record["results"]["segmentation"]["per_class"][2].pop("iou")
+
+    found = verify(changed("classes", change), everything=True).differences
+    name = json.loads(Path("classes.json").read_text())["items"][1]["name"]
+    assert [(own.where, own.field) for own in found] == [
+        (f"item {name}", "failure.auroc"), ("the set, class 2", "segmentation.iou"),
+    ]  # fmt: skip
+
+
 def test_items_are_chosen_by_seed(folder: Path) -> None:
     chosen = [verify("classes.json", items=2, seed=seed).items for seed in (0, 0, 1, 2, 3)]
     assert chosen[0] == chosen[1]

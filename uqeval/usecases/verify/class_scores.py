@@ -246,8 +246,8 @@ def estimates(
 
     The number of bins of the sweep is taken from the report.
     """
-    name, n = settings.get("estimator"), confidence.size
-    if not name or not n:
+    name, n = settings.get("estimator", "plug-in"), confidence.size
+    if name == "plug-in" or not n:
         return {}
     ordered = np.sort(confidence)
     if name == "roelofs-sweep":

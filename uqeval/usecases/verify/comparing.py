@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
+#: In place of a value that the report lacks.
+MISSING = "missing"
 #: What is compared and counted: `units` are the levels and units of intervals.
 _COMPARED = ("items", "set", "intervals", "units", "slices")
 
@@ -36,7 +38,8 @@ class Difference:
     recomputed: Any
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.field} is {self.reported!r}, recomputed {self.recomputed!r}"
+        reported = MISSING if self.reported == MISSING else repr(self.reported)
+        return f"{self.where}: {self.field} is {reported}, recomputed {self.recomputed!r}"
 
 
 @dataclass
@@ -81,6 +84,7 @@ class Comparison:
         self.slices: set[str] = set()
         self.slice_intervals: set[tuple[str, str]] = set()
         self.rows: set[str] = set()
+        self._names: dict[str, set[str]] = {}
 
     @property
     def keys(self) -> list[str]:
@@ -102,9 +106,11 @@ class Comparison:
             self.rows.add(key)
         number, expected = {"per_class": len(reported)}, {"per_class": len(recomputed)}
         compare(place, key, number, expected, {}, tally)
+        names = names_in(reported)
         for row, scores in zip(reported, recomputed, strict=False):
             where = f"{place}, class {row.get('name')}"
             compare(where, key, row, scores.values, scores.slack, tally)
+            add_missing(where, key, row, scores.values, names, tally)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
         """Compare the scores of an item (None: of the set); a text is why there are none."""
@@ -115,10 +121,18 @@ class Comparison:
         where = "the set" if item is None else f"item {self.report.items[item]['name']}"
         tally = self.tallies["set" if item is None else "items"]
         compare(where, key, record, scores.values, scores.slack, tally)
+        expected = set(scores.values) if item is None else self._names_of_items(key)
+        add_missing(where, key, record, scores.values, expected, tally)
         names = set(scores.values) & set(record)
         self.fields.setdefault(key, set()).update(names)
         if item is None:
             self.fields_of_set.setdefault(key, set()).update(names)
+
+    def _names_of_items(self, key: str) -> set[str]:
+        """Return the fields of a key that any item has; items have fewer than the set."""
+        if key not in self._names:
+            self._names[key] = names_in(item.get(key) for item in self.report.items)
+        return self._names[key]
 
 
 def compare(
@@ -137,6 +151,25 @@ def compare(
         limit = 0.0 if are_integers else tolerance * size
         if not difference <= slack.get(name, 0.0) + limit:
             tally.differences.append(Difference(where, f"{key}.{name}", first, second))
+
+
+def add_missing(
+    where: str, key: str, reported: Mapping[str, Any], recomputed: Mapping[str, Any],
+    names: Container[str], tally: Tally,
+) -> None:  # fmt: skip
+    """Add a difference for each of the fields `names` that was recomputed but is not reported.
+
+    A run writes undefined scores as null, so a score that is missing was removed.
+    """
+    for name, value in recomputed.items():
+        if name in names and name not in reported:
+            tally.compared += 1
+            tally.differences.append(Difference(where, f"{key}.{name}", MISSING, value))
+
+
+def names_in(records: Iterable[Any]) -> set[str]:
+    """Return the fields that any of the records has."""
+    return {name for record in records if isinstance(record, Mapping) for name in record}
 
 
 def is_not_held(record: Mapping[str, Any], name: str) -> bool:

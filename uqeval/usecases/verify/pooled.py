@@ -12,7 +12,14 @@ from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.scalars import described
-from uqeval.usecases.verify.comparing import Comparison, Recomputed, compare, distance
+from uqeval.usecases.verify.comparing import (
+    Comparison,
+    Recomputed,
+    add_missing,
+    compare,
+    distance,
+    names_in,
+)  # fmt: skip
 from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
 
 if TYPE_CHECKING:
@@ -124,7 +131,12 @@ def compare_slices(
         if family_of(key) in _OF_SLICES and key not in comparison.why_not
         and comparison.settings[key].get("scope") != "item"
     ]  # fmt: skip
-    for name, slice_record in comparison.report.slices.items():
+    slices = comparison.report.slices
+    names = {
+        key: names_in(own.get("results", {}).get(key) for own in slices.values())
+        for key in compared
+    }  # fmt: skip
+    for name, slice_record in slices.items():
         items = [place[item] for item in slice_record.get("names", ()) if item in place]
         own = [parts[i] for i in items]
         for key in compared if own else ():
@@ -136,7 +148,9 @@ def compare_slices(
             threshold = comparison.report.results[key].get("uncertainty_threshold")
             values = recomputed.values | {"uncertainty_threshold": threshold}
             tally = comparison.tallies["slices"]
-            compare(f"slice {name}", key, record, values, recomputed.slack, tally)
+            where = f"slice {name}"
+            compare(where, key, record, values, recomputed.slack, tally)
+            add_missing(where, key, record, values, names[key], tally)
             if path.rows is not None:
                 comparison.hold_rows(key, path.rows(key, own, record), name)
             comparison.slices.add(key)
