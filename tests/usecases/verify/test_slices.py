@@ -111,6 +111,18 @@ def test_a_score_that_was_removed_from_a_slice_is_found(folder: Path) -> None:
     assert str(found).startswith("slice weather=wet: failure.augrc is missing, recomputed 0.")
 
 
+def test_intervals_that_were_removed_are_found(folder: Path) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    del record["intervals"]["failure.auroc"]
+    del record["slices"]["weather=wet"]["intervals"]["failure.aurc"]
+    Path("changed.json").write_text(json.dumps(record))
+    found = verify("changed.json", everything=True).differences
+    assert [str(own) for own in found] == [
+        "the set: interval of failure.auroc is missing, although the score has a value",
+        "slice weather=wet: interval of failure.aurc is missing, although the score has a value",
+    ]
+
+
 @pytest.mark.parametrize("threshold", ["accuracy", "uncertainty"])
 def test_changed_ties_are_found(threshold: str, folder: Path) -> None:
     record = json.loads(Path("classes.json").read_text())

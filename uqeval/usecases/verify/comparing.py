@@ -24,6 +24,7 @@ TOLERANCE = {
 DEFAULT = 1e-9
 #: In place of a value that the report lacks.
 MISSING = "missing"
+NO_INTERVAL = "missing, although the score has a value"
 #: What is compared and counted: `units` are the levels and units of intervals.
 _COMPARED = ("items", "set", "intervals", "units", "slices")
 
@@ -38,6 +39,8 @@ class Difference:
     recomputed: Any
 
     def __str__(self) -> str:
+        if self.reported == NO_INTERVAL:
+            return f"{self.where}: {self.field} is {self.reported}"
         reported = MISSING if self.reported == MISSING else repr(self.reported)
         return f"{self.where}: {self.field} is {reported}, recomputed {self.recomputed!r}"
 

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, values_of
 from uqeval.records.scalars import described
 from uqeval.usecases.verify.comparing import (
+    NO_INTERVAL,
     Comparison,
+    Difference,
     Recomputed,
+    Tally,
     add_missing,
     compare,
     distance,
@@ -48,11 +51,31 @@ def compare_intervals(
         return
     names = [str(item["name"]) for item in report.items]
     resampled = Resampled.from_settings(names, settings, _sets_of(report))
+    tally = comparison.tallies["intervals"]
     for key in keys:
         if key in comparison.why_not or comparison.settings[key].get("scope") == "item":
             continue
-        for fields, counts in counted_of_key(key).items():
+        counted = counted_of_key(key)
+        _add_missing_intervals(
+            "the set", key, report.results[key], report.intervals, counted, tally
+        )
+        for fields, counts in counted.items():
             _compare_interval(comparison, resampled, key, fields, counts)
+
+
+def _add_missing_intervals(
+    where: str, key: str, results: Mapping[str, Any], intervals: Mapping[str, Any],
+    counted: CountedScores, tally: Tally,
+) -> None:  # fmt: skip
+    """Add a difference for each defined score without a record of its interval.
+
+    A run writes an interval that is undefined as null, with the reason.
+    """
+    for fields, _, value in values_of(results):
+        address = Address.of_key(key, fields).within
+        if fields in counted and value is not None and address not in intervals:
+            tally.compared += 1
+            tally.differences.append(Difference(where, f"interval of {address}", NO_INTERVAL, None))
 
 
 def _sets_of(report: Report) -> list[str] | None:
@@ -168,6 +191,10 @@ def _compare_slice_intervals(
         return
     names = [str(item["name"]) for item in report.items]
     unit_of = list(settings.get("groups") or names)
+    _add_missing_intervals(
+        f"slice {name}", key, report.slices[name]["results"][key], intervals, counted,
+        comparison.tallies["intervals"],
+    )  # fmt: skip
     own = {"groups": [unit_of[i] for i in items]}
     resampled = Resampled.from_settings([names[i] for i in items], settings | own)
     for fields, counts in counted.items():
