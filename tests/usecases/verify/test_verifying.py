@@ -659,8 +659,9 @@ def test_a_report_without_kinds_of_intervals_has_jackknives_not_verified(
         del metric["interval"]
     for part in (record, *record["slices"].values()):
         for text, interval in part["intervals"].items():
-            if text.rpartition(".")[2] in ("nll", "brier"):  # earlier versions did not raise their
-                interval |= {"low": None, "high": None}  # high ends
+            # Earlier versions did not raise the high ends of NLL and Brier score.
+            if text.rpartition(".")[2] in ("nll", "brier"):
+                interval |= {"low": None, "high": None}
     Path("earlier.json").write_text(json.dumps(record))
     found = verify("earlier.json", everything=True)
     assert found.passed, found.problems()

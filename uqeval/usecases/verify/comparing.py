@@ -22,27 +22,26 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
-#: In place of a value that the report lacks.
-MISSING = "missing"
-NO_INTERVAL = "missing, although the score has a value"
 #: What is compared and counted: `units` are the levels and units of intervals.
 _COMPARED = ("items", "set", "intervals", "units", "slices")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A value of a report that differs from the recomputed one."""
+    """A value of a report that differs from the recomputed one, or is missing."""
 
     where: str
     field: str
     reported: Any
     recomputed: Any
+    is_missing: bool = False
 
     def __str__(self) -> str:
-        if self.reported == NO_INTERVAL:
-            return f"{self.where}: {self.field} is {self.reported}"
-        reported = MISSING if self.reported == MISSING else repr(self.reported)
-        return f"{self.where}: {self.field} is {reported}, recomputed {self.recomputed!r}"
+        reported = "missing" if self.is_missing else repr(self.reported)
+        text = f"{self.where}: {self.field} is {reported}"
+        if self.is_missing and self.recomputed is None:
+            return text
+        return f"{text}, recomputed {self.recomputed!r}"
 
 
 @dataclass
@@ -52,6 +51,11 @@ class Tally:
     compared: int
     differences: list[Difference]
     largest: float = 0.0
+
+    def add_missing(self, where: str, field: str, recomputed: Any = None) -> None:
+        """Add a difference for what a report lacks."""
+        self.compared += 1
+        self.differences.append(Difference(where, field, None, recomputed, is_missing=True))
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,7 @@ class Comparison:
         names = names_in(reported)
         for row, scores in zip(reported, recomputed, strict=False):
             where = f"{place}, class {row.get('name')}"
-            compare(where, key, row, scores.values, scores.slack, tally)
-            add_missing(where, key, row, scores.values, names, tally)
+            compare(where, key, row, scores.values, scores.slack, tally, names)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
         """Compare the scores of an item (None: of the set); a text is why there are none."""
@@ -123,9 +126,8 @@ class Comparison:
         record = self.report.results[key] if item is None else self.report.items[item].get(key, {})
         where = "the set" if item is None else f"item {self.report.items[item]['name']}"
         tally = self.tallies["set" if item is None else "items"]
-        compare(where, key, record, scores.values, scores.slack, tally)
-        expected = set(scores.values) if item is None else self._names_of_items(key)
-        add_missing(where, key, record, scores.values, expected, tally)
+        required = scores.values if item is None else self._names_of_items(key)
+        compare(where, key, record, scores.values, scores.slack, tally, required)
         names = set(scores.values) & set(record)
         self.fields.setdefault(key, set()).update(names)
         if item is None:
@@ -140,9 +142,16 @@ class Comparison:
 
 def compare(
     where: str, key: str, reported: Mapping[str, Any], recomputed: Mapping[str, Any],
-    slack: Mapping[str, float], tally: Tally,
+    slack: Mapping[str, float], tally: Tally, required: Container[str] = (),
 ) -> None:  # fmt: skip
-    """Compare the fields that both have; `slack`: additional absolute tolerance of a field."""
+    """Compare the fields that both have; `slack`: additional absolute tolerance of a field.
+
+    `required`: fields that the report must have if they are recomputed. A run writes null for an
+    undefined score, so a score that is missing was removed.
+    """
+    for name, value in recomputed.items():
+        if name in required and name not in reported:
+            tally.add_missing(where, f"{key}.{name}", value)
     tolerance = TOLERANCE.get(family_of(key), DEFAULT)
     for name, first, second in _values(reported, recomputed):
         tally.compared += 1
@@ -154,20 +163,6 @@ def compare(
         limit = 0.0 if are_integers else tolerance * size
         if not difference <= slack.get(name, 0.0) + limit:
             tally.differences.append(Difference(where, f"{key}.{name}", first, second))
-
-
-def add_missing(
-    where: str, key: str, reported: Mapping[str, Any], recomputed: Mapping[str, Any],
-    names: Container[str], tally: Tally,
-) -> None:  # fmt: skip
-    """Add a difference for each of the fields `names` that was recomputed but is not reported.
-
-    A run writes undefined scores as null, so a score that is missing was removed.
-    """
-    for name, value in recomputed.items():
-        if name in names and name not in reported:
-            tally.compared += 1
-            tally.differences.append(Difference(where, f"{key}.{name}", MISSING, value))
 
 
 def names_in(records: Iterable[Any]) -> set[str]:

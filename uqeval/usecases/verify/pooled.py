@@ -13,12 +13,9 @@ from uqeval.keys import family_of
 from uqeval.records.addresses import Address, values_of
 from uqeval.records.scalars import described
 from uqeval.usecases.verify.comparing import (
-    NO_INTERVAL,
     Comparison,
-    Difference,
     Recomputed,
     Tally,
-    add_missing,
     compare,
     distance,
     names_in,
@@ -74,8 +71,7 @@ def _add_missing_intervals(
     for fields, _, value in values_of(results):
         address = Address.of_key(key, fields).within
         if fields in counted and value is not None and address not in intervals:
-            tally.compared += 1
-            tally.differences.append(Difference(where, f"interval of {address}", NO_INTERVAL, None))
+            tally.add_missing(where, f"interval of {address}")
 
 
 def _sets_of(report: Report) -> list[str] | None:
@@ -171,9 +167,7 @@ def compare_slices(
             threshold = comparison.report.results[key].get("uncertainty_threshold")
             values = recomputed.values | {"uncertainty_threshold": threshold}
             tally = comparison.tallies["slices"]
-            where = f"slice {name}"
-            compare(where, key, record, values, recomputed.slack, tally)
-            add_missing(where, key, record, values, names[key], tally)
+            compare(f"slice {name}", key, record, values, recomputed.slack, tally, names[key])
             if path.rows is not None:
                 comparison.hold_rows(key, path.rows(key, own, record), name)
             comparison.slices.add(key)
