@@ -123,6 +123,38 @@ def test_intervals_that_were_removed_are_found(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        (("results", "failure"), "the set: failure is missing"),
+        (("results", "pavpu", "per_class"), "the set: pavpu.per_class is missing"),
+        (("slices", "weather=wet", "results", "pavpu"), "slice weather=wet: pavpu is missing"),
+        (("slices", "weather=wet", "results", "pavpu", "per_class"),
+         "slice weather=wet: pavpu.per_class is missing"),
+    ],
+)  # fmt: skip
+def test_a_family_or_a_table_that_was_removed_is_found(
+    place: tuple[str, ...], problem: str, folder: Path
+) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    own = record
+    for part in place[:-1]:
+        own = own[part]
+    del own[place[-1]]
+    Path("changed.json").write_text(json.dumps(record))
+    found = [str(own) for own in verify("changed.json", everything=True).differences]
+    assert problem in found
+    assert all(" is missing" in text for text in found)
+
+
+def test_all_intervals_of_a_slice_that_were_removed_are_found(folder: Path) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    del record["slices"]["weather=wet"]["intervals"]
+    Path("changed.json").write_text(json.dumps(record))
+    found = [str(own) for own in verify("changed.json", everything=True).differences]
+    assert "slice weather=wet: interval of failure.aurc is missing" in found
+
+
 @pytest.mark.parametrize("threshold", ["accuracy", "uncertainty"])
 def test_changed_ties_are_found(threshold: str, folder: Path) -> None:
     record = json.loads(Path("classes.json").read_text())

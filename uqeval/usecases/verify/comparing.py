@@ -22,6 +22,8 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
+#: Names beside the keys of results, in records of items and in settings.
+_NO_KEYS = {"name", "intervals"}
 #: What is compared and counted: `units` are the levels and units of intervals.
 _COMPARED = ("items", "set", "intervals", "units", "slices")
 
@@ -98,6 +100,12 @@ class Comparison:
         """Return the keys that are recomputed."""
         return [key for key in self.settings if key not in self.why_not]
 
+    def compare_keys(self) -> None:
+        """Compare the keys of the set with those of the settings and the items."""
+        found = {key for item in self.report.items for key in item} | set(self.report.settings)
+        for key in sorted(found - set(self.report.results) - _NO_KEYS):
+            self.tallies["set"].add_missing("the set", key)
+
     def hold_rows(
         self, key: str, rows: Iterable[Recomputed], of_slice: str | None = None
     ) -> None:  # fmt: skip
@@ -106,8 +114,12 @@ class Comparison:
         if of_slice is not None:
             results = self.report.slices[of_slice]["results"]
             place, tally = f"slice {of_slice}", self.tallies["slices"]
-        reported, recomputed = results[key].get("per_class"), list(rows)
-        if reported is None or not recomputed:
+        recomputed = list(rows)
+        if not recomputed:
+            return
+        reported = results[key].get("per_class")
+        if reported is None:
+            tally.add_missing(place, f"{key}.per_class")
             return
         if of_slice is None:
             self.rows.add(key)

@@ -160,7 +160,10 @@ def compare_slices(
         own = [parts[i] for i in items]
         for key in compared if own else ():
             record = slice_record.get("results", {}).get(key)
-            recomputed = path.scores(key, own, record) if record else ""
+            if not record:
+                comparison.tallies["slices"].add_missing(f"slice {name}", key)
+                continue
+            recomputed = path.scores(key, own, record)
             if isinstance(recomputed, str):
                 continue
             recomputed.values.pop("adaptive_ece", None)  # its edges are those of the set
@@ -181,7 +184,7 @@ def _compare_slice_intervals(
     report = comparison.report
     settings = report.settings.get("intervals") or {}
     intervals = report.slices[name].get("intervals") or {}
-    if settings.get("unit") not in _COUNTED or not intervals:
+    if settings.get("unit") not in _COUNTED:
         return
     names = [str(item["name"]) for item in report.items]
     unit_of = list(settings.get("groups") or names)

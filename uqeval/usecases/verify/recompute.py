@@ -73,6 +73,7 @@ class Recomputation(Comparison):
             "classes": self._classes, "regression": self._regression, "video": self._video,
             "ood": self._sets,
         }  # fmt: skip
+        self.compare_keys()
         with self.opened.session():
             ways[self.kind](items, pooled)
         if pooled:
