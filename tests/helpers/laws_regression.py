@@ -139,11 +139,14 @@ def _scaled_errors(tally: Any, items: Sequence[Maps]) -> State:
 
 def _sigma_bins(tally: Any, items: Sequence[Maps]) -> State:
     state = tally.empty()
+    centre = tally.edges[len(tally.edges) // 2] if tally.edges else 0.0
     for _, e, s, _ in (p for maps in items for p in _pixels(maps, tally.sigma)):
         b = sum(np.float32(s) > np.float32(edge) for edge in tally.edges)
         state["count"][b] += 1
         state["errors"][b] += e * e
         state["variances"][b] += s * s
+        state["of_sigma"] += (s, s - centre)
+        state["squares"] += (s - centre) ** 2
     return state
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,25 @@ def test_the_factor_of_sigma_on_named_items(data: dict[str, Any], tmp_path: Path
     assert table.columns[-2:] == ["held out, before", "held out, with the factor"]
     shown = [cell.number for cell in table.rows[0].cells[-2:]]
     assert shown == [held_out["nll_before"], held_out["nll"]]
+
+
+@pytest.mark.parametrize("spread", [1e-2, 1e-5, 1e-7, 1e-9])
+def test_the_cv_of_almost_equal_sigma_keeps_its_digits(spread: float, data: dict[str, Any]) -> None:
+    rng = np.random.default_rng(5)
+    sigma = 0.3 + spread * rng.random(data["std"].shape)
+    report = uqeval.evaluate(data | {"std": sigma}, None, PARTS)
+    values = sigma[data["valid"]].tolist()
+    mean = math.fsum(values) / len(values)
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    expected = math.sqrt(squares / (len(values) - 1)) / mean
+    assert report.results["regression"]["cv"] == pytest.approx(expected, rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.3, 1 / 7, 1e-30, 1e30])
+def test_the_cv_of_one_sigma_is_0(sigma: float, data: dict[str, Any]) -> None:
+    report = uqeval.evaluate(data | {"std": np.full(data["std"].shape, sigma)}, None, PARTS)
+    assert report.results["regression"]["cv"] == 0
+    assert all(item["regression"]["cv"] == 0 for item in report.items)
 
 
 def test_without_sigma_or_errors(data: dict[str, Any]) -> None:

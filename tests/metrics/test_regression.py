@@ -170,3 +170,14 @@ def test_an_item_without_a_target_is_told(tmp_path: Path) -> None:
     assert report.items[1]["regression"]["rmse"] is None
     assert report.items[1]["regression"]["rmse_reason"] == "no pixel is evaluated"
     assert report.items[1]["nmerci"]["nmerci"] is None
+
+
+@pytest.mark.parametrize("seed", [2, 3, 5, 6, 10])
+def test_draws_of_one_target_have_no_nmse(seed: int) -> None:
+    """Of 20 items, 7 have a pixel. Some draws repeat one of them: Σ y² - (Σ y)²/N is rounding."""
+    rng = np.random.default_rng(seed)
+    target = rng.normal(5, 1, (20, 1, 1))
+    target[7:] = np.nan
+    data = {"mean": target + rng.normal(0, 1, target.shape), "std": np.ones(target.shape)}
+    report = uqeval.evaluate(data | {"target": target}, None, ["regression"], ci=0.9, draws=2000)
+    assert report.intervals["regression.nmse"]["standard_error"] < 1e6

@@ -70,6 +70,14 @@ def over(a: Array, b: Array) -> Array:
     return quotient
 
 
+def without_rounding(spread: Array, squares: Array) -> Array:
+    """Return a sum of squares about a mean [set], 0 where it is only the rounding of its terms.
+
+    `squares`: the sum of the squares themselves. The rounding stays below 1e-15 of it.
+    """
+    return np.where(spread > 1e-15 * squares, spread, 0.0)
+
+
 def mean_of_defined(values: Array) -> Array:
     """Return the mean of each row [set, class] over its values except NaN; NaN if all are NaN."""
     is_defined = np.isfinite(values)

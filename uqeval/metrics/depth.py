@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
-from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over
+from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over, without_rounding
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._evaluation import Part, Run
 from uqeval.metrics.regression_scores import root_mean
@@ -112,9 +112,7 @@ def _columns(state: SetStates) -> SetColumns:
 def _spread(state: SetStates, total: Array, squares: Array, n: Array) -> Array:
     """Return Σ (d - d̄)² of merged items [set]."""
     between = state["means"][:, 0] - total * total / np.maximum(n, 1)
-    spread = state["within"][:, 0] + np.maximum(between, 0.0)
-    # Between items of one set the rounding of sums stays below 1e-15 of the squares.
-    return np.where(spread > 1e-15 * squares, spread, 0.0)
+    return without_rounding(state["within"][:, 0] + np.maximum(between, 0.0), squares)
 
 
 def records(states: SetStates) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
+from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over, without_rounding
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.regression_scores import BY_FIELD, LEVELS
 
@@ -74,10 +74,14 @@ def records(columns: Mapping[Place, Array], sums: SetStates) -> list[dict[str, A
 
 
 def merged_spread(sums: SetStates) -> Array:
-    """Return Σ (y - ȳ)² of merged items [set]; the last digits are lost if ȳ is far above σ_y."""
-    n, total = sums["count"][:, 0], sums["sums"][:, 0, 4]
+    """Return Σ (y - ȳ)² of merged items [set]; the last digits are lost if ȳ is far above σ_y.
+
+    0 for items with one target, such as draws that repeat an item of one pixel.
+    """
+    n, total, within = sums["count"][:, 0], sums["sums"][:, 0, 4], sums["within"][:, 0]
     between_items = sums["means"][:, 0] - np.where(n, over(total * total, n), 0.0)
-    return sums["within"][:, 0] + np.maximum(between_items, 0.0)
+    spread = within + np.maximum(between_items, 0.0)
+    return without_rounding(spread, within + sums["means"][:, 0])
 
 
 def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> Array:

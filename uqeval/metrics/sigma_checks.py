@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
-from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over
+from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over, without_rounding
 from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics._fitted_part import FittedPart
@@ -22,7 +22,6 @@ from uqeval.metrics.regression_settings import RegressionSettings
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
     from uqeval.tallies.depth_sums import ScaledErrors, SigmaBins
-    from uqeval.tallies.error_sums import ErrorSums
 
 _ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
 _EXACT = "all errors are 0: the best factor is 0, and the likelihood unbounded"
@@ -46,12 +45,13 @@ def uce(count: Array, errors: Array, variances: Array) -> Floats:
     return over(exact_sums(abs(errors - variances)), count.sum(axis=-1))
 
 
-def cv(total: Array, squares: Array, pixels: Array) -> Floats:
+def cv(total: Array, deviations: Array, squares: Array, pixels: Array) -> Floats:
     """Return the standard deviation of σ divided by its mean [set] (Levi et al. 2022, eq. 9).
 
-    NaN for less than two pixels, and where all σ are 0.
+    Of Σ σ, Σ (σ - c) and Σ (σ - c)² with any c. NaN for less than two pixels, and where all σ
+    are 0.
     """
-    spread = np.maximum(squares - over(total * total, pixels), 0.0)
+    spread = without_rounding(squares - over(deviations * deviations, pixels), squares)
     deviation = np.sqrt(over(spread, np.where(pixels > 1, pixels - 1, 0)))
     return over(deviation * pixels, total)
 
@@ -118,12 +118,6 @@ class BinsOfSigma(Part[RegressionSettings]):
 
         return SigmaBins(tuple(self.fitted["edges"]), self.settings.sigma)
 
-    @property
-    def _sums(self) -> ErrorSums:
-        from uqeval.tallies.error_sums import ErrorSums
-
-        return ErrorSums(self.settings.sigma)
-
     def maps(self) -> set[str]:
         return {"label", "error", "target", self.settings.sigma}
 
@@ -139,7 +133,7 @@ class BinsOfSigma(Part[RegressionSettings]):
         self.fitted["edges"] = list(edges[""][0])
 
     def tallies(self) -> tuple[Tally, ...]:
-        return (self._bins, self._sums) if self.can_score else ()
+        return (self._bins,) if self.can_score else ()
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         of_one = {tally: SetStates.of_one(states[tally]) for tally in self.tallies()}
@@ -170,9 +164,9 @@ class BinsOfSigma(Part[RegressionSettings]):
         return records
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
-        bins, sums = states[self._bins], states[self._sums]
+        bins = states[self._bins]
         of_bins = [bins[name] for name in ("count", "errors", "variances")]
-        of_sigma = (sums["sums"][:, 0, 2], sums["sums"][:, 0, 3], sums["count"][:, 0])
+        of_sigma = (*bins["of_sigma"].T, bins["squares"][:, 0], bins["count"].sum(axis=1))
         return {("ence",): ence(*of_bins), ("uce",): uce(*of_bins), ("cv",): cv(*of_sigma)}
 
     def gaps(self) -> dict[Place, Gaps]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -112,7 +113,7 @@ class SigmaBins(OfErrors):
     """Evaluated pixels by bins of σ between `edges`: bin k has edges[k - 1] < σ ≤ edges[k].
 
     σ is compared as float32. State, [bin]: `count`, and the sums `errors` of ε² and `variances`
-    of σ².
+    of σ²; and `of_sigma` [Σ σ, Σ (σ - c)] and `squares` [Σ (σ - c)²], c = `centre`.
     """
 
     id: ClassVar[str] = "sigma_bins"
@@ -124,7 +125,22 @@ class SigmaBins(OfErrors):
     def fields(self) -> dict[str, Field]:
         bins = (len(self.edges) + 1,)
         sums = Field(bins, "float64")
-        return {"count": Field(bins, "int64"), "errors": sums, "variances": sums}
+        return {
+            "count": Field(bins, "int64"), "errors": sums, "variances": sums,
+            "of_sigma": Field((2,), "float64", signed=True), "squares": Field((1,), "float64"),
+        }  # fmt: skip
+
+    @property
+    def version(self) -> int:
+        return 2
+
+    @property
+    def centre(self) -> float:
+        """Return a value among the σ: sums of differences from it lose no digits if σ varies
+        little.
+        """
+        middle = self.edges[len(self.edges) // 2] if self.edges else 0.0
+        return middle if math.isfinite(middle) else 0.0
 
     def flaw(self, state: State) -> str | None:
         empty = state["count"] == 0
@@ -139,3 +155,6 @@ class SigmaBins(OfErrors):
         state["count"] += np.bincount(bins, minlength=size)
         state["errors"] += np.bincount(bins, error * error, size)
         state["variances"] += np.bincount(bins, sigma * sigma, size)
+        deviations = sigma - self.centre
+        state["of_sigma"] += (sigma.sum(), deviations.sum())
+        state["squares"] += (deviations * deviations).sum()

@@ -32,6 +32,7 @@ def test_reports_of_random_settings_follow_from_their_data(
         ("classes", 5000184),  # Brier scores of 1e-9, whose shares of their mean are compared
         ("classes", 9200000000654),  # a pixel near the edge of a bin that all eight draws move away
         ("classes", 9300000000760),  # Brier scores below 1e-16 are 0, and their shares undefined
+        ("numbers", 880012000103),  # draws of one target: their NMSE was 1e14, not undefined
         ("classes", 112701002553),  # none is clipped at it, and the clipped NLL is lower elsewhere
     ],
 )

@@ -239,7 +239,8 @@ def _regression(
 
     def nmse(s: Array) -> Array:
         spread = s[:, 4] - s[:, 3] ** 2 / s[:, 0]
-        return np.where(spread > 0, s[:, 1] / spread, np.nan)
+        # Draws may repeat an item of one pixel, whose spread is 0 or the rounding of its squares.
+        return np.where(spread > 1e-15 * s[:, 4], s[:, 1] / spread, np.nan)
 
     def gaps(s: Array) -> tuple[Array, Array]:
         steps = np.full(levels, 1 / (levels + 1))
