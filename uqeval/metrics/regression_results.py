@@ -78,10 +78,9 @@ def merged_spread(sums: SetStates) -> Array:
 
     0 for items with one target, such as draws that repeat an item of one pixel.
     """
-    n, total, within = sums["count"][:, 0], sums["sums"][:, 0, 4], sums["within"][:, 0]
-    between_items = sums["means"][:, 0] - np.where(n, over(total * total, n), 0.0)
-    spread = within + np.maximum(between_items, 0.0)
-    return without_rounding(spread, within + sums["means"][:, 0])
+    n, total, means = sums["count"][:, 0], sums["sums"][:, 0, 4], sums["means"][:, 0]
+    between_items = means - np.where(n, over(total * total, n), 0.0)
+    return sums["within"][:, 0] + without_rounding(between_items, means)
 
 
 def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> Array:

@@ -136,8 +136,9 @@ class SigmaBins(OfErrors):
 
     @property
     def centre(self) -> float:
-        """Return a value among the σ: sums of differences from it lose no digits if σ varies
-        little.
+        """Return a value among the σ, 0 without edges.
+
+        If σ varies little, sums of differences from it keep their digits.
         """
         middle = self.edges[len(self.edges) // 2] if self.edges else 0.0
         return middle if math.isfinite(middle) else 0.0
