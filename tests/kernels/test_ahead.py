@@ -44,6 +44,15 @@ def test_an_evaluation_calls_these_kernels(name: str, family: str, tmp_path: Pat
     assert set(lines) == set(ahead.needed([f"{family} of {name}"])), HOW_TO
 
 
+@pytest.mark.parametrize("name", ["probs float16", "mean float32", "predictions uint8"])
+def test_a_run_of_all_families_calls_only_listed_kernels(name: str, tmp_path: Path) -> None:
+    """A kernel that is listed with other arguments is compiled twice."""
+    write_inputs(tmp_path)
+    store, families = next(rest for stored, *rest in stores() if stored == name)
+    listed = ahead.needed([f"{family} of {name}" for family in families])
+    assert set(called(tmp_path, store, families)) <= set(listed), HOW_TO
+
+
 def test_families_that_share_kernels_list_them_once() -> None:
     evaluations = ["pavpu of probs float16", "failure of probs float16", "pavpu of probs float32"]
     lines = ahead.needed([*evaluations, "strange of probs float16", "pavpu of strange float16"])
