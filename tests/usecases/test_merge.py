@@ -330,7 +330,12 @@ def test_one_report_is_cut_anew(stores: Path, tmp_path: Path) -> None:
         stores / "classes", tmp_path / "again.zip", "failure", ci=0.9, slices=table, draws=100
     )
     assert told(cut)["intervals"] == run["intervals"]
-    assert told(cut)["slices"] == run["slices"]
+    again = merge(tmp_path / "again.zip", ci=0.9, slices=table, draws=100)
+    assert told(again)["slices"] == run["slices"]
+    for key, own in cut.slices.items():  # of ranks that the first run has not counted
+        assert own["approximate"] == ["failure"] and run["slices"][key]["approximate"] == []
+        assert own["intervals"].keys() == run["slices"][key]["intervals"].keys()
+        assert own["results"]["segmentation"] == run["slices"][key]["results"]["segmentation"]
 
 
 def test_one_report_keeps_its_warnings(tmp_path: Path) -> None:

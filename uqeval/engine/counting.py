@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ _WORTHWHILE = 8
 class Counted(NamedTuple):
     """The states of consecutive items of one tally, also packed if they are retained.
 
-    `states`: None if they are in the totals of another process (see `Counting.add_totals`).
+    `states`: None if the view of the tally has none of the items, or if they are in the totals of
+    another process (see `Counting.add_totals`).
     """
 
     states: CountedItems | None
@@ -74,7 +76,7 @@ class Counting:
         for tally, data in packed.items():
             self.totals.setdefault(tally, Total(tally)).merge_state(tally.load(data))
 
-    def received(self, packed: Mapping[Tally, PackedItems]) -> list[Counted]:
+    def received(self, packed: Mapping[Tally, PackedItems | None]) -> list[Counted]:
         """Return the states of some items that another process has `sent`, by `apart`.
 
         Raises `ValueError` for invalid bytes.
@@ -110,32 +112,33 @@ class Counting:
         is_retained = tally in self._retained
         return Counted(states, known.packed(items) or PackedItems.of(data) if is_retained else None)
 
-    def states_of(self, items: Sequence[Maps]) -> list[Counted]:
+    def wants(self, items: range) -> bool:
+        """Return whether a view of the tallies has some of the items."""
+        return any(view.items is None or not view.items.isdisjoint(items) for view in self._views)
+
+    def nothing(self) -> list[Counted]:
+        """Return the states of items that no view has, of the tallies `apart`."""
+        return [Counted(None, None) for _ in self.apart]
+
+    def states_of(self, items: Sequence[Maps], first: int) -> list[Counted]:
         """Return the states of consecutive items of the tallies `apart`; count the others
-        `together`.
+        `together`. `first`: the number of the first item.
 
         The maps of each view are made once. All items are small, or there is only one.
         """
-        maps_of_views: dict[View, Sequence[Maps]] = {
-            view: items if view == WHOLE else [view.maps(maps) for maps in items]
-            for view in self._views
-        }
-        strips = {
-            view: Strip.of(maps) if len(items) >= _WORTHWHILE else None
-            for view, maps in maps_of_views.items()
-        }
+        views = self._items_of_views(items, first)
         worker = self._worker()
         for tally, total in zip(self._together, worker.totals, strict=True):
-            strip = strips[tally.view]
+            strip = views[tally.view].strip
             for maps in (
-                [strip] if strip is not None and tally.pixelwise else maps_of_views[tally.view]
+                [strip] if strip is not None and tally.pixelwise else views[tally.view].maps
             ):
                 total.update(maps)
         results: list[CountedItems | None] = []
         #: States by view, which tallies of that view may read (`Tally.count_items`).
         known: dict[View, KnownItems] = {view: {} for view in self._views}
         for tally, plain in zip(self.apart, self._plain, strict=True):
-            strip, known_items = strips[tally.view], known[tally.view]
+            strip, known_items = views[tally.view].strip, known[tally.view]
             if strip is not None and plain not in known_items:
                 counted = plain.count_items(strip, strip.first, known_items)
                 if counted is not None:
@@ -143,19 +146,41 @@ class Counting:
             results.append(known_items.get(plain))
         by_item = [i for i, result in enumerate(results) if result is None]
         if by_item:
-            states_of_items = [
-                self._states_of_item(
-                    by_item, {view: maps[k] for view, maps in maps_of_views.items()}, worker.empty
-                )
-                for k in range(len(items))
-            ]
-            for i, states in zip(by_item, zip(*states_of_items, strict=True), strict=True):
-                results[i] = CountedItems.joined(states)
+            self._count_by_item(by_item, views, len(items), worker.empty, results)
         return [
-            Counted(states, self._packed(tally, states))
+            Counted(states, None if states is None else self._packed(tally, states))
             for tally, states in zip(self.apart, results, strict=True)
-            if states is not None
         ]
+
+    def _items_of_views(self, items: Sequence[Maps], first: int) -> dict[View, _ItemsOfView]:
+        """Return the items of each view; views of some items share the maps of their inner view."""
+        of_all: dict[View, Sequence[Maps]] = {}
+        views: dict[View, _ItemsOfView] = {}
+        for view in self._views:
+            inner = view.of_all_items
+            if inner not in of_all:
+                of_all[inner] = items if inner == WHOLE else [inner.maps(maps) for maps in items]
+            views[view] = _ItemsOfView.of(of_all[inner], first, view.items)
+        return views
+
+    def _count_by_item(
+        self,
+        which: Sequence[int],
+        views: Mapping[View, _ItemsOfView],
+        items: int,
+        empty: dict[Tally, State],
+        results: list[CountedItems | None],
+    ) -> None:
+        """Put the states of some tallies `apart` into the results, counted one item after
+        another; None if a view has none of the items."""
+        maps_of_items: list[dict[View, Maps]] = [{} for _ in range(items)]
+        for view, own in views.items():
+            for place, maps in zip(own.places, own.maps, strict=True):
+                maps_of_items[place][view] = maps
+        states_of_items = [self._states_of_item(which, maps, empty) for maps in maps_of_items]
+        for i, states in zip(which, zip(*states_of_items, strict=True), strict=True):
+            counted = [own for own in states if own is not None]
+            results[i] = CountedItems.joined(counted) if counted else None
 
     def _packed(self, tally: Tally, states: CountedItems) -> PackedItems | None:
         if tally not in self._retained:
@@ -164,13 +189,17 @@ class Counting:
 
     def _states_of_item(
         self, which: Sequence[int], maps_of_views: Mapping[View, Maps], empty: dict[Tally, State]
-    ) -> list[CountedItems]:
-        """Return the states of one item of some tallies `apart`; `empty` states are reused."""
+    ) -> list[CountedItems | None]:
+        """Return the states of one item of some tallies `apart`, None if their view does not have
+        it; `empty` states are reused."""
         #: States of the item by view, which tallies of that view may read.
         known_of_views: dict[View, KnownItems] = {view: {} for view in maps_of_views}
-        results: list[CountedItems] = []
+        results: list[CountedItems | None] = []
         for i in which:
             view, plain = self.apart[i].view, self._plain[i]
+            if view not in maps_of_views:
+                results.append(None)
+                continue
             known = known_of_views[view]
             if plain not in known:
                 known[plain] = _state_of_item(plain, maps_of_views[view], known, empty)
@@ -191,6 +220,31 @@ class Counting:
             self._own.worker = _Worker(list(map(Total, self._together)), {})
             self._parts.append(self._own.worker.totals)
         return self._own.worker
+
+
+@dataclass(frozen=True)
+class _ItemsOfView:
+    """Maps of the items that a view has, and their `places` among the items that are counted.
+
+    `strip`: the same pixels in one row; None for few items.
+    """
+
+    maps: Sequence[Maps]
+    places: Sequence[int]
+    strip: Strip | None
+
+    @classmethod
+    def of(cls, maps: Sequence[Maps], first: int, chosen: frozenset[int] | None) -> _ItemsOfView:
+        """Return the `chosen` of some items (None: all), whose first has the number `first`."""
+        places: Sequence[int] = range(len(maps))
+        if chosen is not None:
+            places = [place for place in places if first + place in chosen]
+            maps = (
+                maps.only(places)
+                if isinstance(maps, StackedMaps)
+                else [maps[place] for place in places]
+            )
+        return cls(maps, places, Strip.of(maps) if len(places) >= _WORTHWHILE else None)
 
 
 class _Worker(NamedTuple):

@@ -221,6 +221,10 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
             turn.progress(0, len(items))
             return True
 
+        if not counting.wants(job := range(batches[0].start, batches[-1].stop)):
+            skip(job)
+            turn.progress(0, len(job))
+            return [(job.start, counting.nothing())]
         for is_known, group in groupby(batches, counting.is_cached):
             run = list(group)
             # A block of saved states is unpacked once for all of its items.
@@ -259,7 +263,7 @@ class _Waiting:
     def count(self) -> None:
         """Count the queued items."""
         if self._maps:
-            self._results.append((self._first, self._counting.states_of(self._maps)))
+            self._results.append((self._first, self._counting.states_of(self._maps, self._first)))
         self._maps = []
 
 

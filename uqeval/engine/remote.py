@@ -203,12 +203,12 @@ class Counts:
     """The counts of a job.
 
     `totals`: by number of the tally, for tallies that add up exactly. `states`: the first of
-    consecutive items, and their states of the `sent` tallies. `is_read`: the items were read, not
-    taken from maps of an earlier pass.
+    consecutive items, and their states of the `sent` tallies, None where the view of a tally has
+    none of the items. `is_read`: the items were read, not taken from maps of an earlier pass.
     """
 
     totals: dict[int, bytes]
-    states: list[tuple[int, list[PackedItems]]]
+    states: list[tuple[int, list[PackedItems | None]]]
     is_read: bool
 
 
@@ -251,7 +251,8 @@ class CountTallies:
                 if tally in totals and own_states is not None:
                     totals[tally].fold_items(own_states)
             if self.sent:
-                packed = [packed for _, packed in counted_items if packed is not None]
+                counted_tallies = zip(counting.apart, counted_items, strict=True)
+                packed = [own.packed for tally, own in counted_tallies if tally in self.sent]
                 states.append((first, packed))
         totals |= counting.together()
         packed_totals = {

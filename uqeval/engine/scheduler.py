@@ -291,6 +291,8 @@ class Scheduler:
 
     def _is_saved(self, tally: Tally) -> bool:
         """Return whether the states of a tally are saved by item."""
+        if tally.view.items is not None:
+            return False  # a slice has other items
         return tally.saved or (self._saves_all and not tally.adds_exactly)
 
     def _known_items(self, tally: Tally, key: str) -> KnownStates:

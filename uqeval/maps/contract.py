@@ -39,6 +39,10 @@ class StackedMaps(Sequence[Maps]):
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
 
+    def only(self, places: Sequence[int]) -> StackedMaps:
+        """Return some of the items."""
+        return StackedMaps({name: values[places] for name, values in self.arrays.items()})
+
     @overload
     def __getitem__(self, place: int) -> Maps: ...
     @overload
@@ -122,6 +126,16 @@ class View(ABC):
     def inputs(self, names: Collection[str]) -> set[str]:
         """Return the maps that this view reads from a source, for a tally that reads `names`."""
         return set(names)
+
+    @property
+    def items(self) -> frozenset[int] | None:
+        """Return the numbers of the items that are counted; None for all."""
+        return None
+
+    @property
+    def of_all_items(self) -> View:
+        """Return the same view of all items."""
+        return self
 
     @property
     def read_as(self) -> View:

@@ -1,12 +1,13 @@
-"""The views of sets, of subsets of samples and of tempered samples."""
+"""The views of sets, of subsets of samples, of tempered samples and of some items."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from uqeval.arrays import Maps, np
-from uqeval.maps.contract import MapSource, View
+from uqeval.maps.contract import WHOLE, MapSource, View
 from uqeval.maps.names import OF_CLASSES, Betas, of_subset
 
 
@@ -86,3 +87,53 @@ class Tempered(View):
 
     def maps(self, maps: Maps) -> Maps:
         return maps
+
+
+@dataclass(frozen=True)
+class OfItems(View):
+    """Some items of another view of the data, such as those of a slice.
+
+    `digest`: of their names, so that saved counts are never taken for those of other items.
+    """
+
+    chosen: frozenset[int]
+    digest: str
+    view: View = WHOLE
+
+    @classmethod
+    def of(cls, items: Iterable[int], names: Sequence[str]) -> OfItems:
+        """Return the view of some of the items with these names."""
+        digest = hashlib.sha256()
+        for item in (chosen := sorted(set(items))):
+            name = names[item].encode(errors="surrogatepass")
+            digest.update(len(name).to_bytes(8, "little") + name)
+        return cls(frozenset(chosen), digest.hexdigest())
+
+    def within(self, view: View) -> OfItems:
+        """Return the same items in another view of the data."""
+        return replace(self, view=view)
+
+    @property
+    def items(self) -> frozenset[int]:
+        return self.chosen
+
+    @property
+    def of_all_items(self) -> View:
+        return self.view
+
+    @property
+    def name(self) -> str:
+        return ";".join(filter(None, (self.view.name, f"items:{self.digest}")))
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        return self.view.inputs(names)
+
+    @property
+    def read_as(self) -> View:
+        return self.view.read_as
+
+    def source(self, source: MapSource) -> MapSource:
+        return self.view.source(source)
+
+    def maps(self, maps: Maps) -> Maps:
+        return self.view.maps(maps)

@@ -5,7 +5,7 @@ The counter (the scheduler over data, or `replay` over saved states) sees only t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -115,6 +115,30 @@ def renamed(passes: Passes, name: Callable[[Tally], Tally]) -> Passes:
         results = yield tuple(view_tallies.values())
         running.send(
             {tally: results[renamed_tally] for tally, renamed_tally in view_tallies.items()}
+        )
+    return running.results[""]
+
+
+def of_items(passes: Passes, items: Sequence[int], names: Sequence[str]) -> Passes:
+    """Run a generator on some of the items with these names, for example those of a slice.
+
+    A tally that keeps the states of items is counted for all items, where the run counts it too.
+    """
+    from uqeval.maps.views import OfItems
+
+    view = OfItems.of(items, names)
+    running = Running({"": passes})
+    while running.requests:
+        counted = {
+            tally: tally if tally.keeps_items else tally.in_view(view.within(tally.view))
+            for tally in running.tallies
+        }
+        results = yield tuple(dict.fromkeys(counted.values()))
+        running.send(
+            {
+                tally: results[tally].only(tally, items) if tally is other else results[other]
+                for tally, other in counted.items()
+            }
         )
     return running.results[""]
 

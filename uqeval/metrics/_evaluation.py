@@ -42,6 +42,10 @@ class TallyResult:
             tally.merge(total, tally.unpack(self.items[i]))
         return total
 
+    def only(self, tally: Tally, items: Sequence[int]) -> TallyResult:
+        """Return the result of a pass over some of the items."""
+        return TallyResult(self.of_items(tally, items), [self.items[i] for i in items])
+
 
 #: A generator that yields the tallies of its next pass and receives their results.
 Passes = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Any]

@@ -115,7 +115,6 @@ class Nmerci(Evaluation[NmerciSettings]):
         sums = () if settings.depth_step is None else (ErrorSums(settings.sigma),)
         results = yield (items, coarse, *sums)
         total = results[items].total
-        numbers.refuse_nothing(int(total["pixels"][0]), self.info, self.region)
         steps = [
             _percentiles(settings, sums_of(total), results[coarse].total["coarse"], self.info.where)
         ]
@@ -141,6 +140,11 @@ class Nmerci(Evaluation[NmerciSettings]):
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         return columns_of(self.settings, states[self._items], states[self._coarse])
+
+    def check(self, results: Mapping[Tally, TallyResult]) -> None:
+        """Raise `DataError` if no target is valid."""
+        pixels = int(results[self._items].total["pixels"][0])
+        numbers.refuse_nothing(pixels, self.info, self.region)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         items, settings = self._items, self.settings

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Floats
 from uqeval.metrics._contract import IntervalKind
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, number_at
 from uqeval.statistics.blocks import in_threads
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of, metric_at
@@ -43,6 +43,8 @@ class Samples:
     places: Sequence[Sequence[int]]
     resampling: Resampling
     named: Collection[str] | None = None
+    #: The results of these items of a single run, without bins where they are known.
+    results: Mapping[str, Any] | None = None
     _draws: list[ItemSets] = field(default_factory=list)
     _known: dict[Sets, dict[str, Floats]] = field(default_factory=dict)
     _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
@@ -112,11 +114,11 @@ class Samples:
         return float(self.scores("whole", address)[run, 0])
 
     def exact(self, address: str, run: int = 0) -> float | None:
-        """Return the score of all items as the run computed it, without bins.
-
-        None if these are not all items of the run, or the score is undefined.
-        """
+        """Return the score of all items without bins; None if it is not known, or undefined."""
         scoring, places = self.runs[run], self.places[run]
+        if self.results is not None:
+            place = scoring.path_in_results(address)
+            return None if place is None else number_at(self.results, place)
         is_whole = len(places) == scoring.items == len(set(places))
         return scoring.exact(address) if is_whole else None
 

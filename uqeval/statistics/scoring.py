@@ -94,10 +94,15 @@ class Scoring:
         """Return the state of each item of a tally as bytes. Raises `StoreError`."""
         return list(self._source.states(tally.parameters(), tally.most_bytes))
 
-    def whole(self, items: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
-        """Return the results of some items (None: all), with curves, by the keys of a report."""
+    def whole(
+        self, items: Sequence[int] | None = None, exact: Mapping[str, Any] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Return the results of some items (None: all), with curves, by the keys of a report.
+
+        `exact`: the results of `Evaluation.exact` for these items, as far as they are known.
+        """
         chosen = range(self.items) if items is None else items
-        return self._whole(Subset(chosen, self.items), self.evaluations)
+        return self._whole(Subset(chosen, self.items), self.evaluations, exact or {})
 
     @property
     def addresses(self) -> dict[str, tuple[Any, ...]]:
@@ -249,7 +254,7 @@ class Scoring:
         return results | {tuple(name.split(".")): values for (_, name), values in means.items()}
 
     def _whole(
-        self, items: ItemSets, evaluations: Mapping[str, Evaluation[Any]]
+        self, items: ItemSets, evaluations: Mapping[str, Evaluation[Any]], exact: Mapping[str, Any]
     ) -> dict[str, dict[str, Any]]:
         """Return the results of one set of items, with curves."""
         results: dict[str, dict[str, Any]] = {}
@@ -261,7 +266,7 @@ class Scoring:
                 if over.leaves_out is not None and tally in over.kept_only:
                     tally_items = items.only(self._kept(key))
                 states[tally] = stacked.state(stacked.folded(tally_items), 0)
-            record = evaluation.scores(states)
+            record = evaluation.scores(states, exact.get(key))
             for name in (*over.means, *over.of_fields, *over.of_states):
                 set_score(record, name, float(means[key, name][0]))
             own_key = Key.parse(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,8 @@ from uqeval.records.addresses import Address, slice_key
 from uqeval.records.intervals import plural
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
-from uqeval.statistics.intervals import (
-    debiased,
-    intervals,
-)
+from uqeval.statistics.exact_slices import ExactSlices, RunStates
+from uqeval.statistics.intervals import debiased, intervals
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import LEAST_DRAWN
 from uqeval.statistics.no_interval import few_units
@@ -55,15 +53,19 @@ def check_cut(
             table.column(options.group_by)
 
 
-def keys_of_slices(options: CutOptions, names: Sequence[str]) -> list[str]:
-    """Return the keys of the slices of the items `names`, as a report has them."""
+def items_of_slices(options: CutOptions, names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the numbers of the items of each slice of the items `names`, by its key in a
+    report."""
     table = read_table(options.slices, names) if options.slices is not None else None
-    return [] if table is None else list(slice_items(table, cuts_of(options, table)))
+    return {} if table is None else slice_items(table, cuts_of(options, table))
 
 
-def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOptions) -> Report:
-    """Return the report with `intervals` and `slices`. Raises `StoreError` or `UsageError`."""
+def with_slices_and_intervals(report: Report, states: RunStates, options: CutOptions) -> Report:
+    """Return the report with `intervals` and `slices`, from the states of its items.
+
+    Raises `StoreError` or `UsageError`."""
     began = time.perf_counter()
+    scoring = Scoring(states)
     timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
     groups = cases_of(scoring)
@@ -84,7 +86,10 @@ def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOpti
         timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:
         began = time.perf_counter()
-        changes["slices"] = slices(scoring, table, cuts_of(options, table), options, groups)
+        exact = ExactSlices(states, scoring.evaluations)
+        changes["slices"] = slices(
+            scoring, table, cuts_of(options, table), options, groups, exact.results
+        )
         timing["slices_seconds"] = time.perf_counter() - began
         small = [key for key, slice_record in changes["slices"].items() if slice_record["small"]]
         if small:
@@ -233,25 +238,31 @@ def slices(
     keys: Sequence[Sequence[str]],
     options: CutOptions,
     groups: Sequence[str] | None = None,
+    exact_results: Callable[[Sequence[int]], Mapping[str, Any]] = lambda items: {},
 ) -> dict[str, dict[str, Any]]:
     """Return the results of every slice, with the fit of the whole set; with intervals if `options`
-    has a level."""
+    has a level. `exact_results` returns the results of `Evaluation.exact` for some items, by key,
+    as far as they are known."""
     slice_records: dict[str, dict[str, Any]] = {}
     for key, items in slice_items(table, keys).items():
         resampling = resampling_for(scoring, options.draws, options.seed, groups, items)
+        exact = exact_results(items)
+        results = scoring.whole(items, exact)
         record: dict[str, Any] = {
             "items": len(items),
             "names": [scoring.names[i] for i in items],
             "units": _units(scoring, items, resampling),
             "small": resampling.units < SMALL,
-            "results": scoring.whole(items),
+            "results": results,
             "approximate": sorted(
-                k for k, evaluation in scoring.evaluations.items() if evaluation.approximate
+                key
+                for key, evaluation in scoring.evaluations.items()
+                if evaluation.approximate and key not in exact
             ),
             "intervals": {},
         }
         if options.ci is not None:
-            samples = Samples([scoring], [tuple(items)], resampling)
+            samples = Samples([scoring], [tuple(items)], resampling, results=results)
             record["intervals"] = intervals(samples, options.ci, options.interval_method)
         slice_records[key] = record
     return slice_records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,10 +130,12 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     table = options.cut.slices if options.cut is not None else None
     for file in (*_files_of(families), *([] if table is None else [table])):
         inputs.watch.add(str(file))
+    slices: dict[str, list[int]] = {}
     if options.cut is not None:
-        from uqeval.statistics.slices_and_intervals import check_cut
+        from uqeval.statistics.slices_and_intervals import check_cut, items_of_slices
 
         check_cut(options.cut, inputs.source.names, inputs.groups)
+        slices = items_of_slices(options.cut, inputs.source.names)
     command = next(iter(families)) if len(families) == 1 else "run"
     info = dataclasses.replace(inputs.info(), command=command)
     evaluations, map_names = evaluations_of(info, families, inputs.region_names())
@@ -156,7 +158,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         if options.cluster is None:
             own = evaluations_on(inputs, families)
             stack.enter_context(compiling_ahead(own, options.threads()))
-        sections, record = _counted(scheduler, evaluations, shard)
+        sections, record = _counted(scheduler, evaluations, shard, slices)
         result_warnings = list(record["warnings"])  # those that a merge of these states repeats
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None and states.recounted:
@@ -211,9 +213,16 @@ def _shard_of(
 
 
 def _counted(
-    scheduler: Scheduler, evaluations: Mapping[str, Evaluation[Any]], shard: ShardRound | None
+    scheduler: Scheduler,
+    evaluations: Mapping[str, Evaluation[Any]],
+    shard: ShardRound | None,
+    slices: Mapping[str, Sequence[int]],
 ) -> tuple[dict[str, Section], dict[str, Any]]:
-    """Count all passes, or the next one of a shard; return the sections and their record."""
+    """Count all passes, or the next one of a shard; return the sections and their record.
+
+    A run also ranks the pixels of each slice, and saves the counts with its states. A shard does
+    not: its slices belong to the report of all shards.
+    """
     from uqeval.metrics._driver import drive, groups_of
 
     groups = groups_of(evaluations)
@@ -222,7 +231,10 @@ def _counted(
         return {next(iter(group)): drive(group, sectioned) for group in groups}
 
     if shard is None:
-        results = scheduler.run(passes())
+        names = scheduler.inputs.source.names
+        of_slices = {"slices": _rank_slices(evaluations.values(), slices.values(), names)}
+        results = scheduler.run(passes() | of_slices)
+        del results["slices"]
     else:
         results = shard.count(scheduler, passes, scheduler.states)
     sections = {key: section for group in results.values() for key, section in group.items()}
@@ -233,6 +245,20 @@ def _counted(
     if shard is not None:
         record = shard.completed(record, scheduler.options.cut is not None)
     return sections, record
+
+
+def _rank_slices(
+    evaluations: Iterable[Evaluation[Any]], slices: Iterable[Sequence[int]], names: Sequence[str]
+) -> Passes:
+    """Rank the pixels of each slice; the counts stay in the states, from which scores are read.
+
+    One slice after another: the bins of a slice may take as much memory as those of the set.
+    """
+    from uqeval.metrics._driver import of_items, run_jointly
+
+    ranking = [evaluation for evaluation in evaluations if evaluation.approximate]
+    for items in slices:
+        yield from run_jointly(*(of_items(e.exact(), items, names) for e in ranking))
 
 
 def cut_options(**given: Any) -> CutOptions | None:
@@ -246,8 +272,7 @@ def cut_options(**given: Any) -> CutOptions | None:
 
 def _with_slices(report: Report, states: str | Path, options: CutOptions) -> Report:
     """Return the report with intervals and slices from its states."""
-    from uqeval.statistics.scoring import Scoring
     from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
     from uqeval.stores.states.saved import SavedStates
 
-    return with_slices_and_intervals(report, Scoring(SavedStates(states)), options)
+    return with_slices_and_intervals(report, SavedStates(states), options)

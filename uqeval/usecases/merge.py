@@ -74,10 +74,9 @@ def merge(
         report, merged_states = _merge_states(files, allow_missing, threshold, further)
         report.timing["seconds"] = time.perf_counter() - began
         if cut_options.wanted:
-            from uqeval.statistics.scoring import Scoring
             from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
 
-            report = with_slices_and_intervals(report, Scoring(merged_states), cut_options)
+            report = with_slices_and_intervals(report, merged_states, cut_options)
         if states is None:
             return report
         # Last, so that an error leaves the states of an older report as they are.

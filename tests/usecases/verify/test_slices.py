@@ -11,6 +11,7 @@ import pytest
 from saved_runs import stack
 
 import uqeval
+from uqeval.usecases.merge import merge
 from uqeval.usecases.verify.verifying import verify
 
 FITTED = {"calibration": {"fit_on": "fit.txt", "temperature": True}}
@@ -36,7 +37,10 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         asked: dict[str, tuple[Any, dict[str, Any]]] = {
             "classes": ({"failure": {}, "sparsification": errors, "pavpu": {}}, {}),
             "grouped": (["failure"], {"group_by": "drive", "region": ["box:0:0.6,0:1"]}),
-            "numbers": ({"sparsification": {"error": ["rmse", "mae"]}, "regression": {}}, {}),
+            "numbers": (
+                {"sparsification": {"error": ["rmse", "mae"]}, "regression": {}, "nmerci": {}},
+                {},
+            ),
         }
         for name, (metrics, options) in asked.items():
             store = "numbers.npz" if name == "numbers" else "classes.npz"
@@ -45,6 +49,9 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 slice_by=["weather"], **options,
             )  # fmt: skip
             report.save(f"{name}.json")
+        later = {"failure": {}, "sparsification": errors}
+        uqeval.evaluate("classes.npz", metrics=later, states="run.states.zip", workers=1)
+        merge("run.states.zip", slices="items.csv", slice_by=["weather"]).save("later.json")
         uqeval.evaluate("classes.npz", metrics=FITTED, workers=1).save("fitted.json")
     return folder
 
@@ -55,9 +62,11 @@ def _left_out(path: str) -> str:
     return " ".join(found.not_verified)
 
 
-@pytest.mark.parametrize("name", ["classes", "grouped", "numbers"])
+@pytest.mark.parametrize("name", ["classes", "grouped", "numbers", "later"])
 def test_slices_follow_from_the_predictions_of_their_items(name: str, folder: Path) -> None:
     left = _left_out(f"{name}.json")
+    slices = json.loads(Path(f"{name}.json").read_text())["slices"].values()
+    assert all(bool(own["approximate"]) == (name == "later") for own in slices)
     assert "Of 2 slices, " in left and "the scores of failure" not in left
 
 
@@ -70,6 +79,7 @@ def test_slices_follow_from_the_predictions_of_their_items(name: str, folder: Pa
         ("classes", ("results", "failure", "undetected_error_rate")),
         ("classes", ("results", "failure", "uncertainty_threshold")),
         ("classes", ("results", "failure", "per_class", 1, "errors")),
+        ("classes", ("results", "failure", "per_class", 1, "aurc")),
         ("classes", ("results", "failure", "per_class", 1, "undetected_error_rate")),
         ("classes", ("results", "pavpu", "per_class", 1, "n_ac")),
         ("classes", ("results", "segmentation", "per_class", 2, "iou")),
@@ -84,6 +94,10 @@ def test_slices_follow_from_the_predictions_of_their_items(name: str, folder: Pa
         ("grouped", ("intervals", "failure.aurc", "high")),
         ("numbers", ("results", "sparsification", "ause")),
         ("numbers", ("results", "sparsification[mae]", "oracle", 4)),
+        ("numbers", ("results", "nmerci", "nmerci")),
+        ("later", ("results", "failure", "auroc")),
+        ("later", ("results", "failure", "aurc_bound")),
+        ("later", ("results", "sparsification", "ause")),
         ("numbers", ("intervals", "regression.rmse", "low")),
     ],
 )

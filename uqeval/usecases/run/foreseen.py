@@ -44,9 +44,9 @@ def foreseen_report(
             record |= dict.fromkeys(filter(None, (debiased_field(key, name) for name in record)))
     slices: dict[str, dict[str, Any]] = {}
     if cut_options is not None and cut_options.slices is not None:
-        from uqeval.statistics.slices_and_intervals import keys_of_slices
+        from uqeval.statistics.slices_and_intervals import items_of_slices
 
-        names = keys_of_slices(cut_options, inputs.source.names)
+        names = list(items_of_slices(cut_options, inputs.source.names))
         slices = {key: {"results": results} for key in names}
     return Report(
         uqeval_version=version.VERSION, inputs={}, settings={}, items=[], results=results,

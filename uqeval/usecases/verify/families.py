@@ -176,11 +176,11 @@ def of_classes(
     return Recomputed(record, slack)
 
 
-def of_slice(
+def scores_in_bins(
     key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
     reported: Mapping[str, Any],
 ) -> Recomputed | str:  # fmt: skip
-    """Return the scores of a key over the pixels of a slice of class data, whose ranks are bins."""
+    """Return the scores of a key over the pixels of a slice of class data, with ranks from bins."""
     family = family_of(key)
     if family not in ("failure", "sparsification") or key not in pixels.maps:
         return of_classes(key, pixels, settings, results, reported)
@@ -238,10 +238,10 @@ def rows_of_classes(
                 yield scores
 
 
-def rows_of_slice(
+def rows_without_ranks(
     key: str, pixels: Pixels, settings: Mapping[str, Any], record: Mapping[str, Any]
 ) -> Iterator[Recomputed]:
-    """Yield the scores of each row of classes of a slice; those that need ranks are not in it."""
+    """Yield the scores of each row of classes of a slice, without those that need ranks."""
     if family_of(key) != "failure":
         yield from rows_of_classes(key, pixels, settings, record)
         return
@@ -359,12 +359,14 @@ def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> 
     return Recomputed(functions[family](data, sigma, settings))
 
 
-def slice_of_numbers(
+def numbers_in_bins(
     key: str, data: numbers.Numbers, settings: Mapping[str, Any]
 ) -> Recomputed | str:  # fmt: skip
-    """Return the scores of a key over the pixels of a slice with a target, whose ranks are bins."""
-    sigma = data.sigma_of(settings["uncertainty"])
-    if family_of(key) != "sparsification" or sigma is None:
+    """Return the scores of a key over the pixels of a slice with a target; ranks from bins."""
+    sigma, family = data.sigma_of(settings["uncertainty"]), family_of(key)
+    if family == "nmerci":
+        return "n-MeRCI from bins is not recomputed"
+    if family != "sparsification" or sigma is None:
         return of_numbers(key, data, settings)
     kind = settings["error"]
     error = data.error if kind == "mae" else data.error**2

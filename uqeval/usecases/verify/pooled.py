@@ -31,7 +31,9 @@ Part = TypeVar("Part")
 #: Ends of ranked scores that differ by less are the same, whatever rounding does.
 _SAME = 1e-6
 #: Families whose scores follow from the pixels of any items.
-_OF_SLICES = ("segmentation", "pavpu", "calibration", "failure", "sparsification", "regression")
+_OF_SLICES = (
+    "segmentation", "pavpu", "calibration", "failure", "sparsification", "regression", "nmerci",
+)  # fmt: skip
 #: Units that are items or groups of them; those of a video follow from a series of pairs.
 _COUNTED = ("item", "group")
 
@@ -131,13 +133,13 @@ def _compare_ends(
 class SlicePath(Generic[Part]):
     """How the values of a slice are recomputed under a key, from the parts of its items.
 
-    `scores` and `rows` (of classes) also take the record of the slice under the key; `counted`
-    gives the scores whose intervals follow from counts.
+    `scores` and `rows` (of classes) also take the record of the slice under the key, and whether
+    its ranks are bins; `counted` gives the scores whose intervals follow from counts.
     """
 
-    scores: Callable[[str, list[Part], Mapping[str, Any]], Recomputed | str]
+    scores: Callable[[str, list[Part], Mapping[str, Any], bool], Recomputed | str]
     counted: Callable[[str, list[Part]], CountedScores]
-    rows: Callable[[str, list[Part], Mapping[str, Any]], Iterable[Recomputed]] | None = None
+    rows: Callable[[str, list[Part], Mapping[str, Any], bool], Iterable[Recomputed]] | None = None
 
 
 def compare_slices(
@@ -163,7 +165,8 @@ def compare_slices(
             if not record:
                 comparison.tallies["slices"].add_missing(f"slice {name}", key)
                 continue
-            recomputed = path.scores(key, own, record)
+            in_bins = key in slice_record.get("approximate", ())
+            recomputed = path.scores(key, own, record, in_bins)
             if isinstance(recomputed, str):
                 continue
             recomputed.values.pop("adaptive_ece", None)  # its edges are those of the set
@@ -172,7 +175,7 @@ def compare_slices(
             tally = comparison.tallies["slices"]
             compare(f"slice {name}", key, record, values, recomputed.slack, tally, names[key])
             if path.rows is not None:
-                comparison.hold_rows(key, path.rows(key, own, record), name)
+                comparison.hold_rows(key, path.rows(key, own, record, in_bins), name)
             comparison.slices.add(key)
             _compare_slice_intervals(comparison, name, items, key, path.counted(key, own))
 

@@ -254,16 +254,19 @@ class Recomputation(Comparison):
             self, settings, lambda key: of_classes(key, parts, settings[key], results[key])
         )
 
-        def of_slice(key: str, own: list[f.Pixels], record: Mapping[str, Any]) -> Recomputed | str:
-            return f.of_slice(key, f.join_pixels(own), settings[key], results[key], record)
+        def of_slice(
+            key: str, own: list[f.Pixels], record: Mapping[str, Any], in_bins: bool
+        ) -> Recomputed | str:  # fmt: skip
+            scores = f.scores_in_bins if in_bins else f.of_classes
+            return scores(key, f.join_pixels(own), settings[key], results[key], record)
 
         def rows_of_slice(
-            key: str, own: list[f.Pixels], record: Mapping[str, Any]
+            key: str, own: list[f.Pixels], record: Mapping[str, Any], in_bins: bool
         ) -> Iterator[Recomputed]:  # fmt: skip
             threshold = results[key].get("uncertainty_threshold")
             record = {**record, "uncertainty_threshold": threshold}
-            found = f.rows_of_slice(key, f.join_pixels(own), settings[key], record)
-            return self._with_ids(found)
+            rows = f.rows_without_ranks if in_bins else f.rows_of_classes
+            return self._with_ids(rows(key, f.join_pixels(own), settings[key], record))
 
         def counted(key: str, own: list[f.Pixels]) -> CountedScores:
             return of_classes(key, own, settings[key], results[key])
@@ -384,7 +387,9 @@ class Recomputation(Comparison):
                 self.hold(key, None, f.of_numbers(key, all_numbers, settings[key]))
         compare_intervals(self, settings, lambda key: of_numbers(key, parts, settings[key]))
         compare_slices(self, parts, settings, SlicePath(
-            lambda key, own, _: f.slice_of_numbers(key, Numbers.concatenate(own), settings[key]),
+            lambda key, own, _, in_bins: (f.numbers_in_bins if in_bins else f.of_numbers)(
+                key, Numbers.concatenate(own), settings[key]
+            ),
             lambda key, own: of_numbers(key, own, settings[key]),
         ))  # fmt: skip
 
