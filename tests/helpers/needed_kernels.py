@@ -28,11 +28,12 @@ def stores() -> Iterator[tuple[str, str, dict[str, dict[str, Any]]]]:
     numbers: dict[str, dict[str, Any]] = {family: {} for family in _OF_NUMBERS}
     classes: dict[str, dict[str, Any]] = {family: {} for family in _OF_CLASSES}
     for short, dtype in _DTYPES.items():
-        is_integer = dtype.startswith("u")
-        yield f"probs {dtype}", f"probs-{short}{'' if is_integer else '.npz'}", classes
+        is_integer, is_common = dtype.startswith("u"), dtype in ("float16", "float32")
+        kind = "large" if is_common else "probs"  # large as images are
+        yield f"probs {dtype}", f"{kind}-{short}{'' if is_integer else '.npz'}", classes
         if not is_integer:
-            yield f"mean {dtype}", f"large-numbers-{short}.npz", numbers  # large as images are
-        if dtype in ("float16", "float32"):
+            yield f"mean {dtype}", f"large-numbers-{short}.npz", numbers
+        if is_common:
             yield f"logits {dtype}", f"logits-{short}.npz", classes
     yield "predictions uint8", "video.npz", {"tc": {"flow": "file"}}
 
