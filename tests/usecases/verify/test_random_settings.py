@@ -14,7 +14,7 @@ def test_reports_of_random_settings_follow_from_their_data(
     monkeypatch.syspath_prepend(Path(__file__).parents[3])
     from benchmarks import random_settings
 
-    found = list(random_settings.cases(42, seed=0))
+    found = list(random_settings.cases(27, seed=0))
     assert [text for _, _, problems in found for text in problems or ()] == []
     evaluated = {kind for kind, _, problems in found if problems is not None}
     assert evaluated == set(random_settings.KINDS)
@@ -30,7 +30,6 @@ def test_reports_of_random_settings_follow_from_their_data(
         ("classes", 112701000879),  # pixels are clipped at the temperature: the NLL has kinks
         ("classes", 9100000000431),  # a bound of AURC far above the changes of narrower bins
         ("classes", 5000184),  # Brier scores of 1e-9, whose shares of their mean are compared
-        ("classes", 9200000000654),  # a pixel near the edge of a bin that all eight draws move away
         ("classes", 9300000000760),  # Brier scores below 1e-16 are 0, and their shares undefined
         ("numbers", 880012000103),  # draws of one target: their NMSE was 1e14, not undefined
         ("classes", 112701002553),  # none is clipped at it, and the clipped NLL is lower elsewhere

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.verifying import verify
 
 UNCERTAINTIES = ["entropy", "mutual_information", "expected_entropy", "std", "variation_ratio"]
@@ -59,3 +60,30 @@ def test_a_wrong_value_of_few_values_is_found(report: dict[str, Any]) -> None:
             assert f"{key}.auroc" in fields
         if key.startswith("sparsification"):
             assert f"{key}.aurg" in fields
+
+
+#: Two pixels one step of float32 apart, on both sides of the edge of a bin, and eight rounding
+#: errors that all move them away from it.
+_NEAR = np.array([np.nextafter(np.float32(1), np.float32(0)), 1.0])
+_AWAY = np.array([[-1.0] * 8, [1.0] * 8])
+
+
+def test_errors_of_both_signs_move_a_pixel_across_the_edge_of_its_bin() -> None:
+    draws = [*ranks.rounded(_NEAR, _AWAY, ranks.noise(_NEAR))]
+    first, second = np.array([ranks.bins_of(draw, ranks.INTERVAL_BITS) for draw in draws]).T
+    assert len(np.unique(first)) == len(np.unique(second)) == 2
+
+
+def test_near_uncertainties_are_ties_in_bins_but_not_exact_ones() -> None:
+    def is_tied(rounding: Any) -> bool:
+        draws = ranks.draws_of(_NEAR, rounding)
+        bins = (ranks.bins_of(draw, ranks.INTERVAL_BITS) for draw in draws)
+        return any(first == second for first, second in bins)
+
+    assert is_tied(_AWAY)
+    assert not is_tied(np.zeros((2, 8)))
+
+
+def test_errors_of_both_signs_swap_near_pixels_in_a_ranking() -> None:
+    slack = ranks.slack_of_order(ranks.failure, _NEAR, np.array([False, True]), _AWAY)
+    assert slack["auroc"] == ranks.RANGES  # from 1 to 0

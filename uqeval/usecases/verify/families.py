@@ -167,9 +167,11 @@ def of_classes(
         return "the store holds neither brier nor mean_probs to recompute it from"
 
     def scores(score: Array, error: Array) -> dict[str, Any]:
-        return sparsification(score, error, settings["steps"], False)
+        found = sparsification(score, error, settings["steps"], False)
+        # Items have no curves, of which every number would be compared in every draw.
+        return found if reported is results else {name: found[name] for name in ("ause", "aurg")}
 
-    record = scores(pixels.maps[key], error)
+    record = sparsification(pixels.maps[key], error, settings["steps"], False)
     slack = ranks.slack_of_order(scores, pixels.maps[key], error, pixels.rounding[key])
     if settings["error"] == "brier":
         _add(slack, slack_of_errors(record, pixels.classes))

@@ -15,7 +15,7 @@ from uqeval.arrays import Array
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.families import Pixels
 from uqeval.usecases.verify.resampled import Counted, CountedScores
-from uqeval.usecases.verify.sparsification import areas, curve
+from uqeval.usecases.verify.sparsification import areas, curves
 
 #: Of more counts, no interval is recomputed.
 _MOST = 1 << 27
@@ -93,19 +93,20 @@ def sparsification(
             if (counts := by_bin(of_draw, errors)) is not None:
                 yield np.concatenate([best, counts], axis=1)
 
-    def score(name: str) -> Callable[[Array], Array]:
-        return lambda sums: np.array([_areas(row).get(name, np.nan) for row in sums])
+    def score(place: int) -> Callable[[Array], Array]:
+        return lambda sums: _areas(sums)[place]
 
-    def _areas(row: Array) -> Mapping[str, float]:
-        curves = []
-        for groups in np.split(row, [best.shape[1]]):
-            n, sums = np.split(groups, 2)
-            curves.append(curve(n, sums, steps, rooted))
-        oracle, model = curves
-        return areas(model, oracle) or {}
+    def _areas(sums: Array) -> tuple[Array, Array]:
+        of_best, of_model = np.split(sums, [best.shape[1]], axis=1)
+        n, own = np.split(of_best, 2, axis=1)
+        oracle = curves(n, own, steps, rooted)
+        n, own = np.split(of_model, 2, axis=1)
+        return areas(curves(n, own, steps, rooted), oracle)
 
     counts = np.concatenate([best, counts], axis=1)
-    return {(name,): Counted(counts, score(name), moved=moved) for name in ("ause", "aurg")}
+    return {
+        (name,): Counted(counts, score(k), moved=moved) for k, name in enumerate(("ause", "aurg"))
+    }
 
 
 def _of_groups(formula: Callable[[ranks.Groups], Array]) -> Callable[[Array], Array]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ BIN_WIDTH = 2.0**-13
 #: Intervals of a run are computed from bins: float32 numbers without this many low bits.
 INTERVAL_BITS = 13
 #: The allowed difference, in ranges of the scores with random rounding errors.
-RANGES = 3
+RANGES = 2.5
 #: Of more pixels, the order of single ones does not matter.
 _MOST_ORDERED = 10**6
 
@@ -191,32 +192,41 @@ def slack_of_order(
     if not score.size or score.size > _MOST_ORDERED:
         return {}
     values, step = score.astype(np.float64), step or noise(score)
-    # Values up to half a step apart are in one group, at least with one of the two shifts.
-    rankings = [values, *(np.floor(values / step + shift) for shift in (0.0, 0.5))]
-    rankings += [*rounded(values, rounding, step)]
+    rankings = (near_as_ties(values, step), rounded(values, rounding, step))
     found: dict[str, list[float]] = {}
-    for ranking in rankings:
+    for ranking in chain([values], *rankings):
         for name, value in numbers_of(scores(ranking, error)):
             found.setdefault(name, []).append(value)
     return {name: RANGES * (max(own) - min(own)) for name, own in found.items()}
 
 
 def rounded(values: Array, rounding: Array, step: float) -> Iterator[Array]:
-    """Yield the values float64 [pixel] with random errors, `rounding` [pixel, draw], draw by draw.
+    """Yield the values float64 [pixel] with random errors, and with their negatives, draw by draw.
 
-    `step`: the `noise` of all values.
+    `rounding` [pixel, draw] in units of the last place, `step`: the `noise` of all values. Of an
+    error and its negative, one moves a pixel near the edge of a bin across it, whichever side the
+    edge is on.
     """
-    for draw in rounding.T:
-        yield values + step / _NOISE_STEPS * draw.astype(np.float64)
+    unit = step / _NOISE_STEPS
+    for sign in (unit, -unit):
+        for draw in rounding.T:
+            yield values + sign * draw.astype(np.float64)
+
+
+def near_as_ties(values: Array, step: float) -> Iterator[Array]:
+    """Yield the values in steps, at two places of their edges: up to half a step apart, values are
+    equal in at least one of the two, and none is moved by more than half a step."""
+    for shift in (0.0, 0.5):
+        yield (np.floor(values / step + shift) + 0.5 - shift) * step
 
 
 def rounded_in_bins(values: Array, rounding: Array, step: float) -> Iterator[Array]:
-    """Yield values as `rounded` does, with each error and with its negative.
-
-    One of the two moves a pixel near the edge of a bin across it, whichever side the edge is on.
-    """
+    """Yield values that a run may have in place of these: those of `rounded`, and near values as
+    ties, which are in one bin then. Pixels without errors keep their values."""
     yield from rounded(values, rounding, step)
-    yield from rounded(values, -rounding, step)
+    is_exact = ~rounding.any(axis=1)
+    for ties in near_as_ties(values, step):
+        yield np.where(is_exact, values, ties)
 
 
 def draws_of(score: Array, rounding: Array) -> Iterator[Array]:

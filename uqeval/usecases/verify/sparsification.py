@@ -12,25 +12,33 @@ from uqeval.usecases.verify.comparing import numbers_of
 from uqeval.usecases.verify.ranks import grouped
 
 
-def curve(n: Array, sums: Array, steps: int, rooted: bool) -> Array:
-    """Return the mean error of the N - ⌊kN/steps⌋ pixels of the lowest scores, k = 0, 1 …
+def curves(n: Array, sums: Array, steps: int, rooted: bool) -> Array:
+    """Return the mean error of the N - ⌊kN/steps⌋ pixels of the lowest scores, [set, k = 0, 1 …].
 
-    `n` and `sums` [group]: pixels and Σ error of equal scores, scores ascending.
+    `n` and `sums` [set, group]: pixels and Σ error of equal scores, scores ascending. Inside a
+    group, the sum is interpolated.
     """
-    total = int(n.sum())
-    retained = np.array([total - k * total // steps for k in range(steps)])
-    interpolated = np.interp(retained, np.r_[0, np.cumsum(n)], np.r_[0.0, np.cumsum(sums)])
-    means: Array = interpolated / np.maximum(retained, 1)
+    up_n, up_sums = (np.cumsum(np.pad(own, ((0, 0), (1, 0))), axis=1) for own in (n, sums))
+    totals = up_n[:, -1:].astype(np.int64)
+    retained = totals - np.arange(steps) * totals // steps
+    # The sets one after another are one ascending row.
+    begins = np.concatenate([[[0]], np.cumsum(totals + 1, axis=0)[:-1]])
+    places = np.searchsorted((up_n + begins).ravel(), retained + begins, "right") - 1
+    above = np.minimum(places + 1, up_n.size - 1)
+    x, y = up_n.ravel(), up_sums.ravel()
+    within = retained - x[places]
+    slopes = np.where(within > 0, (y[above] - y[places]) / np.maximum(x[above] - x[places], 1), 0.0)
+    means: Array = (slopes * within + y[places]) / np.maximum(retained, 1)
     return np.sqrt(means) if rooted else means
 
 
-def areas(model: Array, oracle: Array) -> dict[str, float] | None:
-    """Return AUSE and AURG of the curve and that of the best order; None without an error."""
-    if not model[0] or not np.isfinite(model[0]):
-        return None
-    x = np.arange(len(model)) / len(model)
-    area, best = (float(np.trapezoid(values / model[0], x)) for values in (model, oracle))
-    return {"ause": area - best, "aurg": float(x[-1]) - area}
+def areas(model: Array, oracle: Array) -> tuple[Array, Array]:
+    """Return AUSE and AURG [set] of curves [set, step] and those of the best order; NaN without an
+    error."""
+    x, first = np.arange(model.shape[1]) / model.shape[1], model[:, :1]
+    defined = np.where(np.isfinite(first) & (first != 0), first, np.nan)
+    area, best = (np.trapezoid(values / defined, x, axis=1) for values in (model, oracle))
+    return area - best, x[-1] - area
 
 
 def slack_of_errors(record: Mapping[str, Any], classes: int) -> dict[str, float]:
@@ -59,15 +67,15 @@ def sparsification(
     undefined: dict[str, Any] = {"fractions": fractions} | dict.fromkeys(names)
     if not score.size:
         return undefined
-    model, oracle = (
-        curve(*grouped(ranking, error), steps, rooted)
-        for ranking in (score, error if best is None else best)
-    )
-    of_areas = areas(model, oracle)
-    if of_areas is None:
+    grouped_sets = (grouped(ranking, error) for ranking in (score, error if best is None else best))
+    model, oracle = (curves(n[None], sums[None], steps, rooted) for n, sums in grouped_sets)
+    (ause,), (aurg,) = areas(model, oracle)
+    if not np.isfinite(ause):
         return undefined
+    (model,), (oracle,) = model, oracle
     relative, of_best = model / model[0], oracle / model[0]
-    return undefined | of_areas | {
+    return undefined | {
+        "ause": float(ause), "aurg": float(aurg),
         "curve": relative.tolist(), "oracle": of_best.tolist(),
         "error_curve": (relative - of_best).tolist(), "normalisation": float(model[0]),
     }  # fmt: skip
