@@ -8,7 +8,6 @@ any. Data and settings are those of `random_settings.py`.
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import re
 import shutil
@@ -663,16 +662,6 @@ def near(first: Any, second: Any, where: str = "") -> Iterator[str]:
         yield f"{where}: {str(first)[:200]} and {str(second)[:200]}"
 
 
-def _write_slices(scene: Scene, kind: str) -> None:
-    """Write a table `meta.csv` of slices and groups of all items."""
-    names = [str(k) for k in range(12)]
-    if kind == "ood":
-        names += [f"{name}/{k}" for name in ("in", "out0", "out1") for k in names]
-    rows = [[name, scene.one("rain", "sun"), scene.one("a", "b", "c")] for name in names]
-    with open("meta.csv", "w", newline="") as file:  # noqa: PTH123
-        csv.writer(file).writerows([["name", "weather", "drive"], *rows])
-
-
 def drawn(kind: str, seed: int) -> tuple[Scene, Case, Case]:
     """Write the data of a case to the working folder. Return the case with further options, which
     may exclude each other, and without them."""
@@ -684,7 +673,7 @@ def drawn(kind: str, seed: int) -> tuple[Scene, Case, Case]:
     elif scene.often(0.4):
         options |= {"ci": scene.one(0.9, 0.95), "draws": 200}
     if kind != "sweep" and scene.often(0.3):
-        _write_slices(scene, kind)
+        random_settings.write_slices(scene, kind)
         options["slices"] = "meta.csv"
         if "ci" in options and scene.often(0.5):
             options["group_by"] = "drive"

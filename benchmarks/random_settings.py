@@ -8,6 +8,7 @@ any. Data have ties, void labels, one pixel, one sample, few classes and σ = 0.
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import tempfile
@@ -348,6 +349,16 @@ def varied(scene: Scene, family: str, given: Mapping[str, Any]) -> dict[str, Any
     return chosen
 
 
+def write_slices(scene: Scene, kind: str, items: int = 12) -> None:
+    """Write a table `meta.csv` of slices and groups of all items."""
+    names = [str(k) for k in range(items)]
+    if kind == "ood":
+        names += [f"{name}/{k}" for name in ("in", "out0", "out1") for k in names]
+    rows = [[name, scene.one("rain", "sun"), scene.one("a", "b", "c")] for name in names]
+    with open("meta.csv", "w", newline="") as file:  # noqa: PTH123
+        csv.writer(file).writerows([["name", "weather", "drive"], *rows])
+
+
 def problems_of(kind: str, seed: int) -> list[str] | None:
     """Evaluate and verify one case in the working folder; return what differs.
 
@@ -356,9 +367,15 @@ def problems_of(kind: str, seed: int) -> list[str] | None:
     scene = Scene(seed)
     case = KINDS[kind](scene)
     options = case.options | ({"ci": scene.one(0.9, 0.95)} if scene.often(0.3) else {})
+    workers = scene.one(1, 2)
+    if scene.often(0.2):
+        write_slices(scene, kind, items=300)
+        options["slices"] = "meta.csv"
+        if "ci" in options and scene.often(0.5):
+            options["group_by"] = "drive"
     try:
         report = uqeval.evaluate(
-            *case.stores, metrics=dict(case.metrics), workers=scene.one(1, 2), **options
+            *case.stores, metrics=dict(case.metrics), workers=workers, **options
         )
     except UqevalError:
         return None

@@ -249,3 +249,88 @@ def test_values_that_are_said_to_need_the_pixels_are_named(folder: Path) -> None
     Path("forged.json").write_text(json.dumps(record))
     left = _left_out("forged.json")
     assert "accuracy_curve" in left and "ties.uncertainty" in left
+
+
+def test_a_slice_that_was_removed_is_found(folder: Path) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    del record["slices"]["weather=dry"]
+    Path("changed.json").write_text(json.dumps(record))
+    (found,) = verify("changed.json", everything=True).differences
+    assert str(found) == "the slices of weather: the slice of 2 items (n13, n6) is missing"
+
+
+def test_an_invented_slice_of_chosen_items_is_found(folder: Path) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    record["slices"]["weather=snow"] = record["slices"]["weather=dry"]
+    Path("changed.json").write_text(json.dumps(record))
+    (found,) = verify("changed.json", everything=True).differences
+    assert str(found).startswith("the slices of weather: the number of slices that have n")
+    assert str(found).endswith(" is 2, recomputed 1")
+
+
+@pytest.mark.parametrize("name", ["classes", "grouped"])
+def test_slices_that_were_all_removed_are_found_unless_the_table_was_for_groups(
+    name: str, folder: Path
+) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    record["slices"] = {}
+    Path("changed.json").write_text(json.dumps(record))
+    found = [str(own) for own in verify("changed.json", everything=True).differences]
+    assert found == ([] if name == "grouped" else ["the report: slices is missing"])
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "field"),
+    [
+        ("classes", "failure", "auroc"),
+        ("classes", "pavpu", "surplus"),
+        ("classes", "segmentation", "miou"),
+        ("numbers", "regression", "rmse"),
+        ("numbers", "sparsification", "ause"),
+    ],
+)
+def test_a_score_that_was_removed_from_all_items_and_slices_is_found(
+    name: str, key: str, field: str, folder: Path
+) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    own = [*record["items"], *(of_slice["results"] for of_slice in record["slices"].values())]
+    for place in own:
+        del place[key][field]
+    Path("changed.json").write_text(json.dumps(record))
+    found = [str(one) for one in verify("changed.json", everything=True).differences]
+    assert len(found) == len(own)
+    assert all(f": {key}.{field} is missing" in text for text in found)
+
+
+def test_a_score_that_was_removed_from_all_classes_is_found(folder: Path) -> None:
+    record = json.loads(Path("classes.json").read_text())
+    for row in record["results"]["pavpu"]["per_class"]:
+        del row["surplus"]
+    Path("changed.json").write_text(json.dumps(record))
+    found = [str(one) for one in verify("changed.json", everything=True).differences]
+    assert len(found) == len(record["results"]["pavpu"]["per_class"])
+    assert all("pavpu.surplus is missing" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("classes", "segmentation.pixel_accuracy"),
+        ("classes", "failure.auroc"),
+        ("classes", "sparsification.ause"),
+        ("numbers", "regression.rmse"),
+        ("numbers", "regression.auce"),
+    ],
+)
+def test_an_interval_that_was_set_to_null_is_found(name: str, address: str, folder: Path) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    nothing = {"low": None, "high": None, "method": None, "reason": "too few items"}
+    for own in (record, record["slices"]["weather=wet"]):
+        own["intervals"][address] |= nothing
+    Path("changed.json").write_text(json.dumps(record))
+    found = [str(own) for own in verify("changed.json", everything=True).differences]
+    family = address.partition(".")[0]
+    for where in (f"interval of {address}", f"interval of {address} of slice weather=wet"):
+        for end in ("low", "high"):
+            assert any(text.startswith(f"{where}: {family}.{end} is None, rec") for text in found)
+    assert len(found) == 4

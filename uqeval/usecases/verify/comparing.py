@@ -24,6 +24,13 @@ TOLERANCE = {
 DEFAULT = 1e-9
 #: Names beside the keys of results, in records of items and in settings.
 _NO_KEYS = {"name", "intervals"}
+#: By family, what is of the set alone: an item's record has no curves and tables.
+_OF_SET = {
+    "calibration": {"brier_decomposition", "reliability"},
+    "failure": {"coverage_at_risk", "risk_at_coverage"},
+    "regression": {"calibration", "coverage", "interval_score"},
+    "sparsification": {"curve", "error_curve", "fractions", "normalisation", "oracle"},
+}
 #: What is compared and counted: `units` are the levels and units of intervals.
 _COMPARED = ("items", "set", "intervals", "units", "slices")
 
@@ -93,7 +100,6 @@ class Comparison:
         self.slices: set[str] = set()
         self.slice_intervals: set[tuple[str, str]] = set()
         self.rows: set[str] = set()
-        self._names: dict[str, set[str]] = {}
 
     @property
     def keys(self) -> list[str]:
@@ -125,10 +131,9 @@ class Comparison:
             self.rows.add(key)
         number, expected = {"per_class": len(reported)}, {"per_class": len(recomputed)}
         compare(place, key, number, expected, {}, tally)
-        names = names_in(reported)
         for row, scores in zip(reported, recomputed, strict=False):
             where = f"{place}, class {row.get('name')}"
-            compare(where, key, row, scores.values, scores.slack, tally, names)
+            compare(where, key, row, scores.values, scores.slack, tally, scores.values)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
         """Compare the scores of an item (None: of the set); a text is why there are none."""
@@ -138,18 +143,14 @@ class Comparison:
         record = self.report.results[key] if item is None else self.report.items[item].get(key, {})
         where = "the set" if item is None else f"item {self.report.items[item]['name']}"
         tally = self.tallies["set" if item is None else "items"]
-        required = scores.values if item is None else self._names_of_items(key)
+        required = set(scores.values)
+        if item is not None:
+            required -= _OF_SET.get(family_of(key), set())
         compare(where, key, record, scores.values, scores.slack, tally, required)
         names = set(scores.values) & set(record)
         self.fields.setdefault(key, set()).update(names)
         if item is None:
             self.fields_of_set.setdefault(key, set()).update(names)
-
-    def _names_of_items(self, key: str) -> set[str]:
-        """Return the fields of a key that any item has; items have fewer than the set."""
-        if key not in self._names:
-            self._names[key] = names_in(item.get(key) for item in self.report.items)
-        return self._names[key]
 
 
 def compare(
@@ -177,11 +178,6 @@ def compare(
             tally.differences.append(Difference(where, f"{key}.{name}", first, second))
 
 
-def names_in(records: Iterable[Any]) -> set[str]:
-    """Return the fields that any of the records has."""
-    return {name for record in records if isinstance(record, Mapping) for name in record}
-
-
 def is_not_held(record: Mapping[str, Any], name: str) -> bool:
     """Return whether a record lacks a field because its threshold was changed after the run."""
     return record.get(name) is None and record.get(f"{name}_reason") == NOT_HELD
@@ -189,9 +185,12 @@ def is_not_held(record: Mapping[str, Any], name: str) -> bool:
 
 def numbers_of(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Yield all defined fractions of a record, with dots into its parts and lists."""
-    for name, first, _ in _values(values, values):
-        if isinstance(first, float):
-            yield name, first
+    for name, value in values.items():
+        if isinstance(value, float):
+            yield name, value
+        elif isinstance(value, dict | list):
+            parts = value if isinstance(value, dict) else {str(i): v for i, v in enumerate(value)}
+            yield from ((f"{name}.{at}", number) for at, number in numbers_of(parts))
 
 
 def _values(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _FNR = "fnr:"
 _PERCENTILES = {"least": 0, "p05": 5, "p25": 25, "median": 50, "p75": 75, "p95": 95, "most": 100}
 _CALIBRATED = ("threshold", "calibration_items", "calibration_loss")
-_OF_ITEM = ("coverage", "size", "width", "loss", "above")
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,8 @@ class Conformal:
         #: The key of the whole image, of a region.
         self._of_image = None if Key.parse(key).region is None else str(Key.parse(key).of(None))
         threshold = report.results[key]["threshold"]
+        #: How large a set of classes, or an interval, is called.
+        self._size = "width" if self._settings["method"] == "scaled" else "size"
         self._threshold = math.inf if threshold is None else float(threshold)
         self._calibration: list[_Item] = []
         self._evaluated: list[_Item] = []
@@ -100,11 +101,11 @@ class Conformal:
         return self._add(item, _Item(ratio, inside, width, np.ones(ratio.shape, bool), near))
 
     def _add(self, item: int, own: _Item) -> Recomputed:
-        is_used = bool(self._report.items[item][self._key].get("calibration"))
+        is_used = bool(self._report.items[item].get(self._key, {}).get("calibration"))
         if self.keeps_pixels:
             (self._calibration if is_used else self._evaluated).append(own)
         if is_used:
-            return Recomputed(dict.fromkeys(_OF_ITEM))
+            return Recomputed(dict.fromkeys(("coverage", self._size, "loss", "above")))
         values = self._sizes([own])
         loss = own.loss
         values |= {"loss": loss, "above": None if loss is None else loss > self._settings["alpha"]}
@@ -116,11 +117,10 @@ class Conformal:
     def _sizes(self, items: list[_Item]) -> dict[str, Any]:
         """Return the coverage and the mean size or width over the pixels of some items."""
         hit, size = (np.concatenate([getattr(own, n) for own in items]) for n in ("hit", "size"))
-        name = "width" if self._settings["method"] == "scaled" else "size"
         if not hit.size:
-            return {"coverage": None, name: None}
+            return {"coverage": None, self._size: None}
         mean = float(size.mean(dtype=np.float64))
-        return {"coverage": float(hit.mean()), name: mean if math.isfinite(mean) else None}
+        return {"coverage": float(hit.mean()), self._size: mean if math.isfinite(mean) else None}
 
     def of_set(self) -> Recomputed | str:
         """Return the threshold of the calibration items, and the scores of the others."""

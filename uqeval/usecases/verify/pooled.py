@@ -18,8 +18,8 @@ from uqeval.usecases.verify.comparing import (
     Tally,
     compare,
     distance,
-    names_in,
 )  # fmt: skip
+from uqeval.usecases.verify.null_intervals import method_of_null
 from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def _compare_interval(
 
     if record:
         _compare_defined(comparison, address, record, resampled.defined(counts))
+    if method := method_of_null(comparison, resampled, counts, record, address, results):
+        record = {**record, "method": method}
     where = f"interval of {address}"
     if _compare_ends(comparison, where, key, record, metric, resampled, counts):
         comparison.intervals.add(address)
@@ -116,7 +118,7 @@ def _compare_ends(
     metric: Mapping[str, Any], resampled: Resampled, counts: Counted,
 ) -> bool:  # fmt: skip
     """Compare the ends of an interval; return whether it has ends that are recomputed."""
-    if record.get("low") is None:
+    if record.get("method") is None:
         return False
     ends = resampled.interval(counts, record, metric)
     if ends is None:
@@ -153,10 +155,6 @@ def compare_slices(
         and comparison.settings[key].get("scope") != "item"
     ]  # fmt: skip
     slices = comparison.report.slices
-    names = {
-        key: names_in(own.get("results", {}).get(key) for own in slices.values())
-        for key in compared
-    }  # fmt: skip
     for name, slice_record in slices.items():
         items = [place[item] for item in slice_record.get("names", ()) if item in place]
         own = [parts[i] for i in items]
@@ -170,10 +168,11 @@ def compare_slices(
             if isinstance(recomputed, str):
                 continue
             recomputed.values.pop("adaptive_ece", None)  # its edges are those of the set
-            threshold = comparison.report.results[key].get("uncertainty_threshold")
-            values = recomputed.values | {"uncertainty_threshold": threshold}
+            of_set, values = comparison.report.results[key], recomputed.values
+            if "uncertainty_threshold" in of_set:
+                values |= {"uncertainty_threshold": of_set["uncertainty_threshold"]}
             tally = comparison.tallies["slices"]
-            compare(f"slice {name}", key, record, values, recomputed.slack, tally, names[key])
+            compare(f"slice {name}", key, record, values, recomputed.slack, tally, values)
             if path.rows is not None:
                 comparison.hold_rows(key, path.rows(key, own, record, in_bins), name)
             comparison.slices.add(key)
@@ -202,6 +201,9 @@ def _compare_slice_intervals(
         metric = described(report.metrics, family_of(key), fields)
         # A changed level alone is one difference, and not two ends.
         record = (intervals.get(address) or {}) | {"level": settings["level"]}
+        results = report.slices[name]["results"][key]
+        if method := method_of_null(comparison, resampled, counts, record, address, results):
+            record |= {"method": method}
         where = f"interval of {address} of slice {name}"
         if _compare_ends(comparison, where, key, record, metric, resampled, counts):
             comparison.slice_intervals.add((name, address))

@@ -30,6 +30,7 @@ from uqeval.usecases.verify.pooled import (
 )
 from uqeval.usecases.verify.regions import in_region, of_place
 from uqeval.usecases.verify.resampled import CountedScores
+from uqeval.usecases.verify.slice_columns import compare_division
 from uqeval.usecases.verify.whole_set import of_set
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Recomputation(Comparison):
             "ood": self._sets,
         }  # fmt: skip
         self.compare_keys()
+        compare_division(self.report, self.tallies["slices"])
         with self.opened.session():
             ways[self.kind](items, pooled)
         if pooled:

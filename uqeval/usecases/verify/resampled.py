@@ -15,7 +15,7 @@ from uqeval.usecases.verify.ranks import RANGES
 #: The number of draws of the signs of gaps.
 _FLIPS = 1000
 #: The smallest number of units for intervals from draws.
-_LEAST = 6
+LEAST = 6
 #: With fewer units with an event, at most as many trials count as there are units.
 _FEW = 5
 #: So many numbers of draws are in memory.
@@ -95,9 +95,12 @@ class Resampled:
         """Return the units of each set."""
         return [np.flatnonzero(self.strata == k) for k in np.unique(self.strata)]
 
-    def _least(self, counted: Counted, sums: Array) -> int:
-        """Return the smallest number of units with the rarer kind of patches in a set that has
-        some."""
+    def least_defined(self, counted: Counted, sums: Array) -> int:
+        """Return how many units a score is computed from; of several sets, the smallest number of
+        units with the rarer kind of patches in a set that has some."""
+        if len(self.members) == 1 or not counted.kinds:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return counted.defined(sums, counted.score(sums))
         with_kind = [sums[:, kind].sum(axis=1) > 0 for kind in counted.kinds]
         rarer = min(with_kind, key=lambda own: int(own.sum()))
         in_sets = [int(rarer[own].sum()) for own in self.members if rarer[own].any()]
@@ -112,15 +115,12 @@ class Resampled:
         another method, or if the record names no kind, as of earlier versions.
         """
         method, level = record.get("method"), float(record["level"])
-        sums = self._of_units(counted.counts)
+        sums = self.of_units(counted.counts)
         total = sums.sum(axis=0)
         value = float(counted.score(total[None])[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             unit_scores, without_unit = counted.score(sums), counted.score(total - sums)
-        defined = counted.defined(sums, unit_scores)
-        members = self.members
-        if len(members) > 1 and counted.kinds:
-            defined = self._least(counted, sums)
+        defined, members = self.least_defined(counted, sums), self.members
         if method == "korn-graubard":
             trials = float(counted.trials(total[None])[0]) if counted.trials else float(defined)
             limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
@@ -130,7 +130,7 @@ class Resampled:
             else:
                 logit = scale == "logit"
                 limits = _jackknife(value, without_unit, members, defined, level, logit=logit)
-        elif method == "expanded" and defined >= _LEAST:
+        elif method == "expanded" and defined >= LEAST:
             limits = self._expanded(counted, sums, defined, level)
             if metric.get("interval") == "positive" and min(value, without_unit.min()) > 0:
                 of_logarithms = _jackknife_of_logarithms(
@@ -147,7 +147,7 @@ class Resampled:
 
     def defined(self, counted: Counted) -> int:
         """Return the number of units from which a score is computed."""
-        sums = self._of_units(counted.counts)
+        sums = self.of_units(counted.counts)
         with np.errstate(divide="ignore", invalid="ignore"):
             return counted.defined(sums, counted.score(sums))
 
@@ -166,14 +166,15 @@ class Resampled:
 
     def debiased(self, counted: Counted) -> float | None:
         """Return max(0, 2θ − mean of the draws' θ*); None for fewer than six units."""
-        sums = self._of_units(counted.counts)
-        if len(sums) < _LEAST:
+        sums = self.of_units(counted.counts)
+        if len(sums) < LEAST:
             return None
         value = float(counted.score(sums.sum(axis=0)[None])[0])
-        limits = 2 * value - float(self._of_draws(counted, sums).mean())
+        limits = 2 * value - float(self.of_draws(counted, sums).mean())
         return max(0.0, limits) if math.isfinite(limits) else None
 
-    def _of_units(self, counts: Array) -> Array:
+    def of_units(self, counts: Array) -> Array:
+        """Return the sums of the counts of each unit [unit, number]."""
         unit_sums = np.zeros((int(self.unit_of.max()) + 1, counts.shape[1]))
         np.add.at(unit_sums, self.unit_of, counts)
         return unit_sums
@@ -191,7 +192,7 @@ class Resampled:
             self._weights.append(drawn)
         return self._weights[0]
 
-    def _of_draws(self, counted: Counted, sums: Array) -> Array:
+    def of_draws(self, counted: Counted, sums: Array) -> Array:
         """Return the scores of the draws of units, with a few draws' numbers in memory."""
         blocks = np.array_split(self._drawn(len(sums)), self.draws * sums.shape[1] // _BLOCK + 1)
         return np.concatenate([counted.score(block @ sums) for block in blocks if len(block)])
@@ -202,7 +203,7 @@ class Resampled:
         from scipy.special import ndtr, stdtrit
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            draws = self._of_draws(counted, sums)
+            draws = self.of_draws(counted, sums)
         draws = draws[np.isfinite(draws)]
         t = float(stdtrit(defined - 1, (1 + level) / 2))
         tail = float(ndtr(-math.sqrt(defined / (defined - 1)) * t))

@@ -1,0 +1,61 @@
+"""The slices of a report: those of the same columns divide its items.
+
+A report does not say which slices were asked for. But each item has one value in a column, so it is
+in one slice of these columns: a slice that was removed leaves its items without one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError, cut, listed, number_of
+from uqeval.records.addresses import Address
+from uqeval.usecases.verify.comparing import Difference, Tally
+
+if TYPE_CHECKING:
+    from uqeval.records.report import Report
+
+#: So many names of items are in a message.
+_NAMED = 4
+
+
+def compare_division(report: Report, tally: Tally) -> None:
+    """Add a difference where the slices of the same columns leave items out, or have some twice;
+    or where a report has no slices, although it says that a run computed some."""
+    names = [str(item["name"]) for item in report.items]
+    of_columns: dict[str, Counter[str]] = {}
+    for key, record in report.slices.items():
+        counts = of_columns.setdefault(_columns(key), Counter())
+        counts.update(str(name) for name in record.get("names", ()))
+    for columns, counts in of_columns.items():
+        _compare(f"the slices of {columns}", counts, names, tally)
+    if not report.slices and _had_slices(report.timing, report.settings.get("intervals") or {}):
+        tally.add_missing("the report", "slices")
+
+
+def _columns(key: str) -> str:
+    """Return the columns of the slice with this key, as text."""
+    try:
+        return cut(", ".join(column for column, _ in Address.parse(f"slice.items@{key}").where))
+    except UsageError:
+        return cut(key)
+
+
+def _compare(where: str, counts: Counter[str], names: list[str], tally: Tally) -> None:
+    expected = Counter(names)
+    if absent := list((expected - counts).elements()):
+        shown = f"{number_of(len(absent), 'item')} ({listed(map(cut, absent), _NAMED)})"
+        tally.add_missing(where, f"the slice of {shown}")
+    if further := list((counts - expected).elements()):
+        name = further[0]
+        tally.compared += 1
+        field = f"the number of slices that have {cut(name)}"
+        tally.differences.append(Difference(where, field, counts[name], expected[name]))
+
+
+def _had_slices(timing: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Return whether a run computed slices. A table that was only for groups has none, and a report
+    without intervals does not say whether it was."""
+    return "slices_seconds" in timing and settings.get("group_by", "unknown") is None
