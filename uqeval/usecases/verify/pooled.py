@@ -118,7 +118,8 @@ def _compare_ends(
     metric: Mapping[str, Any], resampled: Resampled, counts: Counted,
 ) -> bool:  # fmt: skip
     """Compare the ends of an interval; return whether it has ends that are recomputed."""
-    if record.get("method") is None:
+    is_null = record.get("low") is None  # in earlier versions also by a method
+    if record.get("method") is None or (is_null and "interval" not in metric):
         return False
     ends = resampled.interval(counts, record, metric)
     if ends is None:
