@@ -87,7 +87,7 @@ class MadeUp:
         own = Counting(counting.tallies, counting.tallies, {})
         maps = _street({name for tally in counting.tallies for name in tally.reads})
         packed = dict(
-            zip(own.apart, (counted.packed for counted in own.states_of([maps])), strict=True)
+            zip(own.apart, (counted.packed for counted in own.states_of([maps], 0)), strict=True)
         )
         totals = {
             number: packed[tally].states(tally.most_bytes)[0]
