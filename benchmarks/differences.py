@@ -19,7 +19,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from biased import (
+
+from benchmarks.biased import (
     ITEMS,
     LEVEL,
     POPULATIONS,
@@ -31,7 +32,6 @@ from biased import (
     samples_of,
     sharp,
 )
-
 from uqeval.statistics import methods
 from uqeval.statistics.differences import difference
 from uqeval.statistics.kinds import kind_of
@@ -89,17 +89,21 @@ PAIRS_OF_NUMBERS = {
 
 def models_of(name: str, folder: Path, items: int | None, only: list[str]) -> list[Population]:
     """Return the two models of a pair, with `only` these scores."""
-    population, *models = (PAIRS | PAIRS_OF_NUMBERS)[name]
+    population = (PAIRS[name] if name in PAIRS else PAIRS_OF_NUMBERS[name])[0]
     size, together = items or POPULATIONS[population][0], POPULATIONS[population][4]
-    make, scores = (classes, OF_CLASSES) if name in PAIRS else (numbers, OF_NUMBERS)
+    if name in PAIRS:
+        scores = OF_CLASSES
+        data = [classes(population, size, predict)[0] for predict in PAIRS[name][1:]]
+    else:
+        scores = OF_NUMBERS
+        data = [numbers(population, size, factor)[0] for factor in PAIRS_OF_NUMBERS[name][1:]]
     addresses = [text for text in scores if not only or text in only]
     families = dict.fromkeys(text.partition(".")[0] for text in addresses)
     metrics = {family: OPTIONS.get(family, {}) for family in families}
     return [
-        Population(make(population, size, model)[0], metrics, addresses, folder / f"{k}.zip",
-                   together)
-        for k, model in enumerate(models)
-    ]  # fmt: skip
+        Population(of_model, metrics, addresses, folder / f"{k}.zip", together)
+        for k, of_model in enumerate(data)
+    ]
 
 
 def before(samples: Samples, address: str, units: int) -> tuple[float, float]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from populations import Array, Score
 
+from benchmarks.populations import Array, Score
 from uqeval.statistics import methods, units
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.flips import Flipped, signs_of

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from biased import Population, intervals_of_sets, normalised, outcome
 
+from benchmarks.biased import Population, intervals_of_sets, normalised, outcome
 from uqeval.statistics.kinds import kind_of
 from uqeval.statistics.options import Method
 

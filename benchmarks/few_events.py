@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from biased import Population, Some, outcome
 from scipy.special import expit
 
+from benchmarks.biased import Population, Some, outcome
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import interval
 from uqeval.statistics.kinds import kind_of

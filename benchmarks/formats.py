@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,7 @@ def read(folder: Path) -> int:
     count = 0
     for item in open_store(str(folder), role="predictions").arrays["probs"]:
         array = item.array
+        assert item.index is not None  # `write_form` puts all items into one array
         rows = array.chunks[-2]
         for y in range(0, array.shape[-2], rows):
             region = tuple(slice(0, n) for n in array.shape)
@@ -186,8 +188,8 @@ def measure(
             row = Form(dtype, codec + (", one shard an item" if shards else ""))
             fill(row, path, total)
             row.writing = total / seconds / 1e6
-            row.reading = total / least(lambda path=path: read(path), repeats) / 1e6
-            row.command = least(lambda path=path: evaluate(path), repeats)
+            row.reading = total / least(partial(read, path), repeats) / 1e6
+            row.command = least(partial(evaluate, path), repeats)
             if dtype not in scores:
                 scores[dtype] = headlines(evaluate(path))
             rows.append(row)

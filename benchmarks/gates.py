@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from biased import Population, samples_of
-from differences import changes, models_of
-from estimates import alike
 
+from benchmarks.biased import Population, samples_of
+from benchmarks.differences import changes, models_of
+from benchmarks.estimates import alike
 from uqeval.gate.judge import judge
 from uqeval.gate.rules import Limits, Rule
 from uqeval.records.addresses import Address

@@ -16,10 +16,10 @@ import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from estimates import alike, bounds, drawn_scores, video_bounds
-from populations import SCORES, Array, Score
-from verdicts import print_verdicts
 
+from benchmarks.estimates import alike, bounds, drawn_scores, video_bounds
+from benchmarks.populations import SCORES, Array, Score
+from benchmarks.verdicts import print_verdicts
 from uqeval.statistics.methods import NoBounds
 
 #: Items, and of how many drives where they are clustered.

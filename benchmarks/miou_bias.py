@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from estimates import LEVEL, left_out
-from populations import Array, effects, logistic, miou
 
+from benchmarks.estimates import LEVEL, left_out
+from benchmarks.populations import Array, effects, logistic, miou
 from uqeval.statistics import methods
 from uqeval.statistics.methods import Bounds
 

@@ -7,10 +7,14 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.common import Case, Setup, command, first_command
+
+if TYPE_CHECKING:
+    from uqeval import TemporalObserver
 
 _FLOWS = ("dis:ultrafast", "dis:fast", "dis:medium", "farneback", "farneback@0.5")
 
@@ -77,7 +81,9 @@ def tc(setup: Setup) -> Iterator[Case]:
     )
 
 
-_OBSERVED: dict[tuple[object, ...], tuple[object, list[tuple[np.ndarray, np.ndarray]]]] = {}
+_OBSERVED: dict[
+    tuple[str, int, int], tuple[TemporalObserver, list[tuple[np.ndarray, np.ndarray]]]
+] = {}
 
 
 def _observe(method: str, height: int, width: int) -> None:
@@ -91,7 +97,7 @@ def _observe(method: str, height: int, width: int) -> None:
         _OBSERVED[key] = observer, [_shot(t, height, width) for t in range(6)]
     observer, shots = _OBSERVED[key]
     for t in (0, 1, 2, 3, 4, 5, 4, 3, 2, 1):
-        observer.update(*shots[t])  # type: ignore[attr-defined]
+        observer.update(*shots[t])
 
 
 def observer(setup: Setup) -> Iterator[Case]:

@@ -58,7 +58,7 @@ def _read(store: str, labels: str | None, families: tuple[str, ...], workers: in
 
     inputs = open_inputs(store, labels, InputOptions())
     source = inputs.source
-    plan = {family: {} for family in families}
+    plan: dict[str, dict[str, Any]] = {family: {} for family in families}
     source.want(sorted(evaluations_of(inputs.info(), plan)[1]))
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda batch: bool(source.read(batch)), source.batches()))
@@ -85,10 +85,8 @@ def reading(setup: Setup) -> Iterator[Case]:
     yield from _beside_reading(classes / "zstd.zarr", CLASSES, setup.workers)
     yield from _beside_reading(numbers / "numbers.zarr", NUMBERS, setup.workers)
     for store in setup.predictions:
-        way = (store, None, ("pavpu",), setup.workers)
         labels = Path(store).parent / "labels"
-        if labels.is_dir():
-            way = (store, str(labels), ("pavpu",), setup.workers)
+        way = (store, str(labels) if labels.is_dir() else None, ("pavpu",), setup.workers)
         yield Case(f"{Path(store).name}: reading for pavpu", _read, way, yardstick=True)
         yield Case(f"{Path(store).name}: pavpu", evaluate, way)
 

@@ -13,40 +13,42 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from uqeval.metrics import failure_columns, sparsification
-from uqeval.metrics._tiles import RankedSets
+from uqeval.metrics._tiles import AllSums, RankedSets
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
 Array = NDArray[np.float64]
+#: The drive of each item.
+Drives = NDArray[np.intp]
 #: Levels of intervals of predicted numbers; bins of uncertainty.
 LEVELS, RANKS = np.linspace(0.05, 0.95, 19), 16
 #: Counts of items of these drives; the rate of rare events is of sets of so many items.
-Counts = Callable[[np.random.Generator, Array, int], Array]
+Counts = Callable[[np.random.Generator, Drives, int], Array]
 
 
 def logistic(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def effects(rng: np.random.Generator, drives: Array, size: int = 1) -> Array:
+def effects(rng: np.random.Generator, drives: Drives, size: int = 1) -> Array:
     """Standard normal numbers of items, half of whose variance is that of their drive."""
     names, of = np.unique(drives, return_inverse=True)
     shared = rng.normal(size=(len(names), size))[of]
     return (shared + rng.normal(size=(len(drives), size))) / np.sqrt(2)
 
 
-def pavpu_counts(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def pavpu_counts(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """Right patches and all, of images of which more or less is void."""
     n = rng.integers(400, 1000, len(drives))
     return np.stack([rng.binomial(n, logistic(1.4 + 0.8 * effects(rng, drives)[:, 0])), n], 1)
 
 
-def consistency(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def consistency(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """A score of each pair of frames near 1, with a tail, and its count 1."""
     return np.stack([logistic(2.5 + effects(rng, drives)[:, 0]), np.ones(len(drives))], 1)
 
 
-def confusion(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def confusion(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """Labelled, predicted and correct pixels of 8 classes, some of them in few images only."""
     share = np.geomspace(1, 0.08, 8)
     there = rng.random((len(drives), 8)) < share
@@ -59,7 +61,7 @@ def confusion(rng: np.random.Generator, drives: Array, items: int) -> Array:
 def bins(over: float) -> Counts:
     """Pixels, right ones and confidences of 10 bins: `over`-confident, more or less."""
 
-    def counts(rng: np.random.Generator, drives: Array, items: int) -> Array:
+    def counts(rng: np.random.Generator, drives: Drives, items: int) -> Array:
         centre = np.linspace(0.05, 0.95, 10)
         weight = rng.dirichlet(20 * centre**2, len(drives))
         right = np.clip(centre - over + 0.06 * effects(rng, drives), 0, 1)
@@ -72,7 +74,7 @@ def rare(expected: int) -> Counts:
     """Images that are wrong, and all: so many wrong ones are `expected`, alone, or as half of the
     images of half as many drives."""
 
-    def counts(rng: np.random.Generator, drives: Array, items: int) -> Array:
+    def counts(rng: np.random.Generator, drives: Drives, items: int) -> Array:
         names, of = np.unique(drives, return_inverse=True)
         if len(names) == len(drives):
             hit = rng.random(len(drives)) < expected / items
@@ -84,13 +86,13 @@ def rare(expected: int) -> Counts:
     return counts
 
 
-def squares(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def squares(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """Summed squared errors, log-normal over items, and pixels."""
     mean = np.exp(0.5 * effects(rng, drives)[:, 0])
     return np.stack([1000 * mean, np.full(len(drives), 1000.0)], 1)
 
 
-def covered(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def covered(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """Pixels, those inside the interval of each level, and those expected there: σ is too small."""
     scale = 0.92 * np.exp(0.15 * effects(rng, drives))
     pixels = np.full((len(drives), 1), 1000.0)
@@ -98,7 +100,7 @@ def covered(rng: np.random.Generator, drives: Array, items: int) -> Array:
     return np.concatenate([pixels, pixels * inside, pixels * LEVELS], 1)
 
 
-def ranked(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def ranked(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """Pixels and wrong ones by 16 bins of ascending uncertainty; hard images have more of both."""
     place = np.linspace(-2.5, 2.5, RANKS)
     hard = effects(rng, drives, 2)
@@ -111,7 +113,7 @@ def ranked(rng: np.random.Generator, drives: Array, items: int) -> Array:
 def single(rate: float) -> Counts:
     """A pixel of each item in one of 16 bins of ascending uncertainty; wrong at this rate."""
 
-    def counts(rng: np.random.Generator, drives: Array, items: int) -> Array:
+    def counts(rng: np.random.Generator, drives: Drives, items: int) -> Array:
         level, place = effects(rng, drives, 2).T
         wrong = level > -ndtri(rate)
         at = np.clip((RANKS * ndtr(place + wrong)).astype(int), 0, RANKS - 1)
@@ -186,6 +188,9 @@ class OneTile:
         cumulative: Array = self.fields[name][:, row].cumsum(axis=-1)
         return cumulative
 
+    def sums(self, name: str, tile: int, row: int) -> AllSums:
+        return AllSums(self.upto(name, tile, row))
+
 
 def bins_of(pixels: Array, errors: Array) -> SetRankBins:
     """Pixels and errors [set, bin] as formulas over sets read them."""
@@ -252,13 +257,13 @@ SCORES = (
 )
 
 
-def heavy(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def heavy(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """Right patches and all: few or many of an image, of which some are far worse than most."""
     n = np.ceil(rng.lognormal(5, 1, len(drives)))
     return np.stack([rng.binomial(n.astype(int), logistic(2 + rng.standard_t(3, len(n)))), n], 1)
 
 
-def two_kinds(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def two_kinds(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """A score of each item: near 0.9, and of every fifth near 0.5."""
     bad = rng.random(len(drives)) < 0.2
     return np.stack(
@@ -266,7 +271,7 @@ def two_kinds(rng: np.random.Generator, drives: Array, items: int) -> Array:
     )
 
 
-def many_classes(rng: np.random.Generator, drives: Array, items: int) -> Array:
+def many_classes(rng: np.random.Generator, drives: Drives, items: int) -> Array:
     """Labelled, predicted and correct pixels of 19 classes, half of which are in every image."""
     share = np.concatenate([np.ones(10), np.geomspace(0.9, 0.2, 9)])
     there = rng.random((len(drives), 19)) < share

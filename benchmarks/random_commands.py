@@ -24,7 +24,6 @@ from urllib.parse import unquote
 import typer
 import yaml
 
-import uqeval
 from benchmarks import campaigns
 from benchmarks.random_settings import KINDS, Case, Scene
 from uqeval.errors import UqevalError
@@ -173,18 +172,16 @@ def problems_of(kind: str, seed: int) -> list[str] | None:
     """
     scene = Scene(seed)
     case = KINDS[kind](scene)
-    cut = {"ci": 0.9, "draws": 200} if scene.often(0.4) else {}
+    cut: dict[str, Any] = {"ci": 0.9, "draws": 200} if scene.often(0.4) else {}
     try:
-        report = uqeval.evaluate(*case.stores, metrics=case.metrics, **case.options, **cut)
+        report = case.report(**cut)
         of_items = case.options.get("out") is None and kind not in ("video", "conformal")
         if of_items and scene.often(0.7):
             names = report.inputs.get("class_names") or ()
             case = named(scene, case, len(report.items), len(names))
         for name in ("report", "other"):
             states = f"{name}.states.zip"
-            report = uqeval.evaluate(
-                *case.stores, metrics=case.metrics, states=states, **case.options, **cut
-            )
+            report = case.report(states=states, **cut)
             report.save(f"{name}.json")
     except UqevalError:
         return None

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -65,11 +65,8 @@ class Trial:
 
 
 def evaluated(case: Case, **options: Any) -> Report:
-    """Return the report of a case; `options` in place of its own ones."""
-    given = {"workers": 1, **case.options, **options}
-    if case.is_sweep:
-        return uqeval.sweep(*case.stores, metrics=case.metrics, **given)
-    return uqeval.evaluate(*case.stores, metrics=case.metrics, **given)
+    """Return the report of a case by one worker; `options` in place of its own ones."""
+    return case.report(**{"workers": 1, **case.options, **options})
 
 
 Route = Callable[[Trial], list[str] | None]
@@ -213,7 +210,8 @@ def shards(trial: Trial) -> list[str] | None:
     items = len(trial.report.items)
     if items < 2:
         return None
-    of, fitted = trial.scene.choose.randint(2, min(items, 4)), {}
+    of = trial.scene.choose.randint(2, min(items, 4))
+    fitted: dict[str, str] = {}
     Path("parts").mkdir()
     case = replace(trial.case, options=trial.uncut)
     for _ in range(60):
@@ -410,7 +408,8 @@ def separate(trial: Trial) -> list[str] | None:
     """Each family in a run of its own."""
     if len(trial.case.metrics) < 2:
         return None
-    whole, found = values_of(trial.report), []
+    whole = values_of(trial.report)
+    found: list[str] = []
     for family, options in trial.case.metrics.items():
         alone = values_of(trial.evaluate(replace(trial.case, metrics={family: options})))
         if trial.case.is_sweep:
@@ -453,7 +452,7 @@ def reduced(trial: Trial) -> list[str] | None:
     sets = [[name for name in names if name.startswith(f"{s}/")] for s in ("in", "out0", "out1")]
     out = trial.case.options.get("out", ())
     own = InputOptions(names=sets[0] if out else names)
-    reduce(open_inputs(predictions, *(truth or [None]), own), "reduced.zarr")
+    reduce(open_inputs(predictions, truth[0] if truth else None, own), "reduced.zarr")
     for k, path in enumerate(out):
         reduce(open_inputs(path, None, InputOptions(names=sets[k + 1])), f"out{k}.zarr")
     out = [f"out{k}.zarr" for k in range(len(out))]
@@ -485,8 +484,8 @@ def members(trial: Trial) -> list[str] | None:
         if not truth and name in arrays:
             truth = ["truth.npz"]
             np.savez("truth.npz", **{name: arrays[name]})
-    case = replace(trial.case, stores=(halves, *truth))
-    return compared(trial, trial.evaluate(case), "warnings")
+    case = replace(trial.case, stores=(predictions, *truth))
+    return compared(trial, trial.evaluate(case, predictions=halves), "warnings")
 
 
 @route
@@ -500,7 +499,8 @@ def evaluator(trial: Trial) -> list[str] | None:
         return None
     arrays = arrays_of(predictions)
     labels = arrays_of(truth[0])["labels"] if truth else arrays["labels"]
-    order, kind = list(range(len(labels))), "logits" if "logits" in arrays else "probs"
+    kind: Literal["probs", "logits"] = "logits" if "logits" in arrays else "probs"
+    order = list(range(len(labels)))
     order += [scene.choose.randrange(len(labels)) for _ in range(scene.one(0, 0, 1, 3))]
     scene.choose.shuffle(order)
     with contextlib.ExitStack() as stack:
@@ -656,7 +656,7 @@ def near(first: Any, second: Any, where: str = "") -> Iterator[str]:
     elif isinstance(first, str) and isinstance(second, str) and first != second:
         texts = [_FRACTION.split(text) for text in (first, second)]
         numbers = [[float(n) for n in _FRACTION.findall(text)] for text in (first, second)]
-        if texts[0] != texts[1] or any(near(*numbers)):
+        if texts[0] != texts[1] or any(near(numbers[0], numbers[1])):
             yield f"{where}: {first[:200]} and {second[:200]}"
     elif first != second:
         yield f"{where}: {str(first)[:200]} and {str(second)[:200]}"

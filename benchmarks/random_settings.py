@@ -12,8 +12,8 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 import uqeval
 from benchmarks import campaigns
 from uqeval.errors import UqevalError
+from uqeval.records.report import Report
 from uqeval.usecases.verify.verifying import verify
 
 _SAMPLED = ("entropy", "mutual_information", "expected_entropy", "confidence", "variation_ratio",
@@ -36,6 +37,16 @@ class Case:
     metrics: Mapping[str, Mapping[str, Any]]
     options: dict[str, Any] = field(default_factory=dict)
     is_sweep: bool = False
+
+    def report(self, predictions: Sequence[str] | None = None, **options: Any) -> Report:
+        """Return the report; `predictions` and `options` in place of its own ones."""
+        own, *truth = self.stores or (None,)
+        given, labels = own if predictions is None else predictions, truth[0] if truth else None
+        options = {**self.options, **options}
+        if not self.is_sweep:
+            return uqeval.evaluate(given, labels, self.metrics, **options)
+        assert given is not None
+        return uqeval.sweep(given, labels, self.metrics, **options)
 
 
 class Scene:
@@ -306,8 +317,9 @@ def _video(scene: Scene) -> Case:
     sequence = [("a", "b")[scene.often(0.1)] for _ in range(frames)]
     names = [f"{one}_{t:06}" for t, one in enumerate(sorted(sequence))]
     np.savez(
-        "video.npz", frames=colours[truth], predictions=ids.astype(np.uint8), flow=flow,
-        labels=labels.astype(np.uint8), **({"names": names} if scene.often(0.4) else {}),
+        "video.npz", allow_pickle=False, frames=colours[truth], predictions=ids.astype(np.uint8),
+        flow=flow, labels=labels.astype(np.uint8),
+        **({"names": names} if scene.often(0.4) else {}),
     )  # fmt: skip
     settings = {"flow": scene.one("file", "farneback"), "least_pixels": scene.one(0, 5)}
     options = {"video": "video.npz", "region": scene.regions_of_classes(classes)}
@@ -374,9 +386,7 @@ def problems_of(kind: str, seed: int) -> list[str] | None:
         if "ci" in options and scene.often(0.5):
             options["group_by"] = "drive"
     try:
-        report = uqeval.evaluate(
-            *case.stores, metrics=dict(case.metrics), workers=workers, **options
-        )
+        report = replace(case, options=options).report(workers=workers)
     except UqevalError:
         return None
     report.save("report.json")

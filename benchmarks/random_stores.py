@@ -141,7 +141,7 @@ def npz(scene: Scene, arrays: Arrays, path: Path) -> Any:
             name: np.asfortranarray(values.astype(values.dtype.newbyteorder(">")))
             for name, values in arrays.items()
         }
-        np.savez(file, **big)
+        np.savez(file, allow_pickle=False, **big)
     return str(file)
 
 

@@ -25,11 +25,19 @@ import time
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 
-from uqeval.engine.remote import CountTallies
+from uqeval.engine.remote import Counts, CountTallies, Done, Opened
+
+if TYPE_CHECKING:
+    from uqeval.engine.options import RunOptions
+    from uqeval.engine.passes import Items, Turn
+    from uqeval.inputs import Inputs
+    from uqeval.stores.states.blocks import PackedItems
+    from uqeval.tallies._contract import Tally
 
 CLASSES, HEIGHT, WIDTH = 19, 1024, 2048
 #: Seconds that an item takes to be read, in `throttled`.
@@ -73,28 +81,28 @@ class MadeUp:
     def __init__(self) -> None:
         self.sent_bytes = 0.0
 
-    def executor(self, inputs: Any, options: Any, maps: Collection[str]) -> MadeUp:
+    def executor(self, inputs: Inputs, options: RunOptions, maps: Collection[str]) -> MadeUp:
         return self
 
     def end(self) -> None: ...
 
-    def count(self, turn: Any) -> Generator[Any, None, None]:
+    def count(self, turn: Turn) -> Generator[Items, None, None]:
         from uqeval.engine.counting import Counting
         from uqeval.engine.dask_executor import received
-        from uqeval.engine.remote import Counts, Done
 
         counting = turn.counting
         own = Counting(counting.tallies, counting.tallies, {})
         maps = _street({name for tally in counting.tallies for name in tally.reads})
-        packed = dict(
-            zip(own.apart, (counted.packed for counted in own.states_of([maps], 0)), strict=True)
-        )
+        packed: dict[Tally, PackedItems] = {}
+        for tally, counted in zip(own.apart, own.states_of([maps], 0), strict=True):
+            assert counted.packed is not None  # all are retained
+            packed[tally] = counted.packed
         totals = {
             number: packed[tally].states(tally.most_bytes)[0]
             for number, tally in enumerate(counting.tallies) if tally.adds_exactly
         }  # fmt: skip
-        sent = [packed[tally] for tally in counting.sent]
-        self.sent_bytes += sum(len(own.data) for own in sent)
+        sent: list[PackedItems | None] = [packed[tally] for tally in counting.sent]
+        self.sent_bytes += sum(len(packed[tally].data) for tally in counting.sent)
         self.sent_bytes += sum(map(len, totals.values())) / JOB
         for first in range(0, turn.source.items, JOB):
             items = range(first, min(first + JOB, turn.source.items))
@@ -140,7 +148,7 @@ class Wait:
     seconds: float
     nbytes: int
 
-    def __call__(self, opened: Any) -> bytes:
+    def __call__(self, opened: Opened) -> bytes:
         time.sleep(self.seconds * len(opened.items))
         return bytes(self.nbytes)
 
@@ -176,7 +184,7 @@ def tasks(items: int, seconds: float, workers: int) -> dict[str, Any]:
 class SlowCount(CountTallies):
     """Counts items that take some seconds each to be read."""
 
-    def __call__(self, opened: Any) -> Any:
+    def __call__(self, opened: Opened) -> Counts:
         time.sleep(READ_SECONDS * len(opened.items))
         return super().__call__(opened)
 
@@ -197,11 +205,10 @@ def throttled(items: int, most_workers: int) -> list[dict[str, Any]]:
             with dask_cluster.DaskCluster(f"local:{workers}") as cluster:
                 inputs = open_inputs(f"{folder}/store.zarr", None, InputOptions())
                 run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))  # compiles
-                dask_executor.CountTallies = SlowCount  # type: ignore[misc]
-                began = time.perf_counter()
-                run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))
-                seconds = time.perf_counter() - began
-                dask_executor.CountTallies = CountTallies  # type: ignore[misc]
+                with patch.object(dask_executor, "CountTallies", SlowCount):
+                    began = time.perf_counter()
+                    run(inputs, {"segmentation": {}}, RunOptions(1, cluster=cluster))
+                    seconds = time.perf_counter() - began
             predicted = -(-items // workers) * READ_SECONDS
             row = {"items": items, "workers": workers, "seconds": seconds, "predicted": predicted}
             rows.append(row)

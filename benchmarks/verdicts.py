@@ -10,11 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from estimates import LEVEL, alike, bounds, video_bounds
 from numpy.typing import NDArray
-from populations import SCORES, UNSEEN, Score, logistic, rare, ratio
 
 import uqeval
+from benchmarks.estimates import LEVEL, alike, bounds, video_bounds
+from benchmarks.populations import SCORES, UNSEEN, Score, logistic, rare, ratio
 from uqeval.compare.holm import holm
 from uqeval.gate.more_units import more_units
 from uqeval.records.resampling import Interval, Units

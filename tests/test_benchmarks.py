@@ -34,6 +34,18 @@ def test_rows_are_printed_and_kept(
     assert sums["ratio"] == sums["seconds"] / kept["rows"][0]["seconds"]
 
 
+#: The groups of `python -m benchmarks` that start few processes.
+QUICK = ("maps", "patches", "reading", "workers", "peers", "small", "pixels", "ranks", "observer")
+
+
+@pytest.mark.parametrize("group", QUICK)
+def test_all_cases_of_a_group_run(
+    program: ModuleType, group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--only", group, "--tiny", "--here", "--repeats", "1", "--folder", str(tmp_path)]
+    assert program.main(options) == 0, capsys.readouterr().out
+
+
 def test_a_case_that_cannot_run_is_named(
     program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -137,6 +149,18 @@ def test_conformal_losses_are_within_alpha(
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
+def test_synthetic_populations_have_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import populations
+
+    rng = np.random.default_rng(0)
+    for score in (*populations.SCORES, *populations.UNSEEN):
+        # Some items of each drive, and enough of them that rare events occur.
+        counts = score.counts(rng, np.arange(600) // 2, 30)
+        values = score.of(np.stack([counts[:300].sum(0), counts.sum(0)]))
+        assert values.shape == (2,) and ((values > 0) & (values < 1.5)).all(), score.name
+
+
 def simulation(*arguments: str) -> str:
     """What a script of `benchmarks` prints."""
     folder = Path(__file__).parents[1] / "benchmarks"
@@ -170,6 +194,20 @@ def test_differences_of_two_models_are_simulated() -> None:
     assert [row[1] for row in rows] == ["ece", "auroc", "auce"]
     assert rows[0][3].startswith("100 (0; 0) ") and "before" in rows[0][3]
     assert "before" not in rows[1][3]
+
+
+def test_scores_of_few_events_are_simulated() -> None:
+    printed = simulation("few_events.py", "--replications", "2", "--items", "10", "--size", "300",
+                         "--events", "4", "--scores", "failure.auroc")  # fmt: skip
+    rows = [line for line in printed.splitlines() if line.startswith("| failure.auroc | ")]
+    assert len(rows) == 2  # events of any image, and of few images
+
+
+def test_gates_with_confidence_are_simulated() -> None:
+    printed = simulation("gates.py", "--replications", "2", "--items", "10", "--size", "200",
+                         "--only", "failure.aurc")  # fmt: skip
+    rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")][1:]
+    assert [row[1] for row in rows] == ["max", "max_rise", "max_rise_relative"] * 2 + ["min"]
 
 
 def test_rankings_of_few_items_are_simulated() -> None:
