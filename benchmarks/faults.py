@@ -21,9 +21,11 @@ import injection as faults
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most `most` numbers of 1 … count, the first and the last among them."""
+    """At most `most` numbers of 1 … count, the first among them, and the last of several."""
     if count <= most:
         return list(range(1, count + 1))
+    if most == 1:
+        return [1]
     return sorted({1 + round(i * (count - 1) / (most - 1)) for i in range(most)})
 
 
@@ -52,6 +54,10 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=12)
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
+    if unknown := [name for name in chosen.commands if name not in faults.CASES]:
+        parser.error(f"no command {', '.join(unknown)}; there are {', '.join(faults.CASES)}")
+    if chosen.most < 1:
+        parser.error(f"--most {chosen.most}; expected at least 1")
     outcomes: Counter[tuple[str, str, str]] = Counter()
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(chosen.workers) as workers:
         library = faults.build_shim(Path(folder))

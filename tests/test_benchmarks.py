@@ -135,6 +135,22 @@ def test_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     assert store_bound["hours"] == pytest.approx(1.6e6 / 3600, rel=1e-3)
 
 
+def test_faults_are_spread_over_all_calls(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import faults
+
+    assert [faults.spread(5, most) for most in (1, 2, 3, 9)] == [
+        [1], [1, 5], [1, 3, 5], [1, 2, 3, 4, 5],
+    ]  # fmt: skip
+    for wrong, message in ((["selects"], "no command selects; there are"), (["--most", "0"], "0;")):
+        monkeypatch.setattr(sys, "argv", ["faults.py", *wrong])
+        with pytest.raises(SystemExit, match="2"):
+            faults.main()
+        assert message in capsys.readouterr().err
+
+
 def test_conformal_losses_are_within_alpha(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
