@@ -56,11 +56,13 @@ def _intervals(path: str) -> None:
     """All intervals of a report, from its states, as `uqeval run --ci 0.95` has them."""
     from uqeval.records.report import Report
     from uqeval.statistics.from_states import states_of
+    from uqeval.statistics.merged_states import MergedStates
     from uqeval.statistics.options import CutOptions
     from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
 
     report = Report.load(Path(path))
-    with_slices_and_intervals(report, states_of(Path(path), report), CutOptions(ci=0.95))
+    states = MergedStates([states_of(Path(path), report)])
+    with_slices_and_intervals(report, states, CutOptions(ci=0.95))
 
 
 def reports(setup: Setup) -> Iterator[Case]:

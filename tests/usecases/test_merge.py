@@ -23,11 +23,11 @@ from uqeval.metrics._evaluation import Section
 from uqeval.report.markdown import to_markdown
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.merged_states import MergedStates
+from uqeval.statistics.saved_counts import sum_states
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
 from uqeval.stores.states.saved import SavedStates
 from uqeval.stores.states.writer import StatesWriter
-from uqeval.usecases.from_states import sum_states
 from uqeval.usecases.merge import merge, states_of
 from uqeval.usecases.merged_results import unfitted_evaluations
 from uqeval.usecases.rethreshold import _without

@@ -107,15 +107,20 @@ def run_jointly(*passes: Passes) -> Passes:
     return [running.results[i] for i in range(len(passes))]
 
 
-def renamed(passes: Passes, name: Callable[[Tally], Tally]) -> Passes:
-    """Run a generator, but replace the tallies that it requests."""
+def renamed(
+    passes: Passes,
+    name: Callable[[Tally], Tally],
+    result_of: Callable[[Tally, TallyResult], TallyResult] = lambda tally, result: result,
+) -> Passes:
+    """Run a generator, but replace the tallies that it requests.
+
+    `result_of` returns the result of a requested tally from that of its replacement.
+    """
     running = Running({"": passes})
     while running.requests:
-        view_tallies = {tally: name(tally) for tally in running.tallies}
-        results = yield tuple(view_tallies.values())
-        running.send(
-            {tally: results[renamed_tally] for tally, renamed_tally in view_tallies.items()}
-        )
+        replaced = {tally: name(tally) for tally in running.tallies}
+        results = yield tuple(replaced.values())
+        running.send({t: result_of(t, results[other]) for t, other in replaced.items()})
     return running.results[""]
 
 
@@ -127,20 +132,15 @@ def of_items(passes: Passes, items: Sequence[int], names: Sequence[str]) -> Pass
     from uqeval.maps.views import OfItems
 
     view = OfItems.of(items, names)
-    running = Running({"": passes})
-    while running.requests:
-        counted = {
-            tally: tally if tally.keeps_items else tally.in_view(view.within(tally.view))
-            for tally in running.tallies
-        }
-        results = yield tuple(dict.fromkeys(counted.values()))
-        running.send(
-            {
-                tally: results[tally].only(tally, items) if tally is other else results[other]
-                for tally, other in counted.items()
-            }
-        )
-    return running.results[""]
+    ascending = sorted(view.items)
+
+    def in_view(tally: Tally) -> Tally:
+        return tally if tally.keeps_items else tally.in_view(view.within(tally.view))
+
+    def of_view(tally: Tally, result: TallyResult) -> TallyResult:
+        return result.only(tally, ascending) if tally.keeps_items else result
+
+    return (yield from renamed(passes, in_view, of_view))
 
 
 def replay(passes: Passes, count: Callable[[Tally], TallyResult | None]) -> tuple[bool, Any]:

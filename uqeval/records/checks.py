@@ -32,6 +32,13 @@ class Resampling:
 
 
 @dataclass
+class RequestedSlices:
+    """The columns of each kind of slice."""
+
+    columns: list[list[str]] | None = None
+
+
+@dataclass
 class Item:
     """The record of an item."""
 
@@ -55,6 +62,8 @@ def checked(kind: type, record: Any) -> Any:
             formed(form, getattr(report, key))
     with _inside("settings.intervals"):
         formed(Resampling, report.settings.get("intervals", {}))
+    with _inside("settings.slices"):
+        formed(RequestedSlices, report.settings.get("slices", {}))
     for key, result in report.results.items():
         with _inside(f"results.{key}"):
             _check_result(key, result, report)

@@ -19,6 +19,8 @@ from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
 
 SCHEMA = "uqeval.report/1"
+#: Keys of settings that are not those of a result: how intervals and slices were computed.
+OF_CUT = frozenset(("intervals", "slices"))
 #: The reason of a field that is missing at another threshold than that of the run.
 NOT_HELD = "at another threshold this needs the pixels"
 #: The list of items of a report in JSON, where it is empty.

@@ -78,11 +78,6 @@ class MergedStates:
         """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
         return chain.from_iterable(file.blocks(parameters) for file in self.files)
 
-    def total_of_run(self, key: str) -> bytes | None:
-        """Return the packed total of the tally of a key, as `SavedStates.total_of_run` does; None
-        for several files, whose items are not those of one run."""
-        return self.files[0].total_of_run(key) if len(self.files) == 1 else None
-
     def totals(self, key: str) -> list[bytes]:
         """Return the packed state of all items of each file together, of the tally of a key; none
         if a file does not have it. Raises `StoreError`."""

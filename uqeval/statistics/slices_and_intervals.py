@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from uqeval.records.addresses import Address, slice_key
 from uqeval.records.intervals import plural
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
-from uqeval.statistics.exact_slices import ExactSlices, RunStates
+from uqeval.statistics.exact_slices import ExactSlices
 from uqeval.statistics.intervals import debiased, intervals
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import LEAST_DRAWN
@@ -27,6 +27,9 @@ from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import cases_of, resampling_for
 from uqeval.stores.item_table import ItemTable, read_table
 
+if TYPE_CHECKING:
+    from uqeval.statistics.merged_states import MergedStates
+
 #: Slices of fewer units are marked as small.
 SMALL = 10
 #: The largest number of slices.
@@ -35,8 +38,9 @@ _MOST = 256
 
 def check_cut(
     options: CutOptions, names: Sequence[str], cases: Sequence[str] | None = None
-) -> None:
-    """Read the table of the items `names`, so that errors appear before the evaluation.
+) -> dict[str, list[int]]:
+    """Read the table of the items `names`, so that errors appear before the evaluation. Return the
+    numbers of the items of each slice, by its key in a report.
 
     `cases`: the case of each item, if items are slices of cases. Raises `StoreError` or
     `UsageError`.
@@ -46,21 +50,16 @@ def check_cut(
             "--group-by case: the items are not slices of cases. Give the groups as a column "
             "of --slices FILE.csv."
         )
-    if options.slices is not None:
-        table = read_table(options.slices, names)
-        slice_items(table, cuts_of(options, table))
-        if options.group_by is not None and (options.group_by != CASE or cases is None):
-            table.column(options.group_by)
+    if options.slices is None:
+        return {}
+    table = read_table(options.slices, names)
+    items_by_slice = slice_items(table, cuts_of(options, table))
+    if options.group_by is not None and (options.group_by != CASE or cases is None):
+        table.column(options.group_by)
+    return items_by_slice
 
 
-def items_of_slices(options: CutOptions, names: Sequence[str]) -> dict[str, list[int]]:
-    """Return the numbers of the items of each slice of the items `names`, by its key in a
-    report."""
-    table = read_table(options.slices, names) if options.slices is not None else None
-    return {} if table is None else slice_items(table, cuts_of(options, table))
-
-
-def with_slices_and_intervals(report: Report, states: RunStates, options: CutOptions) -> Report:
+def with_slices_and_intervals(report: Report, states: MergedStates, options: CutOptions) -> Report:
     """Return the report with `intervals` and `slices`, from the states of its items.
 
     Raises `StoreError` or `UsageError`."""
@@ -68,6 +67,7 @@ def with_slices_and_intervals(report: Report, states: RunStates, options: CutOpt
     scoring = Scoring(states)
     timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
+    columns = [] if table is None else cuts_of(options, table)
     groups = cases_of(scoring)
     group_name = None if groups is None else CASE
     if table and options.group_by and (options.group_by != CASE or CASE in table.columns):
@@ -87,9 +87,8 @@ def with_slices_and_intervals(report: Report, states: RunStates, options: CutOpt
     if table is not None:
         began = time.perf_counter()
         exact = ExactSlices(states, scoring.evaluations)
-        changes["slices"] = slices(
-            scoring, table, cuts_of(options, table), options, groups, exact.results
-        )
+        changes["slices"] = slices(scoring, table, columns, options, groups, exact.results)
+        settings["slices"] = {"columns": [list(names) for names in columns]}
         timing["slices_seconds"] = time.perf_counter() - began
         small = [key for key, slice_record in changes["slices"].items() if slice_record["small"]]
         if small:

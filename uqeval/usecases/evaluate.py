@@ -132,10 +132,9 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         inputs.watch.add(str(file))
     slices: dict[str, list[int]] = {}
     if options.cut is not None:
-        from uqeval.statistics.slices_and_intervals import check_cut, items_of_slices
+        from uqeval.statistics.slices_and_intervals import check_cut
 
-        check_cut(options.cut, inputs.source.names, inputs.groups)
-        slices = items_of_slices(options.cut, inputs.source.names)
+        slices = check_cut(options.cut, inputs.source.names, inputs.groups)
     command = next(iter(families)) if len(families) == 1 else "run"
     info = dataclasses.replace(inputs.info(), command=command)
     evaluations, map_names = evaluations_of(info, families, inputs.region_names())
@@ -234,7 +233,6 @@ def _counted(
         names = scheduler.inputs.source.names
         of_slices = {"slices": _rank_slices(evaluations.values(), slices.values(), names)}
         results = scheduler.run(passes() | of_slices)
-        del results["slices"]
     else:
         results = shard.count(scheduler, passes, scheduler.states)
     sections = {key: section for group in results.values() for key, section in group.items()}
@@ -259,6 +257,7 @@ def _rank_slices(
     ranking = [evaluation for evaluation in evaluations if evaluation.approximate]
     for items in slices:
         yield from run_jointly(*(of_items(e.exact(), items, names) for e in ranking))
+    return {}  # no sections
 
 
 def cut_options(**given: Any) -> CutOptions | None:
@@ -272,7 +271,8 @@ def cut_options(**given: Any) -> CutOptions | None:
 
 def _with_slices(report: Report, states: str | Path, options: CutOptions) -> Report:
     """Return the report with intervals and slices from its states."""
+    from uqeval.statistics.merged_states import MergedStates
     from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
     from uqeval.stores.states.saved import SavedStates
 
-    return with_slices_and_intervals(report, SavedStates(states), options)
+    return with_slices_and_intervals(report, MergedStates([SavedStates(states)]), options)

@@ -15,9 +15,9 @@ from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
 from uqeval.metrics._view import shared
 from uqeval.metrics.thresholds import lacks_threshold
 from uqeval.records.scalars import BESIDE
+from uqeval.statistics.saved_counts import left_out, saved_result, sum_states
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
-from uqeval.usecases.from_states import left_out, saved_result, sum_states
 from uqeval.usecases.rounds.shard import in_one_pass
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from uqeval.metrics._driver import replay
 from uqeval.metrics._evaluation import Evaluation, Run, Section
 from uqeval.metrics._family import settings_of
 from uqeval.statistics.checked_states import checked_states
-from uqeval.usecases.from_states import saved_result
+from uqeval.statistics.saved_counts import saved_result
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uqeval.errors import printable
 from uqeval.glossary import metric_of
 from uqeval.records.intervals import plural
-from uqeval.records.report import Report
+from uqeval.records.report import OF_CUT, Report
 from uqeval.records.resampling import FEW
 from uqeval.report.findings.scores import Finding, Score, described, whole_scores
 from uqeval.report.findings.strongest import strongest
@@ -86,7 +86,7 @@ def _advice(
 
 def _advice_on_parts(report: Report) -> str:
     """Return the next step after one part of the items: another pass, or the merge."""
-    if report.settings.keys() <= report.results.keys() | {"intervals"}:
+    if report.settings.keys() <= report.results.keys() | OF_CUT:
         return (
             "Merge all parts: uqeval merge PARTS -o report.json also computes intervals "
             "(--ci 0.95)."

@@ -8,20 +8,20 @@ from typing import Any
 
 from uqeval.keys import Key
 from uqeval.records.intervals import in_words
-from uqeval.records.report import Report
+from uqeval.records.report import OF_CUT, Report
 from uqeval.report.tables.table import Cell, Row, Table
 
 
 def settings(report: Report) -> Table:
     """Return all settings: one row per setting, one column per result.
 
-    Settings of intervals are not in this table (`resampling`). A region with the settings of the
-    whole image has no column.
+    Settings of intervals (`resampling`) and slices are not in this table. A region with the
+    settings of the whole image has no column.
     """
     columns = [
         key
         for key, own in report.settings.items()
-        if key != "intervals" and own != _of_whole(report, key)
+        if key not in OF_CUT and own != _of_whole(report, key)
     ]
     columns_of_settings = [
         dict(pairs(own)) if isinstance(own := report.settings[name], dict) else {"": _as_text(own)}

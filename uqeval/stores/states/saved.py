@@ -175,12 +175,6 @@ class SavedStates:
         """
         return self.total_named(digest_of(key))
 
-    def total_of_run(self, key: str) -> bytes | None:
-        """Return the packed total of the tally with a key, None if there is none.
-
-        Raises as `total` does."""
-        return self.total(key) if self.has_total(key) else None
-
     def total_named(self, name: str) -> bytes:
         """Return the packed total of a tally by name, as `total` does."""
         return self._read(f"{_TOTALS}/{name}")

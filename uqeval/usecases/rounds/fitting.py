@@ -117,7 +117,7 @@ class _Counted:
         self._results: dict[Tally, _NotedResult | None] = {}
 
     def result(self, tally: Tally) -> TallyResult | None:
-        from uqeval.usecases.from_states import saved_result
+        from uqeval.statistics.saved_counts import saved_result
 
         if tally not in self._results:
             saved = saved_result(self._states, tally)

@@ -44,10 +44,10 @@ def foreseen_report(
             record |= dict.fromkeys(filter(None, (debiased_field(key, name) for name in record)))
     slices: dict[str, dict[str, Any]] = {}
     if cut_options is not None and cut_options.slices is not None:
-        from uqeval.statistics.slices_and_intervals import items_of_slices
+        from uqeval.statistics.slices_and_intervals import check_cut
 
-        names = list(items_of_slices(cut_options, inputs.source.names))
-        slices = {key: {"results": results} for key in names}
+        keys = check_cut(cut_options, inputs.source.names, inputs.groups)
+        slices = {key: {"results": results} for key in keys}
     return Report(
         uqeval_version=version.VERSION, inputs={}, settings={}, items=[], results=results,
         slices=slices,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import is_number
 from uqeval.keys import family_of
-from uqeval.records.report import NOT_HELD
+from uqeval.records.report import NOT_HELD, OF_CUT
 from uqeval.records.scalars import BESIDE
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TOLERANCE = {
 }  # fmt: skip
 DEFAULT = 1e-9
 #: Names beside the keys of results, in records of items and in settings.
-_NO_KEYS = {"name", "intervals"}
+_NO_KEYS = {"name", *OF_CUT}
 #: By family, what is of the set alone: an item's record has no curves and tables.
 _OF_SET = {
     "calibration": {"brier_decomposition", "reliability"},

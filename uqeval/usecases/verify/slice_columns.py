@@ -1,14 +1,15 @@
 """The slices of a report: those of the same columns divide its items.
 
-A report does not say which slices were asked for. But each item has one value in a column, so it is
-in one slice of these columns: a slice that was removed leaves its items without one.
+Each item has one value in a column, so it is in one slice of these columns: a slice that was
+removed leaves its items without one. The settings name the columns; those of earlier versions do
+not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from uqeval.errors import UsageError, cut, listed, number_of
 from uqeval.records.addresses import Address
@@ -23,7 +24,7 @@ _NAMED = 4
 
 def compare_division(report: Report, tally: Tally) -> None:
     """Add a difference where the slices of the same columns leave items out, or have some twice;
-    or where a report has no slices, although it says that a run computed some."""
+    and for columns of the settings that have no slices."""
     names = [str(item["name"]) for item in report.items]
     of_columns: dict[str, Counter[str]] = {}
     for key, record in report.slices.items():
@@ -31,16 +32,21 @@ def compare_division(report: Report, tally: Tally) -> None:
         counts.update(str(name) for name in record.get("names", ()))
     for columns, counts in of_columns.items():
         _compare(f"the slices of {columns}", counts, names, tally)
-    if not report.slices and _had_slices(report.timing, report.settings.get("intervals") or {}):
-        tally.add_missing("the report", "slices")
+    for names_of_columns in report.settings.get("slices", {}).get("columns") or ():
+        if (columns := _shown(names_of_columns)) not in of_columns:
+            tally.add_missing("the report", f"every slice of {columns}")
 
 
 def _columns(key: str) -> str:
     """Return the columns of the slice with this key, as text."""
     try:
-        return cut(", ".join(column for column, _ in Address.parse(f"slice.items@{key}").where))
+        return _shown([column for column, _ in Address.parse(f"slice.items@{key}").where])
     except UsageError:
         return cut(key)
+
+
+def _shown(columns: Sequence[str]) -> str:
+    return cut(", ".join(columns))
 
 
 def _compare(where: str, counts: Counter[str], names: list[str], tally: Tally) -> None:
@@ -53,9 +59,3 @@ def _compare(where: str, counts: Counter[str], names: list[str], tally: Tally) -
         tally.compared += 1
         field = f"the number of slices that have {cut(name)}"
         tally.differences.append(Difference(where, field, counts[name], expected[name]))
-
-
-def _had_slices(timing: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-    """Return whether a run computed slices. A table that was only for groups has none, and a report
-    without intervals does not say whether it was."""
-    return "slices_seconds" in timing and settings.get("group_by", "unknown") is None

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | None:
     """Return the states of a tally; None where they are not saved. Raises `StoreError`.
 
-    For a tally that adds up exactly, the totals of files are enough.
+    For a tally that adds up exactly, the totals of files are enough; for others, that of one file.
     """
     if merged_states.holds(tally.parameters()):
         return sum_states(tally, merged_states)
-    if not tally.adds_exactly or tally.keeps_items:
+    if tally.keeps_items or not (tally.adds_exactly or len(merged_states.files) == 1):
         return None
     packed = merged_states.totals(tally_key(tally.parameters()))
     if not packed:
