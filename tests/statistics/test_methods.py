@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binomtest, skew, ttest_ind
 
 from uqeval.compare.holm import holm
-from uqeval.metrics._evaluation import Gaps
+from uqeval.metrics._score_kinds import Gaps
 from uqeval.statistics import flips, methods
 from uqeval.statistics.methods import Bounds, NoBounds
 

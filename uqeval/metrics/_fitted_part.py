@@ -11,7 +11,8 @@ from uqeval.arrays import State
 from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import fit_items
-from uqeval.metrics._evaluation import Gaps, Part, Run, TallyResult
+from uqeval.metrics._evaluation import Part, Run, TallyResult
+from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:

@@ -11,15 +11,8 @@ from uqeval.keys import Key
 from uqeval.maps.contract import WHOLE
 from uqeval.maps.regions import Region, Within
 from uqeval.metrics._driver import renamed
-from uqeval.metrics._evaluation import (
-    Evaluation,
-    Gaps,
-    OverItems,
-    Passes,
-    Run,
-    Section,
-    TallyResult,
-)
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, Section, TallyResult
+from uqeval.metrics._score_kinds import Gaps, OverItems
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import Place, SetStates

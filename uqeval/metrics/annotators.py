@@ -30,9 +30,10 @@ from uqeval.metrics._contract import (
     ScoreTable,
     set_value,
 )
-from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
 from uqeval.metrics._items import score_items
+from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.annotators_settings import AnnotatorsSettings, settings_of
 from uqeval.metrics.calibration_scores import Binned
 

@@ -15,9 +15,10 @@ from uqeval.errors import DataError, UsageError
 from uqeval.metrics._columns import Place, SetColumns, SetStates
 from uqeval.metrics._contract import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 from uqeval.metrics._dataset_info import DatasetInfo, read_fit_on
-from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import score_items
+from uqeval.metrics._score_kinds import Gaps, OverItems
 from uqeval.metrics.brier_decomposition import BrierDecomposition
 from uqeval.metrics.calibration_estimators import exact_edges, upper_ranks
 from uqeval.metrics.calibration_results import ADAPTIVE as _ADAPTIVE

@@ -12,7 +12,7 @@ from typing import Any
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import over, quantile
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
-from uqeval.metrics._evaluation import OfFields
+from uqeval.metrics._score_kinds import OfFields
 
 _NONE = "no image has a labelled pixel"
 _REFERENCE = "docs/metrics.md, Calibration of single images"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric
-from uqeval.metrics._evaluation import Gaps
 from uqeval.metrics._items import exact_sums
+from uqeval.metrics._score_kinds import Gaps
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally

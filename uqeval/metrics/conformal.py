@@ -25,9 +25,10 @@ from uqeval.metrics._contract import (
     ScoreTable,
     set_value,
 )
-from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._items import once_for_equal_states
+from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.conformal_settings import (
     MISCOVERAGE,
     ConformalSettings,

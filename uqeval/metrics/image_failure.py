@@ -17,9 +17,10 @@ from uqeval.errors import UsageError, quoted
 from uqeval.keys import Key, family_of
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import FAMILIES_IN_REPORTS, Family
 from uqeval.metrics._item_numbers import OF_COUNTS, ItemNumber, Known, Wanted
+from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.image_failure_settings import (
     ImageFailureSettings,
     limit_rule,

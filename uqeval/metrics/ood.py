@@ -20,10 +20,11 @@ from uqeval.metrics._aggregation import VOID, Aggregation
 from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._driver import renamed, run_jointly
-from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._ranked_items import of_items
+from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.bravo import METRICS, Bravo
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
 from uqeval.metrics.failure_ranks import rank_pixels

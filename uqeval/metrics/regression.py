@@ -14,9 +14,10 @@ from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers
 from uqeval.metrics._contract import Column, Display, ScoreTable
 from uqeval.metrics._dataset_info import DatasetInfo, read_fit_on
-from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import each_state, joined_states, score_items
+from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings

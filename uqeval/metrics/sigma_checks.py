@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over, without_rounding
 from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric, set_value
-from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
+from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.calibration_estimators import exact_edges, upper_ranks
 from uqeval.metrics.regression_scores import ZERO_SIGMA
 from uqeval.metrics.regression_settings import RegressionSettings

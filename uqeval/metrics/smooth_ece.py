@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates
 from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
-from uqeval.metrics._evaluation import Gaps, Part, Passes
+from uqeval.metrics._evaluation import Part, Passes
+from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import SetColumns, SetStates
 from uqeval.metrics._contract import Column, Display, Record, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import joined_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
+from uqeval.metrics._score_kinds import OverItems
 from uqeval.metrics._warnings import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.pavpu_settings import check_uncertainty

@@ -28,8 +28,9 @@ from uqeval.metrics._contract import (
     set_value,
 )
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
-from uqeval.metrics._evaluation import Evaluation, OfFields, OverItems, Run, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
+from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.temporal_means import (
     PIXELS,
     add_frames,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array, Floats
 from uqeval.disk.files import content_of
 from uqeval.keys import Key
-from uqeval.metrics._evaluation import Evaluation, Gaps, OfFields, put_part
+from uqeval.metrics._evaluation import Evaluation, put_part
+from uqeval.metrics._score_kinds import Gaps, OfFields
 from uqeval.records.addresses import Address, addresses_of, number_at
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import StatesSource, checked_states

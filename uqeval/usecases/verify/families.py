@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -12,7 +12,7 @@ from uqeval.arrays import Array
 from uqeval.errors import option_name
 from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
-from uqeval.usecases.verify import numbers, ranks, regions, slice_ranks, video
+from uqeval.usecases.verify import ranks, regions, slice_ranks, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed, is_not_held
@@ -341,71 +341,3 @@ def _calibration(
         if scores
         else "the store holds no probabilities to recompute it from"
     )
-
-
-def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> Recomputed | str:
-    """Return the scores of a key over some pixels with a target, or why there are none."""
-    family = family_of(key)
-    sigma = data.sigma_of(settings["uncertainty"])
-    if sigma is None:
-        return f"the store holds no {settings['uncertainty']} to recompute it from"
-    if family == "sparsification":
-        kind = settings["error"]
-        error = data.error if kind == "mae" else data.error**2
-        return Recomputed(sparsification(
-            sigma.astype(np.float32), error, settings["steps"], kind == "rmse"
-        ))  # fmt: skip
-    functions: dict[str, Callable[..., dict[str, Any]]] = {
-        "regression": numbers.regression, "nmerci": numbers.nmerci
-    }  # fmt: skip
-    return Recomputed(functions[family](data, sigma, settings))
-
-
-def numbers_in_bins(
-    key: str, data: numbers.Numbers, settings: Mapping[str, Any]
-) -> Recomputed | str:  # fmt: skip
-    """Return the scores of a key over the pixels of a slice with a target; ranks from bins."""
-    sigma, family = data.sigma_of(settings["uncertainty"]), family_of(key)
-    if family == "nmerci":
-        return "n-MeRCI from bins is not recomputed"
-    if family != "sparsification" or sigma is None:
-        return of_numbers(key, data, settings)
-    kind = settings["error"]
-    error = data.error if kind == "mae" else data.error**2
-    return slice_ranks.sparsified(
-        sigma.astype(np.float32), data.error, error, None, settings["steps"], kind == "rmse"
-    )
-
-
-def divergence_of_classes(p: Array, q: Array, clip: float) -> tuple[Array, Array]:
-    """Return KL(p ‖ q) of flat probabilities [class, i], and where it is infinite."""
-    a, b = p.astype(np.float64), q.astype(np.float64)
-    if clip > 0:
-        a, b = (np.maximum(v, clip) for v in (a, b))
-        a, b = (v / v.sum(axis=0) for v in (a, b))
-    infinite = ((a > 0) & (b <= 0)).any(axis=0)
-    is_positive = (a > 0) & (b > 0)
-    logs = np.log(np.where(is_positive, a, 1)) - np.log(np.where(is_positive, b, 1))
-    return (a * logs).sum(axis=0), np.asarray(infinite)
-
-
-def divergence_of_numbers(
-    p: tuple[Array, Array], q: tuple[Array, Array]
-) -> tuple[Array, Array]:  # fmt: skip
-    """Return KL of Gaussians (mean, σ) of flat pixels, and where it is infinite."""
-    (m, s), (n, t) = p, q
-    is_defined = (s > 0) & (t > 0)
-    are_equal = (s == t) & (m == n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5
-    infinite: Array = ~is_defined & ~are_equal
-    return np.where(is_defined, value, 0.0), infinite
-
-
-def divergence(value: Array, infinite: Array) -> Recomputed:
-    """Return the mean of the finite divergences, the pixels and the share of infinite ones."""
-    finite = value[~infinite]
-    return Recomputed({
-        "kl": float(finite.mean()) if finite.size else None, "pixels": int(value.size),
-        "infinite": float(infinite.mean()) if value.size else None,
-    })  # fmt: skip

@@ -11,8 +11,9 @@ import numpy as np
 from uqeval.errors import StoreError, cut
 from uqeval.keys import Key, family_of
 from uqeval.stores.names import read_names_file
+from uqeval.usecases.verify import divergence, video
 from uqeval.usecases.verify import families as f
-from uqeval.usecases.verify import video
+from uqeval.usecases.verify import number_families as n
 from uqeval.usecases.verify.annotators import Annotators
 from uqeval.usecases.verify.classes import ClassMaps, class_maps
 from uqeval.usecases.verify.comparing import Comparison, Recomputed
@@ -319,7 +320,7 @@ class Recomputation(Comparison):
                 continue
             reference_maps = read_item(self.opened.source.reference, item)  # type: ignore[attr-defined]
             if isinstance(item_maps, tuple):
-                values = f.divergence_of_numbers(item_maps, reference_maps)
+                values = divergence.of_numbers(item_maps, reference_maps)
             elif item_maps.probs is None or reference_maps.probs is None:
                 self.why_not[key] = "the store holds no mean_probs to recompute it from"
                 continue
@@ -327,16 +328,16 @@ class Recomputation(Comparison):
                 p, q = (
                     maps.probs.reshape(len(maps.probs), -1) for maps in (item_maps, reference_maps)
                 )
-                values = f.divergence_of_classes(p, q, self.settings[key]["clip"])
+                values = divergence.of_classes(p, q, self.settings[key]["clip"])
             kl.setdefault(key, []).append(values)
-            self.hold(key, item, f.divergence(*values))
+            self.hold(key, item, divergence.pooled(*values))
 
     def _pooled_divergence(self, kl: Mapping[str, list[Any]], pooled: bool) -> None:
         for key, parts in kl.items() if pooled else ():
             value, infinite = (
                 np.concatenate(part_values) for part_values in zip(*parts, strict=True)
             )
-            self.hold(key, None, f.divergence(value, infinite))
+            self.hold(key, None, divergence.pooled(value, infinite))
 
     def _regression(self, items: Sequence[int], pooled: bool) -> None:
         source = self._source()
@@ -361,7 +362,7 @@ class Recomputation(Comparison):
                 for key in self._keys_by_item(settings):
                     self.hold(key, item, self._item_of_numbers(key, item, item_numbers))
                 for key in self._of_pixels(settings):
-                    self.hold(key, item, f.of_numbers(key, item_numbers, settings[key]))
+                    self.hold(key, item, n.of_numbers(key, item_numbers, settings[key]))
                 if pooled:
                     parts[region].append(item_numbers)
         if pooled:
@@ -386,10 +387,10 @@ class Recomputation(Comparison):
         all_numbers = Numbers.concatenate(parts)
         for key in settings:
             if key not in self.why_not and not self._is_mean_of_items(key):
-                self.hold(key, None, f.of_numbers(key, all_numbers, settings[key]))
+                self.hold(key, None, n.of_numbers(key, all_numbers, settings[key]))
         compare_intervals(self, settings, lambda key: of_numbers(key, parts, settings[key]))
         compare_slices(self, parts, settings, SlicePath(
-            lambda key, own, _, in_bins: (f.numbers_in_bins if in_bins else f.of_numbers)(
+            lambda key, own, _, in_bins: (n.numbers_in_bins if in_bins else n.of_numbers)(
                 key, Numbers.concatenate(own), settings[key]
             ),
             lambda key, own: of_numbers(key, own, settings[key]),

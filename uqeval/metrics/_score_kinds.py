@@ -1,0 +1,79 @@
+"""Scores that need more than sums of states: sums of absolute gaps, and scores over items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from uqeval.arrays import Array, Floats, State, np
+
+if TYPE_CHECKING:
+    from uqeval.metrics._columns import SetStates
+    from uqeval.tallies._contract import Tally
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps; with `largest`, the greatest of them;
+    with `one_sided`, of those above 0 alone; with `area`, that of the products w·g [set, bin].
+
+    From the states of many sets, `signed` returns the gaps g [set, bin] (correct minus expected),
+    which add up over items; `weights` returns w [set, bin], for example 1/N. The first set holds
+    the items of all others.
+    """
+
+    signed: Callable[[Mapping[Tally, SetStates]], Floats]
+    weights: Callable[[Mapping[Tally, SetStates]], Floats]
+    largest: bool = False
+    one_sided: bool = False
+    area: Callable[[Floats], Floats] | None = None
+
+    def score(self, signed: Floats, weights: Floats) -> Floats:
+        """Return the score [set] of gaps [set, bin] and weights [bin]."""
+        if self.area is not None:
+            return self.area(signed * weights)
+        sizes = np.maximum(signed, 0.0) if self.one_sided else np.abs(signed)
+        best = np.max if self.largest else np.sum
+        return best(sizes * weights, axis=1)
+
+
+@dataclass(frozen=True)
+class OfFields:
+    """A score of sets of items that is computed from fields of the items' records.
+
+    `score(weights, *values)` returns the score [set], NaN where undefined. `weights` [set, item]:
+    how often each item is in each set. `values` [item]: of each of the `fields`, NaN where
+    undefined. `only`: a field and its values; items with another value are in no set.
+    """
+
+    fields: tuple[str, ...]
+    score: Callable[..., Floats]
+    only: tuple[str, frozenset[str]] | None = None
+
+    def counted(self, records: Iterable[Mapping[str, Any]]) -> Array | None:
+        """Return which items are counted, from their records; None for all."""
+        if self.only is None:
+            return None
+        field, values = self.only
+        return np.array([record.get(field) in values for record in records], bool)
+
+
+@dataclass(frozen=True)
+class OverItems:
+    """Scores that are computed from single items, not from counts of all items together.
+
+    `means`: each is the mean of a field of the items' records, where it is defined.
+    `of_fields`: each is computed from several such fields, with a weight for each item.
+    `of_states`: each is the mean of values that are read from the items' own states of a tally,
+    where they are defined.
+    An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
+    """
+
+    means: Mapping[str, str] = field(default_factory=dict)
+    of_fields: Mapping[str, OfFields] = field(default_factory=dict)
+    of_states: Mapping[str, tuple[Tally, Callable[[State], Sequence[float | None]]]] = field(
+        default_factory=dict
+    )
+    leaves_out: str | None = None
+    kept_only: frozenset[Tally] = frozenset()
