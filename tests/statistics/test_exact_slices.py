@@ -210,6 +210,25 @@ def test_a_damaged_total_is_refused(table: Path, tmp_path: Path) -> None:
         merge(forged, slices=table)
 
 
+@pytest.mark.parametrize(
+    "name", ["failure", "sparsification of numbers", "n-MeRCI by depth", "ood"]
+)
+def test_a_slice_without_pixels_has_no_scores(name: str, table: Path) -> None:
+    data, metrics, given = CASES[name]
+    arrays, dry = data(), [i for i in range(N) if i not in WET]
+    if "labels" in arrays:
+        arrays["labels"][dry] = 255
+    else:
+        arrays["target"][dry] = np.nan
+    report = uqeval.evaluate(arrays, metrics=metrics, names=NAMES, slices=table, **NAMED, **given)
+    own = report.slices["weather=dry"]
+    family = next(iter(metrics))
+    field = {"failure": "auroc", "sparsification": "ause", "nmerci": "nmerci"}.get(family, "auroc")
+    assert own["approximate"] == []
+    assert own["results"][family][field] is None and own["results"][family][f"{field}_reason"]
+    assert report.slices["weather=wet"]["results"][family][field] is not None
+
+
 def test_exact_and_binned_values_differ(table: Path) -> None:
     """Else the tests above would compare nothing."""
     report = evaluated("failure", slices=table)
