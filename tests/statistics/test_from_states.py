@@ -14,7 +14,7 @@ from saved_runs import run, scoring, table_file
 from uqeval.errors import StoreError
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
-from uqeval.records.resampling import NoInterval
+from uqeval.records.resampling import NoInterval, Units
 from uqeval.statistics import resampler
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import common_items
@@ -273,3 +273,20 @@ def test_a_score_without_an_interval_is_inconclusive(made: Path, tmp_path: Path)
     assert (first.status, first.counts_as) == ("inconclusive", "fail")
     assert first.reason == "no interval: 4 items have this score; intervals from draws need 6"
     assert second.status == "pass"
+
+
+# Scores that states do not give
+
+
+def test_ranks_of_classes_have_no_interval_and_say_why(tmp_path: Path) -> None:
+    """The states rank the pixels of the set, not of each class."""
+    paths = [run(tmp_path / name, N, "failure", data=k)[1] for k, name in enumerate("ab")]
+    address = Address.parse("failure.per_class.1.auroc")
+    reason = "the score cannot be computed from saved states"
+    with pytest.raises(NoInterval, match=f"^no interval: {reason}$"):
+        resampler().interval(paths[0], address, 0.9)
+    with pytest.raises(NoInterval, match=f"^the change has no interval: {reason}$"):
+        resampler().change(*paths, address, 0.9, False)
+    assert resampler().units(paths[0], address) == Units("item", N, None)
+    rate = Address.parse("failure.per_class.1.undetected_error_rate")
+    assert resampler().interval(paths[0], rate, 0.9).low is not None

@@ -23,6 +23,7 @@ from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, Limits, NoBounds
 from uqeval.statistics.no_interval import (
     having,
+    not_in_states,
     too_few_events,
     too_few_for_quantile,
     too_few_in_a_set,
@@ -59,6 +60,9 @@ def difference(
         return NoBounds(
             f"there is {resampling.units} {plural(resampling.unit, resampling.units)}; 2 are needed"
         )
+    both = [*runs[0], *runs[1]]
+    if reason := not_in_states(samples, text, both):
+        return NoBounds(reason)
     defined = defined_in_both(samples, text, runs)
     if defined < 2:
         return NoBounds(f"{having(metric, resampling.unit, defined)} in both; 2 are needed")
@@ -66,7 +70,6 @@ def difference(
     a, b = (float(score[0]) for score in pair.scores("whole"))
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
-    both = [*runs[0], *runs[1]]
     least = resampling.least(samples.defined(text, both))
     if reason := too_few_in_a_set(resampling, metric, least):
         return NoBounds(reason)

@@ -18,6 +18,7 @@ from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.intervals import check_level, interval, is_approximate
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import NoBounds
+from uqeval.statistics.no_interval import not_in_states
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import cases_of, resampling_for, sequences_of
@@ -65,7 +66,7 @@ class FromStates:
             resampling = Resampling(units, unit=name)
             self._samples[key] = Samples([scoring], [items], resampling, self._named)
         samples = self._samples[key]
-        defined = int(samples.defined(text).sum())
+        defined = int(samples.defined(text).sum()) if scoring.gives(text) else None
         return Units(name, samples.resampling.units, defined)
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
@@ -76,7 +77,10 @@ class FromStates:
         loaded_report, scoring = self._open(report)
         samples = self._samples_of(report, items_of(report, loaded_report, scoring, address))
         text = address.within
-        if metric_at(text) is None or not math.isfinite(samples.value(text)):
+        known = metric_at(text) is not None and scoring.path_in_results(text) is not None
+        if known and (reason := not_in_states(samples, text)):
+            raise NoInterval(f"no interval: {reason}")
+        if not known or not math.isfinite(samples.value(text)):
             raise StoreError(
                 f"{report}: {address} is not in the saved states; evaluate again with this score."
             )

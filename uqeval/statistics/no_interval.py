@@ -37,6 +37,13 @@ def unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds |
     )
 
 
+def not_in_states(samples: Samples, text: str, runs: Iterable[int] = (0,)) -> str | None:
+    """Return why a score of some runs has no interval, if saved states do not give it."""
+    if all(samples.runs[run].gives(text) for run in runs):
+        return None
+    return "the score cannot be computed from saved states"
+
+
 def too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str | None:
     """Return why a score of several sets has no interval, if the smallest has `least` units."""
     if len(resampling.members) == 1 or least >= metric.least_in_set:

@@ -70,6 +70,7 @@ class Scoring:
         self._fields: dict[tuple[str, str], Floats] = {}
         self._counted: dict[tuple[str, str], Array | None] = {}
         self._gaps: dict[str, Mapping[tuple[Any, ...], Gaps]] = {}
+        self._given: dict[str, bool] = {}
         self._addresses: dict[str, dict[str, tuple[Any, ...]]] = {}
 
     @property
@@ -127,6 +128,18 @@ class Scoring:
         """Return a score as the run computed it from pixels, not from states."""
         place = self.path_in_results(address)
         return None if place is None else number_at(self.index["results"], place)
+
+    def gives(self, address: str) -> bool:
+        """Return whether the states give a score, if the run has a value of it.
+
+        They do not hold the ranks of the pixels of each class, for example.
+        """
+        if address not in self._given:
+            everything = Subset(range(self.items), self.items)
+            self._given[address] = self.exact(address) is None or bool(
+                np.isfinite(self.table(everything, [address])[0, 0])
+            )
+        return self._given[address]
 
     def key_of(self, address: str) -> str | None:
         """Return the key of the variant or part of a score; None if the states cannot score it."""
