@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -297,3 +298,18 @@ def test_bins_that_change_a_score_leave_it_without_an_interval(tmp_path: Path) -
     samples = Samples(runs, [range(8)] * 2, Resampling(runs[0].names, draws=100))
     change = difference(samples, "failure.fpr95", 0.9)
     assert isinstance(change, NoBounds) and "too close for an interval" in change.reason
+
+
+def test_an_undefined_score_beside_others_gives_no_warning_of_numpy() -> None:
+    """σ = 0 in a whole bin: ENCE is undefined, and UCE beside it has an interval."""
+    rng = np.random.default_rng(0)
+    std = rng.gamma(2, 1, (8, 6, 6))
+    std[:, :3] = 0
+    target = rng.normal(size=std.shape)
+    data = {"mean": target + std + 0.1, "std": std, "target": target}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = uqeval.evaluate(data, metrics={"regression": {"ence": True}}, ci=0.9)
+    assert report.results["regression"]["ence"] is None
+    assert "regression.ence" not in report.intervals
+    assert report.intervals["regression.uce"]["low"] is not None

@@ -46,7 +46,12 @@ def least_shares(
     if address not in known:
         beside = [text for text in samples.beside("drawn", address) if kind_of(text) == "gaps"]
         # Without the edges that were fitted, a run has no gaps of a score, and no score either.
-        scored = [t for t in beside if all(samples.runs[run].gaps(t) is not None for run in runs)]
+        scored = [
+            text
+            for text in beside
+            if all(samples.runs[run].gaps(text) is not None for run in runs)
+            and all(np.isfinite(samples.value(text, run)) for run in runs)
+        ]
         addresses = list(dict.fromkeys([address, *scored]))
         of_runs = zip(*(_flipped(samples, addresses, run) for run in runs), strict=True)
         for text, parts in zip(addresses, of_runs, strict=True):
