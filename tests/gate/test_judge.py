@@ -312,7 +312,7 @@ def test_a_debiased_value_has_no_interval(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("address", "reason"),
-    [("pavpu.n_ac", "a count"), ("pavpu.per_class.road.n_ac", "a count"),
+    [("pavpu.n_ac", "none of the scores"), ("pavpu.per_class.road.n_ac", "none of the scores"),
      ("pavpu.pavpu_bound", "the bound of the error")],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["min", "max", "max_drop"])

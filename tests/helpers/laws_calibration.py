@@ -20,6 +20,7 @@ from uqeval.tallies.reliability import (
     Bins,
     ClassReliability,
     ItemAdaptive,
+    PooledAdaptive,
     ProperScores,
     Reliability,
 )
@@ -33,6 +34,7 @@ EXAMPLES: tuple[Tally, ...] = (
     ClassReliability(4, Bins(7, "upper")),
     AdaptiveReliability(4, (0.5625, 0.75, 0.75, 0.875)),
     AdaptiveReliability(4, ()),
+    PooledAdaptive(4, (0.5625, 0.75)),
     ItemAdaptive(4, 5),
     ItemAdaptive(4, 1),
     FineGaps(4),
@@ -207,6 +209,7 @@ def _tempered_samples(tally: Any, items: Sequence[Any]) -> State:
 
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Any]], State]] = {
     AdaptiveReliability: _adaptive,
+    PooledAdaptive: _adaptive,
     ClassReliability: _class_reliability,
     FineGaps: _fine_gaps,
     ItemAdaptive: _item_adaptive,

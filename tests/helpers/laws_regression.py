@@ -10,7 +10,7 @@ import naive_regression as naive
 import numpy as np
 
 from uqeval.tallies._contract import Tally
-from uqeval.tallies.depth_sums import DepthSums, ScaledErrors, SigmaBins
+from uqeval.tallies.depth_sums import DepthSums, PooledSigmaBins, ScaledErrors, SigmaBins
 from uqeval.tallies.digits import Digits
 from uqeval.tallies.error_ranks import ErrorRanks
 from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, Intervals, SumsBelow, TargetCounts
@@ -28,6 +28,7 @@ EXAMPLES: tuple[Tally, ...] = (
     ScaledErrors("energy"),
     SigmaBins((0.25, 1.0)),
     SigmaBins((), "energy"),
+    PooledSigmaBins((0.5,)),
     TargetCounts(),
     ErrorSums("energy", DEPTH),
     PredictiveScores(False, (0.5, 0.9), (0.6745, 1.6449)),
@@ -270,6 +271,7 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     DepthSums: _depth_sums,
     ScaledErrors: _scaled_errors,
     SigmaBins: _sigma_bins,
+    PooledSigmaBins: _sigma_bins,
     ErrorsUpto: _errors_upto,
     QuantileCounts: _quantiles,
     IntervalCounts: _interval_counts,

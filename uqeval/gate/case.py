@@ -215,7 +215,7 @@ class Case:
             return None
         if fields[-1].endswith("_bound"):
             return "it is the bound of the error of a score"
-        return "it is a count, a setting or a point of a curve, not a score"
+        return "it is none of the scores that `metrics` in the report lists"
 
     def _needs_states(self, level: float, reason: str) -> str:
         if self._of_change:

@@ -115,6 +115,21 @@ class Evaluation(ABC, Generic[Settings]):
         return frozenset()
 
     @property
+    def equal_mass(self) -> frozenset[str]:
+        """Return the scores in bins with equal numbers of pixels, whose edges `fit` finds."""
+        return frozenset()
+
+    @property
+    def ranks_slices(self) -> bool:
+        """Return whether `of_slice` counts pixels: scores of a slice need ranks of its own."""
+        return bool(self.approximate or self.equal_mass)
+
+    @property
+    def slices_at_once(self) -> int:
+        """Return in how many slices `of_slice` may count at the same time, in little memory."""
+        return 1
+
+    @property
     def bound(self) -> float:
         """Return the greatest relative error of approximate scores: the relative width of a bin."""
         return 0.0
@@ -184,6 +199,10 @@ class Evaluation(ABC, Generic[Settings]):
         """Return exact values for `scores`, if the tallies have only bins of ranks."""
         yield from ()
 
+    def of_slice(self) -> Passes:
+        """Return what `scores` needs besides states for the items of a slice, which it counts."""
+        return (yield from self.exact())
+
     @abstractmethod
     def tallies(self) -> tuple[Tally, ...]:
         """Return the tallies that `scores` reads, as far as `fitted` determines them."""
@@ -197,7 +216,8 @@ class Evaluation(ABC, Generic[Settings]):
         """Return scores, rows and curves of a set of items, as the report has them.
 
         `states`: the states of `tallies`, added up over the items. Undefined scores are None, with
-        their reason. `exact`: the result of `exact`, known for the whole set only.
+        their reason. `exact`: the result of `exact` for the whole set, of `of_slice` for a slice
+        that the run knew.
         """
 
     def columns(

@@ -46,6 +46,14 @@ class InView(Evaluation[Any]):
         return self.inner.approximate
 
     @property
+    def equal_mass(self) -> frozenset[str]:
+        return self.inner.equal_mass
+
+    @property
+    def slices_at_once(self) -> int:
+        return self.inner.slices_at_once
+
+    @property
     def bound(self) -> float:
         return self.inner.bound
 
@@ -75,6 +83,9 @@ class InView(Evaluation[Any]):
 
     def exact(self) -> Passes:
         return (yield from renamed(self.inner.exact(), self._in_view))
+
+    def of_slice(self) -> Passes:
+        return (yield from renamed(self.inner.of_slice(), self._in_view))
 
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(map(self._in_view, self.inner.tallies()))

@@ -157,7 +157,21 @@ class Calibration(Evaluation[CalibrationSettings]):
     The edges are fitted for adaptive ECE, and for an estimator that needs them.
     """
 
-    shares_fit = False  # a region has bins of equal mass of its own
+    # A region has bins of equal mass of its own, and so has a slice that the run knows.
+    shares_fit = False
+
+    @property
+    def equal_mass(self) -> frozenset[str]:
+        fields = {"adaptive_ece"} if self.settings.adaptive else set()
+        if self.settings.estimator != "plug-in":
+            fields |= {metric.field for metric in estimators.metrics_of(self.settings.estimator)}
+        return frozenset(fields)
+
+    @property
+    def slices_at_once(self) -> int:
+        if self.settings.estimator == "roelofs-sweep":
+            return 1  # it ranks all pixels
+        return estimators.sets_at_once(self.settings.bins)
 
     @property
     def _bins(self) -> tuple[Tally, Tally, Tally]:
@@ -191,16 +205,31 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     def fit(self) -> Passes:
         bin_tallies = self._bins
-        extra = _rank_tallies(self.settings, self.info.classes)
-        results = yield (*bin_tallies, *extra.values())
+        ranking = _rank_tallies(self.settings, self.info.classes)
+        results = yield (*bin_tallies, *ranking.values())
         _refuse_strange(results, bin_tallies)
-        if extra:
-            states = {name: results[tally].total for name, tally in extra.items()}
-            required_ranks = _wanted_ranks(self.settings, states)
-            coarse = states["ranks"]["coarse"][0]
-            edges = yield from exact_edges(self.info.classes, coarse, required_ranks)
-            self._ties = {name: ties for name, (_, ties) in edges.items()}
-            self.fitted |= {name: list(values) for name, (values, _) in edges.items()}
+        if ranking:
+            yield from self._fit_edges({name: results[t].total for name, t in ranking.items()})
+
+    def _fit_edges(self, ranks: Mapping[str, State]) -> Passes:
+        """Find the edges of bins of equal mass, from the totals of the tallies that rank."""
+        required_ranks = _wanted_ranks(self.settings, ranks)
+        coarse = ranks["ranks"]["coarse"][0]
+        edges = yield from exact_edges(self.info.classes, coarse, required_ranks)
+        self._ties = {name: ties for name, (_, ties) in edges.items()}
+        self.fitted |= {name: list(values) for name, (values, _) in edges.items()}
+
+    def of_slice(self) -> Passes:
+        """Return the bins of equal mass of the slice, between edges of its own, by purpose."""
+        from uqeval.tallies.reliability import PooledAdaptive
+
+        own = Calibration(self.settings, self.info)
+        ranking = _rank_tallies(self.settings, self.info.classes)
+        results = yield tuple(ranking.values())
+        yield from own._fit_edges({name: results[t].total for name, t in ranking.items()})
+        tallies = {name: PooledAdaptive(t.classes, t.edges) for name, t in own._massed.items()}
+        results = yield tuple(dict.fromkeys(tallies.values()))
+        return {name: results[tally].total for name, tally in tallies.items()}
 
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(dict.fromkeys((*self._bins, *self._massed.values())))
@@ -209,7 +238,8 @@ class Calibration(Evaluation[CalibrationSettings]):
         return (self._items,)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        massed = {name: SetStates.of_one(states[t]) for name, t in self._massed.items()}
+        of_edges = exact or {name: states[tally] for name, tally in self._massed.items()}
+        massed = {name: SetStates.of_one(state) for name, state in of_edges.items()}
         bin_states = [SetStates.of_one(states[tally]) for tally in self._bins]
         return calibration_results.results_of(
             self.settings, bin_states, massed, self.info.class_names

@@ -35,6 +35,11 @@ def upper_ranks(pixels: int, bins: int) -> list[int]:
     return [-(-k * pixels // bins) - 1 for k in range(1, bins)] if pixels else []
 
 
+def sets_at_once(bins: int) -> int:
+    """Return of how many sets the edges are found at once: in 4 MB, then 64 kB an edge; 32 MB."""
+    return max(2**25 // max(2**22, bins * 2**16), 1)
+
+
 def exact_edges(
     classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[int]],
     of: Uncertainty | None = None,

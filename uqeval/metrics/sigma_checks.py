@@ -16,7 +16,7 @@ from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics._score_kinds import Gaps
-from uqeval.metrics.calibration_estimators import exact_edges, upper_ranks
+from uqeval.metrics.calibration_estimators import exact_edges, sets_at_once, upper_ranks
 from uqeval.metrics.regression_scores import ZERO_SIGMA
 from uqeval.metrics.regression_settings import RegressionSettings
 
@@ -103,7 +103,7 @@ OF_SCALE = (
 class BinsOfSigma(Part[RegressionSettings]):
     """ENCE and UCE in bins of σ with equal numbers of pixels; CV of σ.
 
-    Equal σ lie in one bin. A region has bins of its own.
+    Equal σ lie in one bin. A region has bins of its own, and so has a slice that the run knows.
     """
 
     name = "ence"
@@ -112,6 +112,11 @@ class BinsOfSigma(Part[RegressionSettings]):
     flat = True
     requested_by = "ence"
     needs_fitted = ("edges",)
+    equal_mass = frozenset({"ence", "uce"})
+
+    @property
+    def slices_at_once(self) -> int:
+        return sets_at_once(self.settings.ence_bins)
 
     @property
     def _bins(self) -> SigmaBins:
@@ -133,13 +138,21 @@ class BinsOfSigma(Part[RegressionSettings]):
         edges = yield from exact_edges(1, coarse, required, sigma)
         self.fitted["edges"] = list(edges[""][0])
 
+    def of_slice(self) -> Passes:
+        """Return the bins of the σ of the slice."""
+        from uqeval.tallies.depth_sums import PooledSigmaBins
+
+        own = BinsOfSigma(self.settings, self.info)
+        yield from own.fit()
+        tally = PooledSigmaBins(own._bins.edges, self.settings.sigma)
+        return (yield (tally,))[tally].total
+
     def tallies(self) -> tuple[Tally, ...]:
         return (self._bins,) if self.can_score else ()
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        of_one = {tally: SetStates.of_one(states[tally]) for tally in self.tallies()}
-        (record,) = self._records(of_one)
-        bins = states[self._bins]
+        bins = exact or states[self._bins]
+        (record,) = self._records({self._bins: SetStates.of_one(bins)})
         roots = {
             name: as_numbers(np.sqrt(over(bins[field], bins["count"])))
             for name, field in (("rmse", "errors"), ("rmv", "variances"))

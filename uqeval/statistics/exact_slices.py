@@ -1,7 +1,7 @@
 """Exact scores by rank of slices, from the counts that a run has made for each slice.
 
-From the states of items, ranks are found in bins. A run that knows its slices also ranks the pixels
-of each slice, and saves the totals with the states.
+From the states of items, ranks are found in bins, and bins of equal mass are those of the set. A
+run that knows its slices also ranks the pixels of each slice, and saves the totals with the states.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class ExactSlices:
-    """Reader of the results of `Evaluation.exact` for slices of a run."""
+    """Reader of the results of `Evaluation.of_slice` for slices of a run."""
 
     def __init__(self, states: MergedStates, evaluations: Mapping[str, Evaluation[Any]]) -> None:
         self._states = states
         self._evaluations = {
-            key: evaluation for key, evaluation in evaluations.items() if evaluation.approximate
+            key: evaluation for key, evaluation in evaluations.items() if evaluation.ranks_slices
         }
         #: States of items, from which each slice takes its own.
         self._of_items: dict[Tally, TallyResult | None] = {}
@@ -34,7 +34,7 @@ class ExactSlices:
         states have all counts. Raises `StoreError`."""
         names = self._states.index["items"]
         running = replayed(
-            {key: of_items(e.exact(), items, names) for key, e in self._evaluations.items()},
+            {key: of_items(e.of_slice(), items, names) for key, e in self._evaluations.items()},
             self._counted,
         )
         running.close()

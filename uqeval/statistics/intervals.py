@@ -53,8 +53,9 @@ def measured(scoring: Scoring) -> tuple[str, ...]:
     return tuple(text for text in scoring.addresses if metric_at(text) is not None)
 
 
-def is_approximate(scoring: Scoring, text: str) -> bool:
-    """Return whether a score computed from states is averaged inside bins."""
+def is_approximate(scoring: Scoring, text: str, in_slice: bool = False) -> bool:
+    """Return whether a score computed from states is averaged inside bins, or for a slice comes
+    from bins of the set."""
     address = Address.parse(text)
     evaluation = scoring.evaluations.get(address.key)
     if evaluation is None:
@@ -62,7 +63,7 @@ def is_approximate(scoring: Scoring, text: str) -> bool:
     over = evaluation.over_items()
     if ".".join(address.fields) in (*over.means, *over.of_fields, *over.of_states):
         return False
-    names = evaluation.approximate
+    names = evaluation.approximate | (evaluation.equal_mass if in_slice else frozenset())
     return "*" in names or bool(set(address.fields) & names)
 
 
@@ -84,7 +85,7 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     None, with a `reason`.
     """
     case = _Case.of(samples, text, level)
-    rough = is_approximate(samples.runs[0], text)
+    rough = is_approximate(samples.runs[0], text, in_slice=samples.results is not None)
     bounds = case.bounds(method)
     if rough and not isinstance(bounds, NoBounds):
         bounds = unless_coarse(bounds, case.value, samples.exact(text))

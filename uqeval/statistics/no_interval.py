@@ -32,8 +32,8 @@ def unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds |
     if exact is None or abs(value - exact) <= _COARSE * (bounds.high - bounds.low):
         return bounds
     return NoBounds(
-        "states count values inside a bin of relative width 2^-10 as tied, which gives "
-        f"{value:.4g} in place of {exact:.4g}: the values are too close for an interval"
+        f"the bins of the saved states give {value:.4g} in place of {exact:.4g}; they are too "
+        "coarse for an interval"
     )
 
 

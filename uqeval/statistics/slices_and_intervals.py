@@ -19,6 +19,7 @@ from uqeval.statistics.draws import GENERATOR, Resampling
 from uqeval.statistics.exact_slices import ExactSlices
 from uqeval.statistics.intervals import debiased, intervals
 from uqeval.statistics.kinds import metric_at
+from uqeval.statistics.lost_scores import put_lost
 from uqeval.statistics.methods import LEAST_DRAWN
 from uqeval.statistics.no_interval import few_units
 from uqeval.statistics.options import CASE, CutOptions
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 SMALL = 10
 #: The largest number of slices.
 _MOST = 256
+_UNKNOWN = "needs the pixels of the slice, which saved states do not contain"
 
 
 def check_cut(
@@ -240,13 +242,15 @@ def slices(
     exact_results: Callable[[Sequence[int]], Mapping[str, Any]] = lambda items: {},
 ) -> dict[str, dict[str, Any]]:
     """Return the results of every slice, with the fit of the whole set; with intervals if `options`
-    has a level. `exact_results` returns the results of `Evaluation.exact` for some items, by key,
-    as far as they are known."""
+    has a level. `exact_results` returns the results of `Evaluation.of_slice` for some items, by
+    key, as far as they are known."""
     slice_records: dict[str, dict[str, Any]] = {}
     for key, items in slice_items(table, keys).items():
         resampling = resampling_for(scoring, options.draws, options.seed, groups, items)
         exact = exact_results(items)
         results = scoring.whole(items, exact)
+        for own_key, own in results.items():
+            put_lost(own, scoring.index["results"].get(own_key, {}), _UNKNOWN)
         record: dict[str, Any] = {
             "items": len(items),
             "names": [scoring.names[i] for i in items],
@@ -256,7 +260,7 @@ def slices(
             "approximate": sorted(
                 key
                 for key, evaluation in scoring.evaluations.items()
-                if evaluation.approximate and key not in exact
+                if evaluation.ranks_slices and key not in exact
             ),
             "intervals": {},
         }

@@ -159,3 +159,11 @@ class SigmaBins(OfErrors):
         deviations = sigma - self.centre
         state["of_sigma"] += (sigma.sum(), deviations.sum())
         state["squares"] += (deviations * deviations).sum()
+
+
+@dataclass(frozen=True)
+class PooledSigmaBins(SigmaBins):
+    """`SigmaBins` of some items together, such as those of a slice: only the total."""
+
+    id: ClassVar[str] = "pooled_sigma_bins"
+    keeps_items: ClassVar[bool] = False

@@ -154,6 +154,14 @@ class AdaptiveReliability(OfBins):
 
 
 @dataclass(frozen=True)
+class PooledAdaptive(AdaptiveReliability):
+    """`AdaptiveReliability` of some items together, such as those of a slice: only the total."""
+
+    id: ClassVar[str] = "pooled_adaptive"
+    keeps_items: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
 class ItemAdaptive(OfBins):
     """`AdaptiveReliability` with `bins` bins of equal mass within each item.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,7 +231,10 @@ def _counted(
 
     if shard is None:
         names = scheduler.inputs.source.names
-        of_slices = {"slices": _rank_slices(evaluations.values(), slices.values(), names)}
+        of_slices = {
+            f"slices of {key}": _of_slices(evaluation, list(slices.values()), names)
+            for key, evaluation in evaluations.items() if slices and evaluation.ranks_slices
+        }  # fmt: skip
         results = scheduler.run(passes() | of_slices)
     else:
         results = shard.count(scheduler, passes, scheduler.states)
@@ -245,18 +248,19 @@ def _counted(
     return sections, record
 
 
-def _rank_slices(
-    evaluations: Iterable[Evaluation[Any]], slices: Iterable[Sequence[int]], names: Sequence[str]
+def _of_slices(
+    evaluation: Evaluation[Any], slices: Sequence[Sequence[int]], names: Sequence[str]
 ) -> Passes:
     """Rank the pixels of each slice; the counts stay in the states, from which scores are read.
 
-    One slice after another: the bins of a slice may take as much memory as those of the set.
+    Few slices at once: the bins of a slice may take as much memory as those of the set.
     """
     from uqeval.metrics._driver import of_items, run_jointly
 
-    ranking = [evaluation for evaluation in evaluations if evaluation.approximate]
-    for items in slices:
-        yield from run_jointly(*(of_items(e.exact(), items, names) for e in ranking))
+    at_once = evaluation.slices_at_once
+    for first in range(0, len(slices), at_once):
+        together = slices[first : first + at_once]
+        yield from run_jointly(*(of_items(evaluation.of_slice(), own, names) for own in together))
     return {}  # no sections
 
 

@@ -14,7 +14,6 @@ from uqeval.metrics._driver import drive, groups_of, replay, replayed
 from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
 from uqeval.metrics._view import shared
 from uqeval.metrics.thresholds import lacks_threshold
-from uqeval.records.scalars import BESIDE
 from uqeval.statistics.saved_counts import left_out, saved_result, sum_states
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
@@ -257,6 +256,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     others.
     """
     from uqeval.statistics.item_scores import scores_over_items, set_score
+    from uqeval.statistics.lost_scores import put_lost
 
     index = merged_states.index
     warnings = []
@@ -292,7 +292,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
         for name in before
         if not any(name == part or name.startswith(f"{part}_") for part in other_parts)
     ]
-    lost = _fill(results, {name: before[name] for name in own_fields})
+    lost = put_lost(results, {name: before[name] for name in own_fields}, _UNKNOWN)
     if lost:
         warnings.append(f"{part_name or key} without {', '.join(lost)}: {_UNKNOWN}.")
     # Ties at the cuts of the set do not add up over parts.
@@ -305,20 +305,6 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
         warnings,
         evaluation.fitted,
     )
-
-
-def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """Add null and a reason for each field that a run has and `results` lacks, also in rows of
-    classes; return their names.
-    """
-    lost = [name for name in before if name not in results and not name.endswith(BESIDE)]
-    for name in lost:
-        results |= {name: None, f"{name}_reason": _UNKNOWN}
-    of_classes: dict[str, None] = {}
-    rows = results.get("per_class") or []
-    for row, class_record in zip(rows, before.get("per_class") or [], strict=False):
-        of_classes |= dict.fromkeys(f"{name} of classes" for name in _fill(row, class_record))
-    return [*lost, *of_classes]
 
 
 def _mark(

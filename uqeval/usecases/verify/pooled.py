@@ -168,7 +168,8 @@ def compare_slices(
             recomputed = path.scores(key, own, record, in_bins)
             if isinstance(recomputed, str):
                 continue
-            recomputed.values.pop("adaptive_ece", None)  # its edges are those of the set
+            if in_bins:
+                recomputed.values.pop("adaptive_ece", None)  # its edges are those of the set
             of_set, values = comparison.report.results[key], recomputed.values
             if "uncertainty_threshold" in of_set:
                 values |= {"uncertainty_threshold": of_set["uncertainty_threshold"]}

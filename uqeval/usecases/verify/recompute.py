@@ -261,7 +261,10 @@ class Recomputation(Comparison):
             key: str, own: list[f.Pixels], record: Mapping[str, Any], in_bins: bool
         ) -> Recomputed | str:  # fmt: skip
             scores = f.scores_in_bins if in_bins else f.of_classes
-            return scores(key, f.join_pixels(own), settings[key], results[key], record)
+            # The estimates of a slice that the run knew are those of a set.
+            is_set = family_of(key) == "calibration" and not in_bins
+            of_set = record if is_set else results[key]
+            return scores(key, f.join_pixels(own), settings[key], of_set, record)
 
         def rows_of_slice(
             key: str, own: list[f.Pixels], record: Mapping[str, Any], in_bins: bool

@@ -300,8 +300,11 @@ def _slices_left_out(recomputation: Recomputation, report: Report) -> str:
     )
     omitted = [number_of(number, "interval")] if number else []
     omitted += [f"the scores of {_all(keys)}"] if keys else []
-    omitted += ["adaptive ECE", "curves of patches and of risk", "temperatures",
-                "scores of single images"]  # fmt: skip
+    approximate = {
+        family_of(key) for own in report.slices.values() for key in own.get("approximate", ())
+    }
+    omitted += ["scores in bins of equal mass"] if "calibration" in approximate else []
+    omitted += ["curves of patches and of risk", "temperatures", "scores of single images"]
     of_slices = number_of(len(report.slices), "slice")
     return f"Of {of_slices}, {', '.join(omitted[:-1])} and {omitted[-1]} are not recomputed."
 
