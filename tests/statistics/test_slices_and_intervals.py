@@ -51,7 +51,7 @@ def test_a_report_and_back(tmp_path: Path, table: Path) -> None:
     said = report.settings["intervals"]
     assert said["unit"] == "group" and said["units"] == 4 and said["group_by"] == "drive"
     assert said["groups"] == list("ddccbbaa") and (said["level"], said["draws"]) == (0.9, 200)
-    assert "thresholds and temperatures" in said["held_fixed"] and said["seed"] == 4
+    assert "Scores are optimistic if" in said["held_fixed"] and said["seed"] == 4
     assert list(report.slices) == [
         '"a,b"=x', '"a,b"=y', "weather=fog", "weather=fog,drive=a", "weather=fog,drive=b",
         "weather=fog,drive=c", "weather=fog,drive=d", "weather=sun", "weather=sun,drive=a",

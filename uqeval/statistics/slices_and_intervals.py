@@ -143,7 +143,10 @@ def _settings(
         "units": resampling.units,
         "group_by": group_name,
         "groups": list(groups) if groups else None,
-        "held_fixed": "thresholds and temperatures; the variance of training is not included",
+        "held_fixed": (
+            "thresholds, temperatures and edges of bins. Scores are optimistic if these were "
+            "fitted on the evaluated items. The variance of training is not included"
+        ),
     }
     if resampling.effective is not None:
         record |= {"lag1": resampling.lag1, "effective": resampling.effective}

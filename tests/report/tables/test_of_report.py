@@ -90,6 +90,11 @@ def test_intervals_and_slices() -> None:
     assert intervals.texts == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]", "2 items"]]
     assert "level 90 % from 2 items. Below 30 they may be too narrow." in intervals.note
     assert "approximate" in intervals.note
+    assert "Ranks of" not in slices.note
+    slice_record = cut.slices["light=day"]
+    slice_record["approximate"] = ["failure", "sparsification"]
+    note = tables_of(cut)[-1].note
+    assert "Ranks of failure, sparsification are approximate" in note
     assert slices.columns[:4] == ["slice", "items", "units", "Surplus"]
     assert [row[:4] for row in slices.texts] == [
         ["all items", "2", "2 items", "-0.1250 ≈ [-0.2000, 0.1000]"],

@@ -261,8 +261,14 @@ def _slices(report: Report) -> Table | None:
         counts = [format_number(slice_record.get("items", 0)), units]
         rows.append([row.name, *counts, *(c.plain for c in row.cells)])
     note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
-    if has_few:
-        note = f"few: the slice has too few units for reliable scores. {note}".strip()
+    notes = ["few: the slice has too few units for reliable scores."] if has_few else []
+    keys = dict.fromkeys(k for own in report.slices.values() for k in own.get("approximate", ()))
+    if keys:
+        notes.append(
+            f"Ranks of {listed(list(keys), 3)} are approximate, because saved states have bins; "
+            "a run with --slices has exact ones."
+        )
+    note = " ".join(filter(None, (*notes, note)))
     return text_table("Slices", ["slice", "items", "units", *grid.columns[1:]], rows, note)
 
 
