@@ -123,10 +123,10 @@ def test_files_that_are_no_report(tmp_path: Path, complete: Path, report: dict[s
             json.dumps(report | {"schema": "uqeval.report/2"}),
             ["newer.json: schema 'uqeval.report/2'; this uqeval reads 'uqeval.report/1'"],
         ),
-        "broken": (json.dumps(broken), ["broken.json: its PAvPU is not as `uqeval pavpu` writes"]),
+        "broken": (json.dumps(broken), ["broken.json: its thresholds are not as uqeval writes"]),
         "empty": (
             json.dumps(report | {"results": {}}),
-            ["empty.json: it has no threshold for entropy", "it has PAvPU for nothing"],
+            ["empty.json: it has no threshold for entropy", "it has thresholds for nothing"],
         ),
     }
     for name, (text, says) in cases.items():
@@ -145,7 +145,7 @@ def test_a_report_that_lacks_the_uncertainty(
     file.write_text(json.dumps(report))
     pavpu_refused(
         tmp_path, complete, "--threshold-from", file, "--uncertainty", "std",
-        says=["r.json: it has no threshold for std", "it has PAvPU for entropy"],
+        says=["r.json: it has no threshold for std", "it has thresholds for entropy"],
     )  # fmt: skip
     report["results"]["pavpu"] |= {
         "uncertainty_threshold": None,

@@ -59,7 +59,8 @@ def test_numbers_are_the_oracles(expected: dict[str, Any], complete: Path) -> No
 def test_what_a_report_says(expected: dict[str, Any]) -> None:
     settings = expected["settings"]["failure"]
     assert settings == {
-        "uncertainty": "entropy", "threshold": "mean", "log_base": math.e, "definition": "paper",
+        "uncertainty": "entropy", "threshold": "mean", "threshold_from": None, "log_base": math.e,
+        "definition": "paper",
     }  # fmt: skip
     assert expected["metrics"]["failure.auroc"]["direction"] == "higher"
     assert expected["metrics"]["failure.aurc"]["direction"] == "lower"

@@ -94,7 +94,8 @@ CHANGES: dict[str, Lines] = {
         "definition": "--definition torchmetrics",
     },
     "failure": CLASSES | with_inputs(OF_TARGETS, "--images") | {
-        "images": "--images", "threshold": "--threshold 0.3", "risk": "{} --images | --risk dice",
+        "images": "--images", "threshold": "--threshold 0.3",
+        "threshold_from": "--threshold-from pavpu.json", "risk": "{} --images | --risk dice",
         "confidence": "{} --images | --confidence sum",
         "patch": "{} --images --confidence patch-max | --patch 2",
         "risk_limit": "{} --images | --risk-limit 0.9",

@@ -36,6 +36,7 @@ from uqeval.metrics.failure_curve import put_curve
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
+from uqeval.metrics.threshold_from import with_threshold_from
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Failur
     settings: dict[str, FailureSettings] = variants(
         "failure", FailureSettings, options, ("uncertainty",)
     )
+    if options.get("threshold_from") is not None:
+        settings = with_threshold_from("failure", settings, options)
     refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     for variant in settings.values():
         check_uncertainty(variant.uncertainty, info)

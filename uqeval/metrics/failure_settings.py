@@ -25,6 +25,7 @@ class FailureSettings(Settings):
         "mean", "Uncertainty threshold for undetected errors: mean of the pixels; median or "
         "pNN of the 4×4 patches; range:T; max-surplus; or a number.",
         metavar="RULE", common=True)
+    threshold_from: str | None = same_option(PavpuSettings, "threshold_from", panel=None)
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of thresholds. With classes (their "
         "number), entropies lie in [0, 1].",

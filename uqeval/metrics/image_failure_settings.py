@@ -14,6 +14,7 @@ from uqeval.metrics._family import variants
 from uqeval.metrics._numbers import check_sigma, sigma_map
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
+from uqeval.metrics.threshold_from import with_threshold_from
 from uqeval.metrics.thresholds import Rule
 from uqeval.settings import definition_of, documented, option, same_option
 
@@ -102,6 +103,8 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
             "image_failure", ImageFailureSettings, choices, ("uncertainty", "risk", "confidence")
         ).items()
     }
+    if choices.get("threshold_from") is not None:
+        settings = with_threshold_from("image_failure", settings, choices)
     if info.kind != "video":
         refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     for variant in settings.values():
@@ -109,10 +112,12 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
         _read_columns(variant, info)
     aggregations = [variant.aggregation for variant in settings.values()]
     columns = any(COLUMN in v.risk or COLUMN in v.confidence for v in settings.values())
+    has_threshold = any(a and a.needs_threshold for a in aggregations)
     for name, is_used, users in (
         ("uncertainty", any(aggregations), SPELLINGS),
         ("log_base", any(aggregations), SPELLINGS),
-        ("threshold", any(a and a.needs_threshold for a in aggregations), "share and mean-above"),
+        ("threshold", has_threshold, "share and mean-above"),
+        ("threshold_from", has_threshold, "share and mean-above"),
         ("patch", any(a and a.name == "patch-max" for a in aggregations), "patch-max"),
         ("item_table", columns, "(or --risk) column:NAME"),
     ):

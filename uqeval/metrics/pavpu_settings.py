@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from uqeval.errors import UsageError, cut, quoted
-from uqeval.keys import family_of
+from uqeval.errors import UsageError
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.maps.regions import SHARE
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
+from uqeval.metrics.threshold_from import with_threshold_from
 from uqeval.metrics.thresholds import Rule
 from uqeval.settings import Settings, definition_of, documented, option
 
@@ -177,75 +176,11 @@ def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str
         )
 
 
-def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> float:
-    """Return the uncertainty threshold of a report's `results` for the same uncertainty.
-
-    Of several variants, one with the same window and stride is preferred. Raises `UsageError`
-    where there is none, or where it was fitted for each class or item apart.
-    """
-    results = report["results"]
-    settings_by_key = {
-        k: v for k, v in report["settings"].items() if family_of(k) == "pavpu" and k in results
-    }
-    try:
-        return _threshold_in(settings_by_key, results, settings, path)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise UsageError(
-            f"--threshold-from {path}: its PAvPU is not as `uqeval pavpu` writes it "
-            f"({quoted(error)})."
-        ) from None
-
-
-def _threshold_in(
-    settings_by_key: dict[str, Any], results: dict[str, Any], settings: PavpuSettings, path: str
-) -> float:
-    fitting = [
-        key
-        for key, stored in settings_by_key.items()
-        if stored["uncertainty"] == settings.uncertainty and stored["log_base"] == settings.log_base
-    ]
-    if not fitting:
-        uncertainties = sorted({f"{stored['uncertainty']}" for stored in settings_by_key.values()})
-        raise UsageError(
-            f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
-            f"base {settings.log_base}; it has PAvPU for "
-            f"{cut(', '.join(uncertainties) or 'nothing')}."
-        )
-    size = (settings.window, settings.stride)
-    best = next(
-        (
-            k
-            for k in fitting
-            if (settings_by_key[k]["window"], settings_by_key[k]["stride"]) == size
-        ),
-        fitting[0],
-    )
-    value = results[best]["uncertainty_threshold"]
-    if value is None:
-        raise UsageError(
-            f"--threshold-from {path}: {best} has no single threshold: "
-            f"{results[best]['uncertainty_threshold_reason']}."
-        )
-    return float(value)
-
-
 def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, PavpuSettings]:
     """Return the settings of every variant, checked against the data."""
-    choices = dict(options)
-    path = choices.get("threshold_from")
-    if path is not None and "threshold" in choices:
-        raise UsageError("--threshold and --threshold-from exclude each other; give one.")
-    settings: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, choices, ("uncertainty",))
-    if path is not None:
-        from uqeval.records.report import Report
-
-        fitted = Report.load(path).record()
-        settings = {
-            key: dataclasses.replace(
-                variant, threshold=repr(threshold_in(fitted, variant, str(path)))
-            )
-            for key, variant in settings.items()
-        }
+    settings: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, options, ("uncertainty",))
+    if options.get("threshold_from") is not None:
+        settings = with_threshold_from("pavpu", settings, options)
     refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     for variant in settings.values():
         check_uncertainty(variant.uncertainty, info)

@@ -1,0 +1,86 @@
+"""The uncertainty threshold that another report fitted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from uqeval.errors import UsageError, cut, quoted
+from uqeval.keys import family_of
+
+Settings = TypeVar("Settings", bound=Any)
+
+#: The families that fit such a threshold.
+_FAMILIES = ("pavpu", "failure")
+
+
+def with_threshold_from(
+    family: str, settings_by_key: dict[str, Settings], options: Mapping[str, Any]
+) -> dict[str, Settings]:
+    """Return the settings of each variant with the threshold of the report that `threshold_from`
+    of the options names.
+
+    Raises `UsageError` for a report that does not have it.
+    """
+    path = options["threshold_from"]
+    if "threshold" in options:
+        raise UsageError("--threshold and --threshold-from exclude each other; give one.")
+    from uqeval.records.report import Report
+
+    report = Report.load(path).record()
+    return {
+        key: dataclasses.replace(
+            settings, threshold=repr(_threshold_in(report, family, settings, str(path)))
+        )
+        for key, settings in settings_by_key.items()
+    }
+
+
+def _threshold_in(report: dict[str, Any], family: str, settings: Any, path: str) -> float:
+    """Return the threshold for the same uncertainty, if possible of the same family, window and
+    stride.
+
+    Raises `UsageError` where there is none, or where it was fitted for each class or item apart.
+    """
+    try:
+        results = report["results"]
+        stored = {
+            key: own
+            for key, own in report["settings"].items()
+            if family_of(key) in _FAMILIES and key in results
+        }
+        key = _best(stored, family, settings, path)
+        value = results[key]["uncertainty_threshold"]
+        if value is None:
+            raise UsageError(
+                f"--threshold-from {path}: {key} has no single threshold: "
+                f"{results[key]['uncertainty_threshold_reason']}."
+            )
+        return float(value)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"--threshold-from {path}: its thresholds are not as uqeval writes them "
+            f"({quoted(error)})."
+        ) from None
+
+
+def _best(stored: Mapping[str, Any], family: str, settings: Any, path: str) -> str:
+    fitting = [
+        key for key, own in stored.items()
+        if own["uncertainty"] == settings.uncertainty and own["log_base"] == settings.log_base
+    ]  # fmt: skip
+    if not fitting:
+        uncertainties = sorted({f"{own['uncertainty']}" for own in stored.values()})
+        raise UsageError(
+            f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
+            f"base {settings.log_base}; it has thresholds for "
+            f"{cut(', '.join(uncertainties) or 'nothing')}."
+        )
+
+    def differs(key: str) -> tuple[bool, bool]:
+        own = stored[key]
+        size = [own.get(name) != getattr(settings, name, None) for name in ("window", "stride")]
+        return family_of(key) != family, any(size)
+
+    return min(fitting, key=differs)
