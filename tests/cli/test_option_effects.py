@@ -39,11 +39,12 @@ def with_inputs(lines: Lines, more: str) -> Lines:
     return {n: line.replace(" |", f" {more} |") for n, line in lines.items() if line[0] not in "-{"}
 
 
-DRAWS = "--ci 0.9 --interval-method percentile --draws 100"
+LEVEL = "--ci 0.9 --interval-method percentile"
+DRAWS = f"{LEVEL} --draws 100"
 ANY = {
     "limit": "--limit 3", "part": "{} -o part.json | --part 1/2", "ci": "--ci 0.9 --draws 100",
     "interval_method": "{} --ci 0.9 --draws 100 | --interval-method percentile",
-    "draws": f"{{}} {DRAWS} | --draws 200", "seed": f"{{}} {DRAWS} | --seed 1",
+    "draws": f"{{}} {LEVEL} | --draws 200", "seed": f"{{}} {DRAWS} | --seed 1",
     "slices": "--slices items.csv", "slice_by": "{} --slices items.csv | --slice-by city",
     "group_by": f"{{}} {DRAWS} --slices items.csv --slice-by city | --group-by drive",
 }  # fmt: skip
@@ -209,6 +210,7 @@ KEEPS: Lines = {
 }  # fmt: skip
 OWN_KEEPS = {
     ("sweep", "resume"): "{} --part 1/2 -o other.json | --resume", ("run", "resume"): "--resume",
+    ("run", "output"): "-o elsewhere",
 }  # fmt: skip
 #: Options that replace the inputs of `COMMANDS` by those of a store in `uqeval.yaml`.
 STORES = {
@@ -247,9 +249,10 @@ def numbers(report: dict[str, Any]) -> Any:
 def results(command: str, line: str) -> Any:
     """Return the results of a command, or the message of its error as text."""
     words = line.split()
+    made = words[words.index("-o") + 1] if "-o" in words else "out"
     if command == "run":
-        shutil.rmtree("out", ignore_errors=True)
-        words += ["-o", "out"]
+        shutil.rmtree(made, ignore_errors=True)
+        words += [] if "-o" in words else ["-o", made]
     elif "--format" not in words:
         words += ["--format", "json"]
     ended = CliRunner().invoke(app, [command, *words])
@@ -259,7 +262,7 @@ def results(command: str, line: str) -> Any:
     if command != "run":
         text = Path("other.json").read_text() if "--format csv" in line else ended.stdout
         return numbers(json.loads(text))
-    records = {path.name: json.loads(path.read_text()) for path in Path("out").glob("*.json")}
+    records = {path.name: json.loads(path.read_text()) for path in Path(made).glob("*.json")}
     verdicts = records.pop("verdicts.json", {}).get("counts")
     return ({n: numbers(r) for n, r in records.items()}, verdicts) if records else ended.output
 
@@ -300,7 +303,10 @@ def both(command: str, line: str) -> tuple[Any, Any]:
     """Return the results without and with the option at the end of a line."""
     before, _, added = line.rpartition("|")
     before = (before.strip() or "{}").replace("{}", COMMANDS[command])
-    return results(command, before), results(command, f"{before} {added.strip()}")
+    words, flag = before.split(), added.split()[0]
+    if flag in words:  # another value
+        del words[words.index(flag) : words.index(flag) + 2]
+    return results(command, before), results(command, f"{' '.join(words)} {added.strip()}")
 
 
 @pytest.mark.parametrize(("command", "option"), CHANGING)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
@@ -105,6 +106,7 @@ class Command(TyperCommand):
         args, notes = replace_options(self.name or "", args)
         check_quickly(self.get_params(ctx))
         try:
+            _refuse_repeated(self, ctx, args)
             arguments = super().parse_args(ctx, args)
             if not ctx.params.get("quiet"):
                 for note in notes:
@@ -196,6 +198,17 @@ def check_quickly(parameters: Iterable[Any]) -> None:
 _READ_REPORTS = {
     "gate": "report", "compare": "reports", "report": "paths", "merge": "parts", "select": "report",
 }  # fmt: skip
+
+
+def _refuse_repeated(command: TyperCommand, ctx: Any, args: Sequence[str]) -> None:
+    """Raise `typer.BadParameter` for an option of one value that is given twice."""
+    *_, given = command.make_parser(ctx).parse_args(args=list(args))
+    for parameter, count in Counter(given).items():
+        if not isinstance(parameter, TyperOption) or parameter.multiple or parameter.is_flag:
+            continue
+        if count > 1:
+            text = "given more than once; the option takes one value. Leave out all but one."
+            raise typer.BadParameter(text, ctx, parameter)
 
 
 def _check_numbers(command: TyperCommand, ctx: Any) -> None:
