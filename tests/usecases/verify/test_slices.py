@@ -138,6 +138,24 @@ def test_intervals_that_were_removed_are_found(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "address"),
+    [("numbers", "nmerci.nmerci"), ("classes", "failure.coverage_at_risk.5")],
+)
+def test_removed_intervals_that_are_not_recomputed_are_found(
+    name: str, address: str, folder: Path
+) -> None:
+    record = json.loads(Path(f"{name}.json").read_text())
+    del record["intervals"][address]
+    del record["slices"]["weather=wet"]["intervals"][address]
+    Path("changed.json").write_text(json.dumps(record))
+    found = [str(own) for own in verify("changed.json", everything=True).differences]
+    assert found == [
+        f"the set: interval of {address} is missing",
+        f"slice weather=wet: interval of {address} is missing",
+    ]
+
+
+@pytest.mark.parametrize(
     ("place", "problem"),
     [
         (("results", "failure"), "the set: failure is missing"),

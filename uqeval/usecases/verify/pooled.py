@@ -15,7 +15,6 @@ from uqeval.records.scalars import described
 from uqeval.usecases.verify.comparing import (
     Comparison,
     Recomputed,
-    Tally,
     compare,
     distance,
 )  # fmt: skip
@@ -34,6 +33,7 @@ _SAME = 1e-6
 _OF_SLICES = (
     "segmentation", "pavpu", "calibration", "failure", "sparsification", "regression", "nmerci",
 )  # fmt: skip
+_UNDETECTED = "undetected_error_rate"
 #: Units that are items or groups of them; those of a video follow from a series of pairs.
 _COUNTED = ("item", "group")
 
@@ -50,30 +50,40 @@ def compare_intervals(
         return
     names = [str(item["name"]) for item in report.items]
     resampled = Resampled.from_settings(names, settings, _sets_of(report))
-    tally = comparison.tallies["intervals"]
     for key in keys:
         if key in comparison.why_not or comparison.settings[key].get("scope") == "item":
             continue
         counted = counted_of_key(key)
-        _add_missing_intervals(
-            "the set", key, report.results[key], report.intervals, counted, tally
-        )
         for fields, counts in counted.items():
             _compare_interval(comparison, resampled, key, fields, counts)
 
 
-def _add_missing_intervals(
-    where: str, key: str, results: Mapping[str, Any], intervals: Mapping[str, Any],
-    counted: CountedScores, tally: Tally,
-) -> None:  # fmt: skip
-    """Add a difference for each defined score without a record of its interval.
+def compare_presence(comparison: Comparison) -> None:
+    """Add a difference for each defined score without a record of its interval, also of slices.
 
     A run writes an interval that is undefined as null, with the reason.
     """
-    for fields, _, value in values_of(results):
-        address = Address.of_key(key, fields).within
-        if fields in counted and value is not None and address not in intervals:
-            tally.add_missing(where, f"interval of {address}")
+    report, tally = comparison.report, comparison.tallies["intervals"]
+    if "intervals" not in report.settings:
+        return
+    parts = [("the set", report.results, report.intervals)]
+    for name, record in report.slices.items():
+        parts.append((f"slice {name}", record.get("results", {}), record.get("intervals") or {}))
+    for where, results, intervals in parts:
+        for key, result in results.items():
+            for fields, _, value in values_of(result):
+                address = Address.of_key(key, fields).within
+                if value is None or address in intervals:
+                    continue
+                if _has_interval(report, family_of(key), fields):
+                    tally.add_missing(where, f"interval of {address}")
+
+
+def _has_interval(report: Report, family: str, fields: tuple[str, ...]) -> bool:
+    """Return whether a run gives an interval of a defined score, or null with the reason."""
+    if family == "failure" and fields[0] == "per_class" and fields[-1] != _UNDETECTED:
+        return False  # saved states do not hold the ranks of a class
+    return described(report.metrics, family, fields).get("interval") is not None
 
 
 def _sets_of(report: Report) -> list[str] | None:
@@ -192,10 +202,6 @@ def _compare_slice_intervals(
         return
     names = [str(item["name"]) for item in report.items]
     unit_of = list(settings.get("groups") or names)
-    _add_missing_intervals(
-        f"slice {name}", key, report.slices[name]["results"][key], intervals, counted,
-        comparison.tallies["intervals"],
-    )  # fmt: skip
     own = {"groups": [unit_of[i] for i in items]}
     resampled = Resampled.from_settings([names[i] for i in items], settings | own)
     for fields, counts in counted.items():

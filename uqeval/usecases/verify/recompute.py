@@ -27,6 +27,7 @@ from uqeval.usecases.verify.pooled import (
     SlicePath,
     compare_intervals,
     compare_levels,
+    compare_presence,
     compare_slices,
 )
 from uqeval.usecases.verify.regions import in_region, of_place
@@ -81,6 +82,7 @@ class Recomputation(Comparison):
             ways[self.kind](items, pooled)
         if pooled:
             compare_levels(self)
+            compare_presence(self)
 
     def _source(self) -> Any:
         source = self.opened.source
