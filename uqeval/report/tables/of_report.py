@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import is_number, listed
 from uqeval.glossary import display_of, families, headings, headlines, label, no_meaning
-from uqeval.keys import Key, family_of
+from uqeval.keys import family_of
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
@@ -261,16 +261,8 @@ def _slices(report: Report) -> Table | None:
         counts = [format_number(slice_record.get("items", 0)), units]
         rows.append([row.name, *counts, *(c.plain for c in row.cells)])
     note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
-    notes = ["few: the slice has too few units for reliable scores."] if has_few else []
-    keys = dict.fromkeys(
-        Key.parse(key).whole for own in report.slices.values() for key in own.get("approximate", ())
-    )
-    if keys:
-        notes.append(
-            f"Ranks of {listed(list(keys), 3)} are approximate, because saved states have bins; "
-            "a run with --slices has exact ones."
-        )
-    note = " ".join(filter(None, (*notes, note)))
+    few = "few: the slice has too few units for reliable scores." if has_few else ""
+    note = " ".join(filter(None, (few, grid.note, note)))
     return text_table("Slices", ["slice", "items", "units", *grid.columns[1:]], rows, note)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from uqeval.errors import listed
 from uqeval.glossary import family_label, headlines, label, label_of
 from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address
@@ -137,7 +138,22 @@ def slices(report: Report) -> Table | None:
             Row(name, cells, hint + (", which is few" if slice_record.get("small") else ""))
         )
     headings = [_heading(report, *c) for c in columns]
-    return Table("Headlines by slice", ["slice", *headings], rows)
+    return Table("Headlines by slice", ["slice", *headings], rows, _about_ranks(records_of_slices))
+
+
+def _about_ranks(records_of_slices: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a note that names the families whose ranks come from saved states, if any do."""
+    keys = dict.fromkeys(
+        Key.parse(key).whole
+        for slice_record in records_of_slices.values()
+        for key in slice_record.get("approximate", ())
+    )
+    if not keys:
+        return ""
+    return (
+        f"Ranks of {listed(list(keys), 3)} are approximate, because saved states have bins; a run "
+        "with --slices has exact ones."
+    )
 
 
 def whole_of(report: Report) -> dict[str, Any]:
