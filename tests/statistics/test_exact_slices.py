@@ -248,6 +248,23 @@ def test_a_slice_without_pixels_has_no_scores(name: str, table: Path) -> None:
     assert report.slices["weather=wet"]["results"][family][field] is not None
 
 
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [("calibration", "calibration.adaptive_ece"), ("σ in bins", "regression.ence"),
+     ("σ in bins", "regression.uce")],
+)  # fmt: skip
+def test_intervals_of_slices_are_drawn_in_the_bins_of_the_set(
+    name: str, address: str, table: Path
+) -> None:
+    """So they are marked; those of the set have its bins."""
+    report = evaluated(name, slices=table, ci=0.9, **NAMED)
+    own = report.slices["weather=wet"]
+    assert own["intervals"][address]["approximate"] and not report.intervals[address]["approximate"]
+    family, field = address.split(".")
+    record = own["intervals"][address]
+    assert record["low"] <= own["results"][family][field] <= record["high"]
+
+
 def test_exact_and_binned_values_differ(table: Path, tmp_path: Path) -> None:
     """Else the tests above would compare nothing."""
     states = tmp_path / "r.states.zip"

@@ -126,7 +126,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     @property
     def slices_at_once(self) -> int:
-        """Return in how many slices `of_slice` may count at the same time, in little memory."""
+        """Return how many slices may be counted at the same time without much memory."""
         return 1
 
     @property
@@ -200,7 +200,7 @@ class Evaluation(ABC, Generic[Settings]):
         yield from ()
 
     def of_slice(self) -> Passes:
-        """Return what `scores` needs besides states for the items of a slice, which it counts."""
+        """Count the pixels of a slice; return what `scores` reads in addition to the states."""
         return (yield from self.exact())
 
     @abstractmethod

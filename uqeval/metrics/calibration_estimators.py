@@ -36,7 +36,10 @@ def upper_ranks(pixels: int, bins: int) -> list[int]:
 
 
 def sets_at_once(bins: int) -> int:
-    """Return of how many sets the edges are found at once: in 4 MB, then 64 kB an edge; 32 MB."""
+    """Return for how many sets edges can be found at the same time in 32 MB.
+
+    The first pass takes 4 MB a set, the second 64 kB an edge.
+    """
     return max(2**25 // max(2**22, bins * 2**16), 1)
 
 

@@ -56,8 +56,8 @@ def measured(scoring: Scoring) -> tuple[str, ...]:
 def is_approximate(scoring: Scoring, text: str, in_slice: bool = False) -> bool:
     """Return whether a score computed from states is averaged inside bins, or for a slice comes
     from bins of the set."""
-    address = Address.parse(text)
-    evaluation = scoring.evaluations.get(address.key)
+    address, key = Address.parse(text), scoring.key_of(text)
+    evaluation = None if key is None else scoring.evaluations.get(key)
     if evaluation is None:
         return False
     over = evaluation.over_items()
