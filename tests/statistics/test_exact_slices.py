@@ -15,7 +15,9 @@ from saved_runs import stack, told
 
 import uqeval
 from uqeval.errors import StoreError
+from uqeval.records.addresses import Address
 from uqeval.records.report import Report
+from uqeval.statistics.from_states import FromStates
 from uqeval.usecases.merge import merge
 
 N = 13
@@ -294,3 +296,13 @@ def test_what_states_do_not_give_is_null(table: Path, tmp_path: Path) -> None:
         for name in ("auroc", "fpr95", "e_aurc", "risk_at_coverage"):
             assert of_set[name] is not None and row[name] is None
             assert "saved states do not contain" in row[f"{name}_reason"]
+
+
+def test_the_gate_marks_levels_and_changes_of_slices(table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    evaluated("calibration", slices=table, states=tmp_path / "r.states.zip", **NAMED).save(path)
+    states = FromStates()
+    for text, is_rough in (("", False), ("@weather=wet", True)):
+        address = Address.parse(f"calibration.adaptive_ece{text}")
+        assert states.interval(path, address, 0.8).approximate == is_rough
+        assert states.change(path, path, address, 0.8, relative=False).approximate == is_rough

@@ -134,7 +134,7 @@ class _Pair:
             bounds = methods.expanded(draws[is_finite], least, self.level)
             if self.metric.interval in BIASED:
                 bounds = methods.beyond_bias(bounds, draws[is_finite], self.value, least)
-        if not is_approximate(self.samples.runs[0], self.text):
+        if not is_approximate(self.samples, self.text):
             return bounds
         exact = [self.samples.exact(self.text, run) for run in range(len(self.samples.runs))]
         if None in exact:

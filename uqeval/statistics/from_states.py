@@ -101,7 +101,7 @@ class FromStates:
         score_change = difference(samples, address.within, level, relative)
         if isinstance(score_change, NoBounds):
             raise NoInterval(f"the change has no interval: {score_change.reason}")
-        rough = is_approximate(scoring, address.within)
+        rough = is_approximate(samples, address.within)
         of_units = units_of(samples.resampling, defined_in_both(samples, address.within))
         return Interval(
             level,

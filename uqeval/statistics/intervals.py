@@ -53,9 +53,10 @@ def measured(scoring: Scoring) -> tuple[str, ...]:
     return tuple(text for text in scoring.addresses if metric_at(text) is not None)
 
 
-def is_approximate(scoring: Scoring, text: str, in_slice: bool = False) -> bool:
-    """Return whether a score computed from states is averaged inside bins, or for a slice comes
-    from bins of the set."""
+def is_approximate(samples: Samples, text: str, run: int = 0) -> bool:
+    """Return whether a score computed from states is averaged inside bins, or for some of the
+    items of a run comes from bins of all."""
+    scoring = samples.runs[run]
     address, key = Address.parse(text), scoring.key_of(text)
     evaluation = None if key is None else scoring.evaluations.get(key)
     if evaluation is None:
@@ -63,7 +64,9 @@ def is_approximate(scoring: Scoring, text: str, in_slice: bool = False) -> bool:
     over = evaluation.over_items()
     if ".".join(address.fields) in (*over.means, *over.of_fields, *over.of_states):
         return False
-    names = evaluation.approximate | (evaluation.equal_mass if in_slice else frozenset())
+    names = evaluation.approximate
+    if not samples.is_whole(run):
+        names |= evaluation.equal_mass
     return "*" in names or bool(set(address.fields) & names)
 
 
@@ -85,7 +88,7 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     None, with a `reason`.
     """
     case = _Case.of(samples, text, level)
-    rough = is_approximate(samples.runs[0], text, in_slice=samples.results is not None)
+    rough = is_approximate(samples, text)
     bounds = case.bounds(method)
     if rough and not isinstance(bounds, NoBounds):
         bounds = unless_coarse(bounds, case.value, samples.exact(text))

@@ -85,7 +85,7 @@ class PairedComparison:
         resampling = self.resampling
         runs = (self._rows(model), self._rows(baseline))
         change = difference(self._samples, address, level, runs=runs)
-        rough = any(is_approximate(m[0].scoring, address) for m in self.models)
+        rough = any(is_approximate(self._samples, address, run) for run in (*runs[0], *runs[1]))
         interval: Interval | NoBounds
         if isinstance(change, NoBounds):
             interval = change

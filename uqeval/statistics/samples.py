@@ -115,12 +115,16 @@ class Samples:
 
     def exact(self, address: str, run: int = 0) -> float | None:
         """Return the score of all items without bins; None if it is not known, or undefined."""
-        scoring, places = self.runs[run], self.places[run]
+        scoring = self.runs[run]
         if self.results is not None:
             place = scoring.path_in_results(address)
             return None if place is None else number_at(self.results, place)
-        is_whole = len(places) == scoring.items == len(set(places))
-        return scoring.exact(address) if is_whole else None
+        return scoring.exact(address) if self.is_whole(run) else None
+
+    def is_whole(self, run: int = 0) -> bool:
+        """Return whether they are all items of a run."""
+        places = self.places[run]
+        return len(places) == self.runs[run].items == len(set(places))
 
     def defined(self, address: str, runs: Sequence[int] = (0,)) -> NDArray[np.bool_]:
         """Return the units from which the score at an address is computed, in all of some runs.
