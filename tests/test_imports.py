@@ -37,11 +37,13 @@ HOMES = {
     "matplotlib": {"report"},
     "jinja2": {"report"},
     "yaml": {"config"},
+    # Its locks are not safe from interrupts, see `uqeval/threads.py`.
+    "concurrent": {"threads", "maps.frame_ids"},
 }
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
-    ("arrays", "errors", "keys", "special", "version"),
+    ("arrays", "errors", "keys", "special", "threads", "version"),
     ("argument_types",),
     ("disk", "kernels", "settings"),
     ("records", "stores"),
@@ -58,12 +60,12 @@ LAYERS = (
 
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
-    "stores": {"arrays", "disk", "errors", "kernels.reading"},
+    "stores": {"arrays", "disk", "errors", "kernels.reading", "threads"},
     "stores.states": {"arrays", "disk", "errors", "stores.compression"},
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
         "stores.compression", "stores.contents", "stores.file_values", "stores.kinds",
-        "stores.names", "stores.watch",
+        "stores.names", "stores.watch", "threads",
     },
     "records": {"argument_types", "disk", "errors", "keys"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of
@@ -75,15 +77,17 @@ LESS = {
     },
     "statistics": {
         "arrays", "disk", "errors", "kernels", "keys", "metrics", "records", "settings", "special",
-        "stores", "tallies",
+        "stores", "tallies", "threads",
     },
     "engine": {
         "arrays", "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation",
-        "settings", "statistics.options", "stores", "tallies",
+        "settings", "statistics.options", "stores", "tallies", "threads",
     },
     "gate": {"disk", "errors", "glossary", "keys", "records", "special"},
     "compare": {"errors", "gate", "glossary", "keys", "records", "statistics"},
-    "report": {"compare", "disk", "errors", "gate", "glossary", "keys", "metrics", "records"},
+    "report": {
+        "compare", "disk", "errors", "gate", "glossary", "keys", "metrics", "records", "threads",
+    },
     "config": {
         "disk", "engine.options", "errors", "gate", "inputs.options", "keys", "metrics", "settings",
         "statistics.options",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from scenes import Chunked, chunked_source, labels, softmax
 
-from uqeval.engine.passes import Resources, in_order, run_pass, workers_within
+from uqeval.engine.passes import Resources, run_pass, workers_within
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import DataError, UsageError
 from uqeval.tallies._contract import Tally
@@ -25,7 +22,6 @@ from uqeval.tallies.ranked_errors import RankedErrors
 from uqeval.tallies.ranks import Moments, Ranks
 from uqeval.tallies.segmentation import ClassCounts
 
-BATCHES = [range(i, i + 2) for i in range(0, 24, 2)]
 TALLIES: tuple[Tally, ...] = (
     ClassCounts(3),
     Moments(Uncertainty("entropy"), 3),
@@ -39,56 +35,6 @@ def source_of(chunks: Any = (2, 1, 3, 4, 6), n: int = 9) -> Any:
 
 
 def silent(nbytes: int, items: int) -> None: ...
-
-
-# Order
-
-
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_results_come_in_order(workers: int) -> None:
-    def work(batch: range, check: Callable[[], None]) -> int:
-        time.sleep(0.004 if batch[0] % 4 else 0)
-        return batch[0] * 10
-
-    found = list(in_order(BATCHES, work, workers))
-    assert found == [(batch, batch[0] * 10) for batch in BATCHES]
-
-
-def test_few_results_wait() -> None:
-    begun: list[int] = []
-
-    def work(batch: range, check: Callable[[], None]) -> None:
-        begun.append(batch[0])
-
-    done = in_order(BATCHES, work, 2)
-    next(done)
-    time.sleep(0.05)
-    assert len(begun) <= 3 + 1
-    done.close()
-
-
-def test_an_early_end_stops_the_work() -> None:
-    waiting = threading.Event()
-    stopped: list[str] = []
-
-    def work(batch: range, check: Callable[[], None]) -> None:
-        if batch[0] == 0:
-            waiting.wait(5)
-            raise DataError("item 0 is bad")
-        waiting.set()
-        try:
-            for _ in range(1000):
-                check()
-                time.sleep(0.005)
-        except BaseException as error:
-            stopped.append(type(error).__name__)
-            raise
-
-    before = threading.active_count()
-    with pytest.raises(DataError, match="item 0 is bad"):
-        list(in_order(BATCHES, work, 3))
-    assert stopped and set(stopped) == {"Stopped"}
-    assert threading.active_count() == before
 
 
 # Passes

@@ -15,6 +15,7 @@ import typer
 
 from uqeval.disk.files import as_given
 from uqeval.errors import OutputError, printable
+from uqeval.threads import uninterrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -237,7 +238,8 @@ class _Bar:
             console=self._console, transient=True,
         )  # fmt: skip
         self._items = self._bar.add_task(activity, total=items, nbytes=0)
-        self._bar.start()
+        with uninterrupted():  # it starts a thread
+            self._bar.start()
 
     def advance(self, nbytes: int, items: int) -> None:
         with self._lock:
@@ -245,7 +247,8 @@ class _Bar:
             self._bar.update(self._items, advance=items, nbytes=task.fields["nbytes"] + nbytes)
 
     def end(self) -> None:
-        self._bar.stop()
+        with uninterrupted():
+            self._bar.stop()
 
 
 #: The rate of bytes per second from which it is shown, in place of items per second.

@@ -12,7 +12,6 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import IO, Any
 from uqeval.disk.files import noted_digest, resolved
 from uqeval.disk.locks import hidden, hold
 from uqeval.errors import OutputError, cut
+from uqeval.threads import Threads
 
 #: Error codes of file systems that cannot sync folders.
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES})
@@ -232,9 +232,8 @@ def sync_tree(folder: Path) -> None:
     for root, _, names in os.walk(folder, onerror=_raise):
         folders.append(Path(root))
         files += [Path(root, name) for name in names]
-    with ThreadPoolExecutor(_SYNCS) as threads:
-        for _ in threads.map(_sync_file, files):
-            pass
+    with Threads(_SYNCS) as threads:
+        threads.map(_sync_file, files)
     for path in reversed(folders):
         sync_folder(path)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 import uuid
 from collections import defaultdict, deque
@@ -17,6 +16,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.passes import Items, Turn
@@ -258,10 +258,10 @@ class DaskExecutor:
         a dead worker. Then the job is sent again.
         """
         while True:
-            ended = threading.Event()
-            future.add_done_callback(lambda _, ended=ended: ended.set())
+            ended: SimpleQueue[None] = SimpleQueue()
+            future.add_done_callback(lambda _, ended=ended: ended.put(None))
             had_workers = time.monotonic()
-            while not ended.wait(_PATIENCE_FOR_HOME):
+            while not _arrives(ended):
                 if self._workers.count:
                     had_workers = time.monotonic()
                 elif time.monotonic() - had_workers > _ALONE:
@@ -343,6 +343,17 @@ def _on_worker(job: Job) -> tuple[Done | Failed, str]:
 
     worker = get_worker()
     return run_job(job, worker.state.nthreads), worker.address
+
+
+def _arrives(ended: SimpleQueue[None]) -> bool:
+    """Return whether a job ends within a while. An interrupt can end a queue's wait, see
+    `uqeval.threads`.
+    """
+    try:
+        ended.get(timeout=_PATIENCE_FOR_HOME)
+    except Empty:
+        return False
+    return True
 
 
 def _gone(reason: str) -> ClusterError:

@@ -1,19 +1,16 @@
 """Run passes over all items: read maps, count tallies, merge states in the order of items.
 
-Only this module starts threads. It hands out batches and merges their states in the order of items,
+This module hands out batches and merges their states in the order of items,
 not of arrival. So the result has the same bits for any number of workers.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from uqeval.arrays import Maps, State
 from uqeval.engine.counting import Counted, Counting
@@ -22,18 +19,11 @@ from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
 from uqeval.stores.states.blocks import ItemBlocks, KnownStates, PackedItems
 from uqeval.tallies._totals import Total
+from uqeval.threads import in_order
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
     from uqeval.tallies._contract import Tally
-
-
-Job = TypeVar("Job")
-Result = TypeVar("Result")
-
-
-class Stopped(Exception):
-    """Signal to a worker that the run ends early."""
 
 
 @dataclass(frozen=True)
@@ -70,37 +60,6 @@ def workers_within(
             "store)."
         )
     return max(1, min(resources.workers, resources.memory // max(need, 1), len(batches)))
-
-
-def in_order(
-    jobs: Iterable[Job], work: Callable[[Job, Callable[[], None]], Result], workers: int
-) -> Generator[tuple[Job, Result], None, None]:
-    """Yield the results of `work` on each job in order, computed by several threads.
-
-    At most `workers + 1` results wait. `work` receives a function that it must call regularly; it
-    raises if the iteration has ended early.
-    """
-    stopping = threading.Event()
-
-    def check() -> None:
-        if stopping.is_set():
-            raise Stopped
-
-    pending: deque[tuple[Job, Future[Result]]] = deque()
-    remaining = iter(jobs)
-    with ThreadPoolExecutor(workers, thread_name_prefix="uqeval") as pool:
-        try:
-            while True:
-                while len(pending) < workers + 1 and (job := next(remaining, None)) is not None:
-                    pending.append((job, pool.submit(work, job, check)))
-                if not pending:
-                    return
-                job, future = pending.popleft()
-                yield job, future.result()
-        finally:
-            stopping.set()
-            for _, future in pending:
-                future.cancel()
 
 
 #: The index of the first of consecutive items, and their states by tally.

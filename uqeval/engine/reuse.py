@@ -6,10 +6,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
+from uqeval.threads import Threads
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -81,8 +81,8 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
 
     all_parts = inputs.watch.parts
     step = -(-len(all_parts) // (4 * _SYNCS)) or 1
-    with ThreadPoolExecutor(_SYNCS) as threads:
-        blocks = list(threads.map(stamps, range(0, len(all_parts), step)))
+    with Threads(_SYNCS) as threads:
+        blocks = threads.map(stamps, range(0, len(all_parts), step))
     return [item_stamp for block in blocks for item_stamp in block] or [None] * inputs.source.items
 
 

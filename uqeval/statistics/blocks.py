@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, local
 from typing import Any, TypeVar
+
+from uqeval.threads import Threads
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -57,8 +58,8 @@ def in_threads(work: Callable[[T], U], jobs: Sequence[T]) -> list[U]:
     def begin() -> None:
         _share.threads = share
 
-    with ThreadPoolExecutor(threads, initializer=begin) as pool:
-        return list(pool.map(work, jobs))
+    with Threads(threads, begin=begin) as pool:
+        return pool.map(work, jobs)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,6 +26,7 @@ from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
+from uqeval.threads import Threads
 
 _Form = TypeVar("_Form")
 #: Number of earlier pairs whose median photometric error detects a scene cut.
@@ -106,8 +106,7 @@ class TemporalObserver:
             occlusion=occlusion == "fb", lengths=False,
         )  # fmt: skip
         self._names = tuple(map(str, range(self.classes)))
-        self._threads = usable_cpus()
-        self._pool = ThreadPoolExecutor(self._threads, "uqeval-observer")
+        self._threads = Threads(usable_cpus(), "uqeval-observer")
         self._frames = 0
         self._warm()
         self.reset()
@@ -220,7 +219,7 @@ class TemporalObserver:
 
     def _count(self, maps: Maps) -> State:
         state = self._tally.empty()
-        self._tally.update_by_rows(state, maps, self._threads, self._pool.map)
+        self._tally.update_by_rows(state, maps, self._threads.count, self._threads.map)
         return state
 
 

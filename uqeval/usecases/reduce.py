@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Maps, np
 from uqeval.engine.options import RunOptions
 from uqeval.engine.passes import Progress as Advance
-from uqeval.engine.passes import Resources, in_order, workers_within
+from uqeval.engine.passes import Resources, workers_within
 from uqeval.errors import OutputError, UsageError, cut, quoted
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.inputs.common import refuse_missing
@@ -34,6 +34,7 @@ from uqeval.maps.sources import Source, with_samples
 from uqeval.maps.with_stored import WithStored, stored_beside_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.zarr import writer as zw
+from uqeval.threads import in_order
 
 if TYPE_CHECKING:
     from uqeval.engine.remote import Opened

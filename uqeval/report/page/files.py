@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ from uqeval.disk.outputs import write
 from uqeval.disk.publishing import writing
 from uqeval.errors import OutputError, cut
 from uqeval.report.page.exhibits import PictureFiles
+from uqeval.threads import Threads
 
 #: Names of pictures: hashes of their bytes. Other files of the folder are not touched.
 _NAME = re.compile(r"[0-9a-f]{32}\.png")
@@ -50,8 +50,8 @@ def write_page(page: str | Path, text: str, pictures: PictureFiles | None) -> No
                 "of the page; --single-file needs none."
             ) from error
         new = [name for name, data in files.items() if _size(folder / name) != len(data)]
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            list(pool.map(lambda name: write(folder / name, files[name]), new))
+        with Threads(_WRITERS) as threads:
+            threads.map(lambda name: write(folder / name, files[name]), new)
     write(page, text)
     if pictures is not None:
         _remove_others(folder, set(files))

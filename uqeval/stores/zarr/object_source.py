@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.disk.object_access import Answer, Connection, refuse_secrets
 from uqeval.errors import ChangedError, cut
 from uqeval.stores.zarr.source import Buffer, Entry, Source, clip
+from uqeval.threads import Threads
 
 
 class Marks:
@@ -174,8 +174,8 @@ class ObjectSource(Source):
         if self.listable and self._marks.was_listed(prefix):
             self.entries(prefix)
         elif not self.listable:
-            with ThreadPoolExecutor(_REQUESTS) as threads:
-                list(threads.map(self._recheck, self._marks.keys(prefix)))
+            with Threads(_REQUESTS) as threads:
+                threads.map(self._recheck, self._marks.keys(prefix))
 
     def _recheck(self, key: str) -> None:
         action = f"find {cut(key)} again"

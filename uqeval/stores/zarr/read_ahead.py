@@ -6,10 +6,10 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 
 from uqeval.stores.zarr.source import Buffer
+from uqeval.threads import Answer, Threads
 
 Position = tuple[int, ...]
 
@@ -28,8 +28,8 @@ _lock = threading.Lock()
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_MOST, thread_name_prefix="uqeval-ahead")
+def _threads() -> Threads:
+    return Threads(_MOST, "uqeval-ahead")
 
 
 class ReadAhead:
@@ -60,7 +60,7 @@ class ReadAhead:
 
     def _restart(self) -> None:
         self._is_read = bytearray(self._count)
-        self._waiting: dict[int, tuple[Future[Buffer | None], int]] = {}
+        self._waiting: dict[int, tuple[Answer[Buffer | None], int]] = {}
         self._reads = 0
         self._window = 1
 
@@ -95,7 +95,7 @@ class ReadAhead:
         """Delete chunks that were not read within the last `_patience` reads."""
         old = self._reads - self._patience
         for index in [i for i, (_, begun) in self._waiting.items() if begun < old]:
-            self._waiting.pop(index)[0].cancel()
+            self._waiting.pop(index)[0].drop()
 
     def _start(self, first: int) -> None:
         """Start to fetch the chunks from `first` on, within the limits."""
@@ -106,8 +106,8 @@ class ReadAhead:
             room -= self._nbytes
             if room < 0 or len(self._waiting) >= _MOST_WAITING:
                 break
-            future = _threads().submit(self._fetch, self._position(index))
-            self._waiting[index] = future, self._reads
+            answer = _threads().start(partial(self._fetch, self._position(index)))
+            self._waiting[index] = answer, self._reads
         self._window = min(2 * self._window, _MOST)
 
     def _index(self, position: Position) -> int:

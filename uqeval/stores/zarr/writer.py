@@ -15,9 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from pathlib import Path
-from threading import Thread
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,6 +24,7 @@ from numpy.typing import DTypeLike, NDArray
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file, writing
 from uqeval.errors import OutputError, cut
+from uqeval.threads import uninterrupted
 
 T = TypeVar("T")
 
@@ -167,23 +166,8 @@ def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], wher
 def _whole(where: Path, call: Callable[[], T]) -> T:
     """Call Zarr, which writes in another thread. An interrupt waits until the call has ended. Then
     nothing writes to the folder, so it can be removed. Raises `OutputError`."""
-    outcome: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    thread = Thread(target=work)
-    with writing(where):
-        try:
-            thread.start()
-            wait([outcome])
-        finally:
-            if thread.ident is not None:
-                wait([outcome])
-        return outcome.result()
+    with writing(where), uninterrupted():
+        return call()
 
 
 def put_in_place(temporary: Path, target: Path) -> bool:
