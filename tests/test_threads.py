@@ -15,7 +15,8 @@ from uqeval.threads import in_order
 
 JOBS = range(0, 24, 2)
 
-#: Raises a signal at one step of `used` in the main thread, for each step in turn. Ends with status 1 and the stacks of all threads if one of them waits forever.
+#: Raises a signal at one step of `used` in the main thread, for each step in turn. Ends with status
+#: 1 and the stacks of all threads if one of them waits forever.
 INTERRUPTING = """
 import faulthandler, os, signal, sys, threading
 from uqeval.threads import Threads, in_order
