@@ -213,8 +213,11 @@ def test_same_images_without_names_are_a_warning(tmp_path: Path) -> None:
         ({"same": True}, ["shares 7 of its 7 items", "in_0"]),
         ({"out": [FOG], "ood_mask": 3}, ["ood_mask", "OUT"]),
         ({"ood_mask": 3}, ["ood_mask=3", "LABELS"]),
-        ({"out": [FOG], "region": "boundary:2"}, ["region has no effect"]),
-        ({"out": [FOG], "depth_map": "d.npy"}, ["depth_map has no effect"]),
+        ({"out": [FOG], "region": "boundary:2"}, ["no regions of classes", "box:"]),
+        ({"out": [FOG], "region": "class:out"}, ["no regions of classes"]),
+        ({"out": [FOG], "region": "depth:0-9"}, ["depth_map=FOLDER"]),
+        ({"out": [FOG], "region": "map:areas"}, ["no array and no path areas", "folder of PNGs"]),
+        ({"out": [FOG], "depth_map": "d.npy"}, ["depth_map d.npy has no effect"]),
         ({}, ["ood evaluates ood only"]),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import cv2
 import naive
+import naive_ood
 import naive_temporal
 import numpy as np
 import pytest
@@ -98,6 +99,59 @@ def test_classes(data: dict[str, Any]) -> None:
     for key, record in expected.results.items():
         assert report.results[f"{key}@{region}"] == record, key
         assert [i[f"{key}@{region}"] for i in report.items] == [i[key] for i in expected.items], key
+
+
+def test_sets(tmp_path: Path) -> None:
+    """Scores of pixels and items in a region of two sets, from pixels that the mask picks."""
+    rng = np.random.default_rng(8)
+    maps = {name: rng.random((N, H, W)).astype("f4") for name in ("in", "near", "far")}
+    for name, values in maps.items():
+        predictions = np.zeros((N, H, W), "u1")
+        np.savez(tmp_path / f"{name}.npz", novelty=values, predictions=predictions,
+                 names=[f"{name}{i}" for i in range(N)])  # fmt: skip
+    ids = np.concatenate([areas(rng) for _ in maps])
+    names = [f"{name}{i}" for name in maps for i in range(N)]
+    order = rng.permutation(len(names))  # matched by name
+    np.savez(tmp_path / "areas.npz", labels=ids[order], names=np.array(names)[order])
+    depth = np.concatenate([depths(rng) for _ in maps])
+    np.save(tmp_path / "depth.npy", depth)
+    region, box, near = f"map:{tmp_path}/areas.npz", "box:0.25:0.6,0:0.5", "depth:0-2"
+    report = uqeval.evaluate(
+        tmp_path / "in.npz", None, {"ood": {"uncertainty": "novelty"}},
+        out=[tmp_path / "near.npz", tmp_path / "far.npz"], region=[region, box, near],
+        depth_map=tmp_path / "depth.npy", classes=C,
+    )  # fmt: skip
+    inside = {
+        "map:areas.npz:3": ids == 3, "map:areas.npz:65534": ids == 65534,
+        box: masks(np.zeros((3 * N, H, W)), depth, ids)[box], near: (depth >= 0) & (depth < 2),
+    }  # fmt: skip
+    values = np.concatenate(list(maps.values()))
+    out = np.repeat([0, 1, 2], N)
+    for name, mask in inside.items():
+        record = report.results[f"ood@{name}"]
+        for found, sets in ((record, (1, 2)), (record["per_set"]["near"], (1,))):
+            kinds = (out == 0), np.isin(out, sets)
+            pixels = [values[kind][mask[kind]] for kind in kinds]
+            assert (found["pixels_in"], found["pixels_out"]) == tuple(map(len, pixels))
+            for field, value in naive_ood.ood(*pixels).items():
+                bound = found.get(f"{field}_bound", 0.0) + 1e-9
+                assert abs(found[field] - value) <= bound, (name, field)
+            means = [
+                [values[i][mask[i]].mean(dtype="f8") for i in np.flatnonzero(kind) if mask[i].any()]
+                for kind in kinds
+            ]
+            for field, value in naive_ood.ood(*means).items():
+                assert found["images"][field] == pytest.approx(value, abs=1e-9), (name, field)
+
+
+def test_bravo_of_a_region(data: dict[str, Any]) -> None:
+    mask = np.random.default_rng(9).integers(0, 2, (N, H, W)).astype("u1")
+    settings = {"ood": {"definition": "bravo"}}
+    report = uqeval.evaluate(data, None, settings, ood_mask=mask, region="depth:0-2")
+    outside = ~masks(data["labels"], data["depth"], data["areas"])["depth:0-2"]
+    expected = uqeval.evaluate(data, None, settings, ood_mask=np.where(outside, 255, mask))
+    assert report.results["ood@depth:0-2"] == expected.results["ood"]
+    assert expected.results["ood"]["bravo"]["bravo_index"] is not None
 
 
 def test_numbers() -> None:

@@ -186,6 +186,22 @@ def test_a_region_is_compared_with_the_whole_image() -> None:
     assert text.startswith("The region boundary:3 is weaker than the whole set")
 
 
+@pytest.mark.parametrize("intervals", [False, True])
+def test_a_single_region_that_is_not_weaker_is_no_extreme(intervals: bool) -> None:
+    own: dict[str, Any] = {
+        "results": {"segmentation": {"miou": 0.6}, "segmentation@boundary:3": {"miou": 0.5}}
+    }
+    if intervals:
+        ends = interval(0.4, 0.7)
+        own["intervals"] = {"segmentation.miou": ends, "segmentation@boundary:3.miou": ends}
+    text = sentences(**own)["Weakest part"]
+    begin = (
+        "The region boundary:3 is not clearly weaker than the whole set: mIoU is 0.500 ("
+        if intervals else "In the region boundary:3, mIoU is 0.500; the whole set has 0.600."
+    )  # fmt: skip
+    assert text.startswith(begin)
+
+
 def test_names_of_data_stay_printable() -> None:
     rows = [CLASSES[0], CLASSES[1] | {"name": "po\u202ele"}]
     own = {"segmentation": {"miou": 0.6, "per_class": rows}}

@@ -12,11 +12,8 @@ from uqeval.cli.evaluating import evaluated, of_family, shared_by
 from uqeval.errors import UsageError
 from uqeval.inputs.opened import members_of
 
-#: The views of `ood` are sets, not regions.
-_OF_REGIONS = ("region", "depth_map")
 
-
-@of_family("ood", *(name for name in shared_by("classes") if name not in _OF_REGIONS), "ood_mask")
+@of_family("ood", *shared_by("classes"), "ood_mask")
 def ood(
     shared: Shared,
     settings: dict[str, Any],

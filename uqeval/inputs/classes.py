@@ -258,6 +258,11 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
         classes = len(names)
     elif options.classes or options.class_names:
         classes = options.classes or len(options.class_names or ())
+    elif set(stored_maps(store)) - {"predictions", "valid"}:
+        raise UsageError(
+            f"{where} does not say how many classes there are. Give --classes N, or store their "
+            "names as the attribute class_names."
+        )
     else:
         raise UsageError(
             f"{where} holds predicted ids and no uncertainty, and does not say how many classes "

@@ -124,17 +124,21 @@ def open_ids(
 
 
 def positions_of_frames(
-    store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
-) -> tuple[int, ...]:
-    """Return each frame's item of a store: by name if both have names, else by position."""
+    store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str,
+    of: str = "frame",
+) -> tuple[int, ...]:  # fmt: skip
+    """Return each frame's item of a store: by name if both have names, else by position.
+
+    Raises `StoreError`, which calls a frame `of`.
+    """
     if store.names is not None and names is not None and store.names != names:
         file_names = match_files(store.path, store.names, names, noun)
         place = {name: i for i, name in enumerate(store.names)}
         return tuple(place[file_names[name]] for name in names)
     if count is not None and items != count:
         raise StoreError(
-            f"{store.path}: holds {items} {noun}s for {count} frames; give names to both, or one "
-            f"{noun} per frame in the same order."
+            f"{store.path}: holds {items} {noun}s for {count} {of}s; give names to both, or one "
+            f"{noun} per {of} in the same order."
         )
     return tuple(range(items))
 

@@ -110,10 +110,9 @@ def _open(
     if options.is_ood:
         from uqeval.inputs.sets import open_sets
 
-        return dataclasses.replace(
-            open_sets(predictions, truth, options), options=options.record(),
-            map_cache=options.map_cache,
-        )  # fmt: skip
+        inputs, of_items = open_sets(predictions, truth, options)
+        inputs = dataclasses.replace(inputs, options=options.record(), map_cache=options.map_cache)
+        return _with_regions(inputs, options, *of_items)
     predictions_opened = open_predictions(predictions, options)
     if is_regression(predictions_opened):
         from uqeval.inputs.regression import open_regression

@@ -42,7 +42,7 @@ class _Opener:
 
     inputs: Inputs
     options: InputOptions
-    #: The store of predictions, and the names of all its items (frames of a video).
+    #: The store of all predictions, and the names of all its items (frames of a video).
     store: Store | None
     names: tuple[str, ...] | None
     count: int
@@ -75,7 +75,8 @@ class _Opener:
         if self.store is not None:
             parts = in_order_of(store, parts, self.store, self.names, "map")
         else:
-            places = positions_of_frames(store, len(parts), self.names, self.count, "map")
+            of = "frame" if self.inputs.source.kind == "video" else "item"
+            places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path))
         return self._planes(parts, option)
@@ -109,7 +110,8 @@ def with_regions(
 ) -> Inputs:  # fmt: skip
     """Return inputs whose source has the maps that regions read.
 
-    `store`: of the predictions; `names` and `count`: of all its items, or the frames of a video.
+    `store`: of all predictions, None for a video and several sets; `names` and `count`: of all
+    items, or of the frames of a video.
     Raises `UsageError` for missing maps, `StoreError` for maps of other items.
     """
     from uqeval.maps.region_maps import WithRegions
@@ -179,8 +181,12 @@ def _unknown_map(text: str, name: str, store: Store | None) -> str:
         if set(parts[0].array.axes) - {"item"} == {"y", "x"} and parts[0].array.dtype.kind in "biu"
         and array not in ("predictions", "labels", "valid")
     )  # fmt: skip
-    of_store = f"{store.path} has {', '.join(arrays) or 'none'}" if store else "a video has none"
     absent = f"there is no array and no path {cut(name)}" if name else "it names no map"
+    if store is None:  # a video, or several sets
+        return (
+            f"--region {cut(text)}: {absent}; expected a folder of PNGs of ids, or a store of them."
+        )
+    of_store = f"{store.path} has {', '.join(arrays) or 'none'}"
     return (
         f"--region {cut(text)}: {absent}; expected the name of an "
         f"array of ids [item, y, x] ({of_store}), or a folder of PNGs of ids."

@@ -22,7 +22,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, members_of
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.stores.array import arrays_of
+from uqeval.stores.array import Store, arrays_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch
 
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
 _MOST_SETS = 254
 
 
+#: The store of all predictions (None for several sets), and the names and the number of its items.
+OfItems = tuple[Store | None, tuple[str, ...] | None, int]
+
+
 def open_sets(
     predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
-) -> Inputs:
+) -> tuple[Inputs, OfItems]:
     """Open IN predictions with OUT predictions or a mask. Raises `UqevalError`."""
     if options.out and options.ood_mask is not None:
         raise UsageError(
             "--ood-mask finds out-of-distribution pixels inside IN; with OUT stores leave it out."
         )
-    if options.regions or options.depth_map is not None:
-        given = "--region" if options.regions else "--depth-map"
-        raise UsageError(f"{given} has no effect on out-of-distribution detection; leave it out.")
     first = _members(predictions)[0]
     options.refuse_invalid(str(getattr(first, "path", first)))
     if options.ood_mask is not None:
@@ -55,7 +56,7 @@ def open_sets(
 
 def _open_several(
     predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
-) -> Inputs:
+) -> tuple[Inputs, OfItems]:
     from uqeval.maps.sets import Sets
 
     given = [_members(predictions), *(_members(store) for store in options.out)]
@@ -94,11 +95,12 @@ def _open_several(
     record["sets"] = [
         {"name": label, "items": count} for label, count in zip(labels, counts, strict=True)
     ]
-    return _joined(
-        [inputs for _, inputs in parts], source, labels, of_in.ignore_index, record,
+    inputs = _joined(
+        [own for _, own in parts], source, labels, of_in.ignore_index, record,
         len(chosen) < sum(counts),
-        tuple(k for k, inputs in parts for _ in range(inputs.source.items)), names,
+        tuple(k for k, own in parts for _ in range(own.source.items)), names,
     )  # fmt: skip
+    return inputs, (None, names, sum(counts))
 
 
 #: Options that choose no items.
@@ -111,7 +113,7 @@ _OF_IN_ONLY: dict[str, Any] = {
 
 def _open_masked(
     predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
-) -> Inputs:
+) -> tuple[Inputs, OfItems]:
     from uqeval.maps.sets import Sets
 
     opened = open_predictions(_members(predictions), options)
@@ -126,11 +128,12 @@ def _open_masked(
         else (inputs.watch)
     )
     watch = Watch.joined([watch], [f"mask {mask.out}"], source.names)
-    return dataclasses.replace(
+    masked = dataclasses.replace(
         inputs, source=sets, class_names=("in", "out"), watch=watch,
         inner_classes=source.classes if source.labels is not None and mask.out is None else 0,
         record=inputs.record | record | {"classes": 2},
     )  # fmt: skip
+    return masked, (opened.stores[0], opened.names, _count(opened))
 
 
 def _mask(

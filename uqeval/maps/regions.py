@@ -250,7 +250,8 @@ class Within(View):
         return self.view.read_as
 
     def inputs(self, names: Collection[str]) -> set[str]:
-        return self.view.inputs(self.region.inputs(names))
+        need = set(self.region.need)  # of the image, in each view of its pixels
+        return self.view.inputs(self.region.inputs(names) - need) | need
 
     def source(self, source: MapSource) -> MapSource:
         return self.view.source(source)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from uqeval.arrays import Maps, np
 from uqeval.maps.contract import WHOLE, MapSource, View
-from uqeval.maps.names import OF_CLASSES, Betas, of_subset
+from uqeval.maps.names import OF_CLASSES, OF_REGIONS, Betas, of_subset
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,15 @@ class InDistribution(View):
         return {"label", *(OF_CLASSES + name for name in names)}
 
     def maps(self, maps: Maps) -> Maps:
-        """Return the maps of classes; pixels out of distribution are void."""
+        """Return the maps of classes, and those of regions; pixels out of distribution are void."""
         inner = {
             name.removeprefix(OF_CLASSES): values
             for name, values in maps.items() if name.startswith(OF_CLASSES)
         }  # fmt: skip
         label = inner["label"]
         void = np.iinfo(label.dtype).max
-        return inner | {"label": np.where(maps["label"] == 0, label, void)}
+        of_regions = {name: maps[name] for name in maps if name.startswith(OF_REGIONS)}
+        return of_regions | inner | {"label": np.where(maps["label"] == 0, label, void)}
 
 
 @dataclass(frozen=True)

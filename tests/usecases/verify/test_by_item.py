@@ -32,6 +32,12 @@ RUNS: dict[str, tuple[tuple[str, ...], Mapping[str, Any], Mapping[str, Any]]] = 
     "label_id": (("classes.npz",), {"ood": {"uncertainty": "mutual_information"}},
                  {"ood_mask": 255}),
     "bravo": (("classes.npz",), {"ood": {"definition": "bravo"}}, {"ood_mask": "mask.npz"}),
+    "region": (("classes.npz",), {"ood": {"aggregation": ["mean", "patch-max"]}},
+               {"out": ["out.npz", "more.npz"], "region": ["box:0:0.5,0:1"]}),
+    "region_of_bravo": (
+        ("classes.npz",), {"ood": {"definition": "bravo"}},
+        {"ood_mask": "mask.npz", "region": ["box:0:0.5,0:1"]},
+    ),
     "lac": (("classes.npz",), CONFORMAL, {"region": ["box:0:0.5,0:1"]}),
     "aps": (
         ("classes.npz",), {"conformal": {**CONFORMAL["conformal"], "method": "aps"}},

@@ -91,15 +91,17 @@ def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
 
 
 def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:
-    name = printable(weak.part)
+    name, of_all = printable(weak.part), f"the whole set has {whole.text}"
     extreme = f"the {_extreme(weak)} {weak.label} is {weak.text} ({name})"
-    of_all = f"the whole set has {whole.text}"
+    among, none = f"Of {_number_of(kind, count)}, {extreme}", f"No {kind} is clearly weaker"
+    if count == 1:
+        extreme = f"{weak.label} is {weak.text}"
+        among, none = f"In the {kind} {name}, {extreme}", f"The {kind} {name} is not clearly weaker"
     if weak.interval is None or whole.interval is None:
         return (
-            f"Of {_number_of(kind, count)}, {extreme}; {of_all}. Without intervals, this does not "
-            f"show that the {kind} is weaker."
+            f"{among}; {of_all}. Without intervals, this does not show that the {kind} is weaker."
         )
-    return f"No {kind} is clearly weaker than the whole set: {extreme}; {of_all}."
+    return f"{none} than the whole set: {extreme}; {of_all}."
 
 
 _Scores = dict[tuple[str, str], list[Score]]

@@ -74,10 +74,12 @@ class OutOfDistribution:
         }  # fmt: skip
         if not self._names:
             return Recomputed(record)
-        k = int(sets.max())
-        settings = self._settings
-        score = aggregated(settings["aggregation"], values, maps.void, settings["patch"])
-        return Recomputed(record | {"set": self._names[k], "out": int(k > 0), "score": score})
+        k, aggregation = int(sets.max()), self._settings["aggregation"]
+        record |= {"set": self._names[k], "out": int(k > 0)}
+        # Patches of a region count by the share of their pixels in it.
+        if aggregation != "patch-max" or maps.void_of_image is None:
+            record["score"] = aggregated(aggregation, values, maps.void, self._settings["patch"])
+        return Recomputed(record)
 
     def of_set(self) -> Recomputed | str:
         """Return the scores of all pixels, and those of the items from their recorded scores."""

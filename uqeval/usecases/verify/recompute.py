@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -211,8 +212,14 @@ class Recomputation(Comparison):
         self._keep_pixels(pooled)
         for item in items:
             maps, classes, sets = item_of_sets(self.opened.source, item)
-            for key in self._keys_by_item(self._item_scores):
-                self.hold(key, item, self._item_scores[key].add(maps, classes, sets))
+            for region, settings in self._by_region().items():
+                view = maps
+                if region is not None:
+                    inside = of_place(region, self.opened.source, item, maps.void.shape)
+                    assert inside is not None
+                    view = replace(maps, void=maps.void | ~inside, void_of_image=maps.void)
+                for key in self._keys_by_item(settings):
+                    self.hold(key, item, self._item_scores[key].add(view, classes, sets))
         if pooled:
             self._pooled_item_scores()
             for key in self._keys_by_item(self._item_scores):

@@ -19,6 +19,7 @@ COVERED = {
     "classes": ("boundary", "interior", "class", "box", "depth", "map"),
     "regression": ("box", "depth", "map"),
     "video": ("boundary", "interior", "class", "box", "depth", "map"),
+    "ood": ("box", "depth", "map"),
 }  # fmt: skip
 _DEPTHS = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)-(inf|[0-9.]+(?:e[+-]?[0-9]+)?)")
 
