@@ -330,6 +330,7 @@ class Video:
                               for name in ("tracks", "consistent"))  # fmt: skip
         return found | {
             "correlation": {"r": found["r"]},
+            "per_class": {"iou": [iou for _, iou in sorted(found["per_class"].items())]},
             "tracks": {"consistency": consistent / tracks if tracks else None},
         }
 
@@ -393,7 +394,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "temporal": (
         "mtc", "mtc_no_warp", "mtc_pooled", "mtc_frequency_weighted", "pixel_agreement", "coverage",
-        "out_of_frame", "mse_warp", "mse_identity", "miou_mean", "correlation.r",
+        "out_of_frame", "mse_warp", "mse_identity", "miou_mean", "correlation.r", "per_class.iou",
         "occluded.mtc", "occluded.coverage", "tracks.consistency",
     ),
 }  # fmt: skip

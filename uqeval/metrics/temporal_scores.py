@@ -161,6 +161,17 @@ METRICS = (
         advice="Look at the worst pairs first.",
     ),
     _metric(
+        "per_class.iou",
+        "fraction",
+        "higher",
+        f"{_PAPER}, Eq. 3 of one class, counts pooled",
+        "the class is in neither map",
+        label="IoU over time by class",
+        column="IoU over time",
+        meaning="Overlap of a class with itself in the frame before, moved along the optical flow.",
+        advice="Look at the pairs in which the class changes most.",
+    ),
+    _metric(
         "mtc_frequency_weighted",
         "fraction",
         "higher",
