@@ -105,6 +105,58 @@ entry.main()
     assert (done.status, "Traceback" in done.stderr) == (status, False), done.stderr
 
 
+def test_a_second_signal_while_the_first_is_sent_again(tmp_path: Path) -> None:
+    script = """
+import os, signal, threading, time
+from uqeval.cli import entry
+
+start = threading.Timer.start
+def interrupted(self):
+    os.kill(os.getpid(), signal.SIGTERM)
+    start(self)
+threading.Timer.start = interrupted
+
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)
+
+def app(**_):
+    Held()
+    time.sleep(20)
+
+entry.app = app
+entry.main()
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stderr) == (143, ""), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "says"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "stopped")]
+)
+def test_a_library_that_hides_an_interrupt(
+    tmp_path: Path, number: str, status: int, says: str
+) -> None:
+    """pydantic raises an error of its own in place of the interrupt."""
+    script = f"""
+import signal
+from uqeval.cli import entry
+
+def app(**_):
+    try:
+        signal.raise_signal(signal.{number})
+    except BaseException:
+        error = RuntimeError("Error building a validator")
+    raise error
+
+entry.app = app
+entry.main()
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stderr) == (status, f"uqeval: {says} before the end.\n")
+
+
 def test_an_interrupted_reduce(tmp_path: Path, long_run: list[str]) -> None:
     command = [str(EXECUTABLE), "reduce", long_run[2], "-o", "maps.zarr", "--workers", "1"]
     with subprocess.Popen(

@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
@@ -29,6 +29,7 @@ from uqeval.cli.parsing import Command, check_quickly, replace_command, show_typ
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, did_you_mean, quoted
+from uqeval.threads import uninterrupted
 from uqeval.version import VERSION
 
 #: Commands in the order of help, with the first line of their help, so that `uqeval --help` imports
@@ -199,6 +200,9 @@ def main() -> None:
         raise
     finally:
         release_all()
+        # Nothing is left to do; a signal would only interrupt how Python ends.
+        for number in _raising():
+            signal.signal(number, lambda number, _: os._exit(128 + number))
 
 
 def _exit_now(ended: Sequence[int]) -> None:
@@ -217,9 +221,15 @@ def _exit_now(ended: Sequence[int]) -> None:
         os._exit(ended[-1])
 
 
+def _raising() -> list[int]:
+    """Return the signals that raise an exception; not SIGINT where a shell lets it be ignored."""
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return [*(() if is_ignored else (signal.SIGINT,)), signal.SIGTERM, signal.SIGHUP]
+
+
 def _run() -> None:
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminated)
+    for number in _raising():
+        signal.signal(number, _raise)
     sys.unraisablehook = _resend
     silence()
     # Otherwise pydantic searches all installed packages for its plugins.
@@ -254,10 +264,13 @@ def _run() -> None:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
         sys.exit(2)
     except Exception as error:
-        # Python wraps an interrupt while it makes a class, such as at an import.
-        if _is_caused_by(error, KeyboardInterrupt):
-            tell(f"uqeval: interrupted before the end.{_notes(error)}")
-            sys.exit(130)
+        # Python wraps an interrupt while it makes a class, such as at an import; pydantic raises
+        # an error of its own in place of it.
+        if _raised or _is_caused_by(error, KeyboardInterrupt):
+            number = _raised[-1] if _raised else signal.SIGINT
+            how = "interrupted" if number == signal.SIGINT else "stopped"
+            tell(f"uqeval: {how} before the end.{_notes(error)}")
+            sys.exit(128 + number)
         # A bug: print its traceback.
         traceback.print_exc()
         typer.echo(
@@ -306,9 +319,16 @@ def _resend(ignored: Any) -> None:
         return
     timer = threading.Timer(0.01, os.kill, (os.getpid(), code - 128))
     timer.daemon = True
-    timer.start()
+    # Another signal meanwhile has the same effect as the one that is sent again.
+    with suppress(KeyboardInterrupt, SystemExit), uninterrupted():
+        timer.start()
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
+#: The signals whose exception was raised.
+_raised: list[int] = []
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
     # An exception lets all callers remove their temporary files.
-    raise SystemExit(128 + number)
+    _raised.append(number)
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
