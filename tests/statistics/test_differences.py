@@ -114,6 +114,44 @@ def test_a_fraction_of_a_share_that_may_be_0_has_no_interval(tmp_path: Path) -> 
     assert isinstance(fraction, NoBounds) and "begins at 0" in fraction.reason
 
 
+@pytest.mark.parametrize("wrong", [0, 1])
+@pytest.mark.parametrize("relative", [False, True])
+def test_models_that_differ_in_no_item_may_differ_in_others(
+    tmp_path: Path, wrong: int, relative: bool
+) -> None:
+    """No item differs, whether the models have errors or not: at most the share of items that an
+    exact bound allows. Another file of the same predictions is the same model."""
+    label = np.zeros((N, 4, 4), np.uint8)
+    label[1, 0, 0] = wrong
+    found = []
+    for confidence in (0.9, 0.8, 0.9):
+        probs = np.full((N, 1, 2, 4, 4), 1 - confidence, np.float32)
+        probs[:, :, 0] = confidence
+        path = tmp_path / f"{len(found)}.states.zip"
+        metrics = ["segmentation", "calibration"]
+        uqeval.evaluate(probs, label, metrics, states=path)
+        found.append(Scoring(SavedStates(path)))
+    reach = naive.clopper_pearson(0, N, 0.95)[1]
+    for text in ("segmentation.pixel_accuracy", "segmentation.miou"):
+        first, second, same = found
+        resampling = Resampling(first.names, 100)
+        pair, twice = (
+            difference(
+                Samples(runs, [range(N)] * 2, resampling), text, 0.95, relative
+            ) for runs in ([first, second], [first, same])
+        )  # fmt: skip
+        scale = first.exact(text) if relative and wrong else 1.0
+        assert isinstance(pair, Bounds) and isinstance(twice, Bounds)
+        if relative and not wrong and text.endswith("pixel_accuracy"):  # from each model's bounds
+            assert pair.low < -reach and pair.high > reach
+        else:
+            assert (pair.low, pair.high) == pytest.approx((-reach / scale, reach / scale))
+        assert (twice.low, twice.high) == (0, 0)
+    mean = difference(Samples(found[:2], [range(N)] * 2, resampling), "calibration.nll", 0.95)
+    assert isinstance(mean, Bounds) == bool(wrong)
+    assert wrong or "stays the same in all draws" in mean.reason  # type: ignore[union-attr]
+
+
 def test_the_same_model_twice(runs: list[Scoring]) -> None:
     samples = Samples([runs[0]] * 2, [range(N)] * 2, Resampling(NAMES, 300, 1))
     found = difference(samples, "calibration.ece", 0.95)

@@ -65,7 +65,7 @@ class Interval:
 
     @property
     def exact(self) -> bool:
-        """Return whether the bounds are exact: two shares without events."""
+        """Return whether the bounds are exact: no unit shows an event, or another difference."""
         return self.method == "clopper-pearson"
 
     @property

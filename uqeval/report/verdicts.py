@@ -113,7 +113,9 @@ def sentences(verdict: Verdict) -> list[str]:
         low, high = format_number(interval.low, 6), format_number(interval.high, 6)
         reasons.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
         if interval.exact:
-            reasons.append("neither model has an event: the interval is exact (Clopper-Pearson)")
+            reasons.append(
+                "all units show the same difference: the interval is exact (Clopper-Pearson)"
+            )
     if verdict.inconclusive and verdict.interval is not None:
         reasons.append(_how_many_more(verdict.more_units))
     kinds = {"groups": verdict.groups, "items": verdict.items, "classes": verdict.classes}

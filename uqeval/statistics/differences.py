@@ -30,9 +30,12 @@ from uqeval.statistics.no_interval import (
     unless_coarse,
 )
 from uqeval.statistics.samples import Samples, Sets
+from uqeval.statistics.scoring import Scoring
 
-#: Scores whose correlation differs from 1 by less count as the same.
+#: Scores whose correlation differs from 1 by less, and differences that vary by less, count as the
+#: same.
 _ROUNDING = 1e-12
+_SAME = "stays the same"
 #: The runs of a model, and those of the other: several are trainings, whose scores are averaged.
 TwoModels = tuple[Sequence[int], Sequence[int]]
 
@@ -48,7 +51,8 @@ def difference(
 
     `relative`: as a fraction of the absolute score of the others. Method: jackknife with Student's
     t on the difference; expanded percentiles for kinds that need draws; paired MOVER for sums of
-    absolute gaps; exact bounds for two shares without events.
+    absolute gaps; exact bounds for two shares without events, and for scores in [0, 1] that differ
+    by the same in all units. Two runs on the same predictions have the difference 0.
     """
     metric = metric_at(text)
     resampling = samples.resampling
@@ -68,6 +72,9 @@ def difference(
         return NoBounds(f"{having(metric, resampling.unit, defined)} in both; 2 are needed")
     pair = _Pair(samples, text, metric, level, relative, runs)
     a, b = (float(score[0]) for score in pair.scores("whole"))
+    is_undefined = relative and b == 0
+    if a == b and not is_undefined and _is_same_model([samples.runs[run] for run in both]):
+        return Bounds(0.0, 0.0, "identical")
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     least = resampling.least(samples.defined(text, both))
@@ -84,6 +91,10 @@ def difference(
     scores = methods.LeftOut(
         pair.value, pair.changes("without"), resampling.members, defined, least
     )
+    if np.ptp(scores.without) <= _ROUNDING * max(1.0, abs(pair.value)):
+        if metric.interval not in ("share", "logit") or resampling.unit == "batch":
+            return NoBounds(f"the difference {_SAME} when any unit is left out")
+        return _of_no_other_unit(a - b, b, least, level, relative)
     if resampling.unit == "batch":
         return methods.batch_means(scores, level)
     return methods.jackknife_t(scores, level, logit=False)
@@ -130,6 +141,8 @@ class _Pair:
             bounds = self._of_gaps(is_finite, least)
             if isinstance(finite := _unless_infinite(bounds), NoBounds):
                 return finite
+        elif np.ptp(draws[is_finite]) <= _ROUNDING * max(1.0, abs(self.value)):
+            return NoBounds(f"the difference {_SAME} in all draws")
         else:
             bounds = methods.expanded(draws[is_finite], least, self.level)
             if self.metric.interval in BIASED:
@@ -192,10 +205,48 @@ def _unless_infinite(bounds: Bounds) -> Bounds | NoBounds:
     return NoBounds("it is a fraction of the baseline's value, whose interval begins at 0")
 
 
+def _is_same_model(runs: Sequence[Scoring]) -> bool:
+    """Return whether all runs evaluated the same predictions: their fingerprints and all scores of
+    all items are equal.
+
+    Fingerprints alone do not show it, since an uncompressed store may have no checksums; nor do
+    equal ids of classes, which different models may predict.
+    """
+    first, *others = (run.index for run in runs)
+    given = first["inputs"].get("predictions") or ()
+    fingerprints = [record.get("fingerprint") for record in given]
+    return (
+        bool(fingerprints)
+        and None not in fingerprints
+        and any(record.get("arrays", {}).keys() - {"predictions"} for record in given)
+        and all(
+            [record.get("fingerprint") for record in own["inputs"].get("predictions") or ()]
+            == fingerprints
+            and all(own[name] == first[name] for name in ("items", "records", "results"))
+            for own in others
+        )
+    )
+
+
+def _of_no_other_unit(
+    difference: float, baseline: float, units: int, level: float, relative: bool
+) -> Bounds:
+    """Return the bounds of a difference of scores in [0, 1] that is the same in all units.
+
+    With (1 − level)/2, no more than a share u of the units differ in another way, which u is the
+    exact upper bound of a share without events. Each of them moves the difference by at most
+    1 + |difference|.
+    """
+    reach = (1 + abs(difference)) * methods.clopper_pearson(0.0, units, level)[1]
+    low, high = max(difference - reach, -1.0), min(difference + reach, 1.0)
+    scale = abs(baseline) if relative else 1.0
+    return Bounds(low / scale, high / scale, "clopper-pearson")
+
+
 def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
     """Return the bounds of the difference of two shares of 0 or 1, from the exact bounds of each.
 
-    Their coverage is at least `level`, because no unit has an event in only one of the models.
+    Their coverage is at least `level`, as no unit has an event in only one of the models.
     """
     (low, high), (least, most) = (methods.clopper_pearson(count, units, level) for count in (a, b))
     if relative:

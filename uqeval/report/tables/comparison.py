@@ -127,7 +127,9 @@ def differences(comparison: Comparison) -> Table:
         if any(interval and interval.approximate for interval in intervals):
             note += " ≈: computed from bins."
         if any(interval and interval.exact for interval in intervals):
-            note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
+            note += (
+                " †: the models differ by the same in all units; exact bounds (Clopper-Pearson)."
+            )
     note = f"{note} {_without_interval(comparison)}".strip()
     names = [comparison.names[m] for m in compared_models]
     title = f"Difference from {comparison.names[base]}"
