@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import naive_statistics as naive
+import numpy as np
 import pytest
 from saved_runs import run, scoring, table_file
 
-from uqeval.errors import StoreError
+import uqeval
+from uqeval.errors import StoreError, UsageError
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
-from uqeval.records.resampling import NoInterval, Units
+from uqeval.records.resampling import Interval, NoInterval, Units
 from uqeval.statistics import resampler
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.from_states import common_items
+from uqeval.statistics.from_states import common_items, resampling_of
 from uqeval.statistics.intervals import intervals
+from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
@@ -181,9 +184,79 @@ def test_changes_are_of_pairs(made: Path) -> None:
 
 
 def pair_of(made: Path, one: str, other: str, items: Any) -> Samples:
-    path = made / one / "report.json"
-    new, old = scoring(path), scoring(made / other / "report.json")
-    return common_items(path, Report.load(path), new, old, items)
+    runs = []
+    for path in (made / name / "report.json" for name in (one, other)):
+        states = scoring(path)
+        runs.append((path, states, resampling_of(path, Report.load(path), states)))
+    return common_items(runs[0], runs[1], items)
+
+
+@pytest.mark.parametrize("names", [("new", "old"), ("old", "new")])
+def test_a_change_has_the_groups_that_one_of_both_reports_has(
+    made: Path, names: tuple[str, str]
+) -> None:
+    first, second = (made / name / "report.json" for name in names)
+    found = resampler().change(first, second, PAVPU, 0.9, False)
+    assert (found.unit, found.count) == ("group", 4)
+    opened = [[OpenedReport.of(path, Report.load(path))] for path in (first, second)]
+    paired = paired_comparison(opened, opened[0][0].scoring.names, ["pavpu.pavpu"], 300, 5)
+    compared, _ = paired.difference(0, 1, "pavpu.pavpu", 0.9)
+    assert isinstance(compared, Interval)
+    assert (compared.low, compared.high) == (found.low, found.high)
+
+
+def test_a_change_of_other_groups_is_refused(folder: Path) -> None:
+    shutil.copytree(folder / "new", folder / "other")
+    path = folder / "other" / "report.json"
+    settings = json.loads(path.read_text())["settings"]
+    for groups in ([str(i // 6) for i in range(N)], [str(i) for i in range(N)]):
+        settings["intervals"]["groups"] = groups
+        changed(path, settings=settings)
+        for pair in (
+            (path, folder / "new" / "report.json"),
+            (folder / "new" / "report.json", path),
+        ):
+            with pytest.raises(UsageError, match="group their items differently"):
+                resampler().change(*pair, PAVPU, 0.9, False)
+
+
+def test_a_change_of_two_sets_is_drawn_within_each(tmp_path: Path) -> None:
+    """Variances of both sets are added, in a gate and in a comparison."""
+    rng = np.random.default_rng(3)
+    paths = []
+    for name in ("a", "b"):
+        stores = [tmp_path / f"{name}_{kind}.npz" for kind in ("in", "out")]
+        for store, items in zip(stores, (9, 4), strict=True):
+            values = rng.random((items, 6, 6)).astype("f4") + (0.4 if items == 4 else 0)
+            np.savez(store, novelty=values, predictions=np.zeros(values.shape, "u1"),
+                     names=[f"{items}_{i}" for i in range(items)])  # fmt: skip
+        paths.append(tmp_path / name / "report.json")
+        paths[-1].parent.mkdir()
+        report = uqeval.evaluate(
+            stores[0], None, {"ood": {"uncertainty": "novelty"}}, out=[stores[1]], classes=2,
+            states=paths[-1].with_name("report.states.zip"),
+        )  # fmt: skip
+        report.save(paths[-1])
+    runs = [scoring(path) for path in paths]
+    without = [
+        [
+            own.whole([k for k in range(13) if k != i])["ood"]["auroc"]
+            for i in range(13)
+        ] for own in runs
+    ]  # fmt: skip
+    value = runs[0].whole()["ood"]["auroc"] - runs[1].whole()["ood"]["auroc"]
+    changes = np.array(without[0]) - np.array(without[1])
+    sets = [changes[:9], changes[9:]]
+    expected = sum((len(own) - 1) / len(own) * ((own - own.mean()) ** 2).sum() for own in sets)
+    text = Address.parse("ood.auroc")
+    found = resampler().change(paths[0], paths[1], text, 0.9, False)
+    assert found.error == pytest.approx(expected**0.5, rel=1e-9)
+    assert found.low <= value <= found.high
+    opened = [[OpenedReport.of(path, Report.load(path))] for path in paths]
+    paired = paired_comparison(opened, opened[0][0].scoring.names, [text.within], 300, 5)
+    compared, _ = paired.difference(0, 1, text.within, 0.9)
+    assert isinstance(compared, Interval)
+    assert (compared.low, compared.high) == pytest.approx((found.low, found.high), rel=1e-12)
 
 
 def test_changes_of_a_slice(made: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.arrays import Floats
-from uqeval.errors import StoreError, cut, number_of
+import numpy as np
+
+from uqeval.arrays import Floats, Ints
+from uqeval.errors import StoreError, UsageError, cut, number_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import foreign_states
 from uqeval.records.report import Report
@@ -175,11 +178,11 @@ class FromStates:
     def _samples_of_both(self, report: Path, baseline: Path, items: tuple[int, ...]) -> Samples:
         key = (report, baseline, items)
         if key not in self._samples:
-            loaded_report, scoring = self._open(report)
-            _, baseline_scoring = self._open(baseline)
-            self._samples[key] = common_items(
-                report, loaded_report, scoring, baseline_scoring, items, self._named
-            )
+            runs = []
+            for path in (report, baseline):
+                loaded_report, scoring = self._open(path)
+                runs.append((path, scoring, resampling_of(path, loaded_report, scoring)))
+            self._samples[key] = common_items(runs[0], runs[1], items, self._named)
         return self._samples[key]
 
 
@@ -231,15 +234,18 @@ def units_of(resampling: Resampling, defined: int) -> Units:
     return Units(resampling.unit, resampling.units, defined, resampling.lag1, resampling.effective)
 
 
+#: A report with its states, and the units of all its items.
+RunInUnits = tuple[Path, Scoring, Resampling]
+
+
 def common_items(
-    report: Path, loaded_report: Report, scoring: Scoring, other_scoring: Scoring,
-    items: Sequence[int], named: Collection[str] = (),
-) -> Samples:  # fmt: skip
+    run: RunInUnits, other: RunInUnits, items: Sequence[int], named: Collection[str] = ()
+) -> Samples:
     """Return the samples of the items that two runs have in common, among `items` of the first.
 
-    Both runs are resampled in the same way. Raises `NoInterval` for fewer than two common items or
-    groups.
+    Raises `NoInterval` for fewer than two common items or groups, `UsageError` as `shared_units`.
     """
+    (_, scoring, resampling), (_, other_scoring, _) = run, other
     positions = {name: i for i, name in enumerate(other_scoring.names)}
     common = [i for i in items if scoring.names[i] in positions]
     if len(common) < 2:
@@ -247,11 +253,54 @@ def common_items(
             f"no interval: {scoring.path} and {other_scoring.path} share "
             f"{number_of(len(common), 'item')}; a paired comparison needs at least 2"
         )
-    resampling = resampling_of(report, loaded_report, scoring, common)
+    names = [scoring.names[i] for i in common]
+    resampling = shared_units([run, other], names, resampling.draws, resampling.seed)
     if resampling.units < 2:
         raise NoInterval(f"no interval: there is one {resampling.unit}; 2 are needed")
     places = [common, [positions[scoring.names[i]] for i in common]]
     return Samples([scoring, other_scoring], places, resampling, named)
+
+
+def shared_units(
+    runs: Sequence[RunInUnits], names: Sequence[str], draws: int, seed: int
+) -> Resampling:
+    """Return the units in which items of several runs are resampled together.
+
+    They are the groups that a run has; of videos the batches of the run with the longest
+    autocorrelation; else single items. Items are drawn within the sets that a run has. Raises
+    `UsageError` where runs have different groups or sets.
+    """
+    own_units = []
+    for _, scoring, resampling in runs:
+        place = {name: i for i, name in enumerate(scoring.names)}
+        positions = [place[name] for name in names]
+        if sequences_of(scoring) is not None and resampling.unit != "group":
+            units = resampling_for(scoring, draws, seed, None, positions)
+        else:
+            units = replace(resampling.only(positions), draws=draws, seed=seed)
+        own_units.append(units)
+    grouped = [i for i, own in enumerate(own_units) if own.unit == "group"]
+    _refuse_different(runs, grouped, [own_units[i].codes for i in grouped], "group", "groups")
+    divided = [i for i, own in enumerate(own_units) if own.strata is not None]
+    strata = [own_units[i].stratum_of[own_units[i].codes] for i in divided]
+    _refuse_different(runs, divided, strata, "divide", "sets")
+    for i in (*grouped, *divided):
+        return own_units[i]
+    return min(own_units, key=lambda own: own.effective or 0.0)
+
+
+def _refuse_different(
+    runs: Sequence[RunInUnits], which: Sequence[int], codes: Sequence[Ints], verb: str, noun: str
+) -> None:
+    """Raise `UsageError` if some runs put the same items into different groups or sets."""
+    for i, own in zip(which, codes, strict=True):
+        pairs = np.unique(np.stack([own, codes[0]]), axis=1).shape[1]
+        if {pairs} != {int(units.max(initial=-1)) + 1 for units in (own, codes[0])}:
+            option = " (--group-by)" if noun == "groups" else ""
+            raise UsageError(
+                f"{runs[which[0]][0]} and {runs[i][0]} {verb} their items differently{option}; "
+                f"evaluate both with the same {noun}."
+            )
 
 
 def items_of(

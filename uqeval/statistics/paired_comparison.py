@@ -9,18 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from uqeval.errors import UsageError
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Units
 from uqeval.statistics.differences import defined_in_both, difference
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.from_states import resampling_of, scoring_of, units_of
+from uqeval.statistics.from_states import resampling_of, scoring_of, shared_units, units_of
 from uqeval.statistics.intervals import is_approximate
 from uqeval.statistics.methods import NoBounds, student
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import SwapTest, swap_tests
-from uqeval.statistics.units import resampling_for, sequences_of
 
 #: No rank if the score is undefined in more than this fraction of the draws.
 _UNDEFINED = 0.05
@@ -168,35 +166,9 @@ def paired_comparison(
 ) -> PairedComparison:
     """Return the comparison of models over the items `names`, which all have.
 
-    Items are resampled in the groups that a report has, in batches of a video, else by themselves.
-    Raises `UsageError` where reports have different groups.
+    Raises `UsageError` as `shared_units` does.
     """
     reports = [report for model in models for report in model]
-    resampling = _resampling(reports, names, draws, seed)
+    runs = [(o.path, o.scoring, o.resampling) for o in reports]
+    resampling = shared_units(runs, names, draws, seed)
     return PairedComparison(models, tuple(names), tuple(addresses), resampling)
-
-
-def _resampling(
-    reports: Sequence[OpenedReport], names: Sequence[str], draws: int, seed: int
-) -> Resampling:
-    grouped: dict[tuple[int, ...], tuple[OpenedReport, tuple[str, ...]]] = {}
-    for report in reports:
-        if report.resampling.unit == "group":
-            units_of_names = [report.resampling.unit_of[i] for i in report.positions(names)]
-            numbers = tuple(units_of_names.index(group) for group in units_of_names)
-            grouped.setdefault(numbers, (report, tuple(units_of_names)))
-    if len(grouped) > 1:
-        (first, _), (second, _), *_ = grouped.values()
-        raise UsageError(
-            f"{first.path} and {second.path} group their items differently (--group-by); evaluate "
-            "both with the same groups."
-        )
-    for _, groups in grouped.values():
-        return Resampling(groups, draws, seed, "group")
-    if sequences_of(reports[0].scoring) is None:
-        return Resampling(tuple(names), draws, seed)
-    # The model with the longest autocorrelation determines the length of batches.
-    resamplings = [
-        resampling_for(o.scoring, draws, seed, None, o.positions(names)) for o in reports
-    ]
-    return min(resamplings, key=lambda resampling: resampling.effective or 0.0)
