@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap, ttest_ind
 from trained import SIDE, C, N, change, labels, probs, save
 
+import uqeval
 from uqeval import Report, StoreError, UsageError
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
 from uqeval.gate import Units
@@ -359,6 +360,23 @@ def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
     save(tmp_path / "b.json", *GOOD, items=slice(2, 14), states=None)
     with pytest.raises(UsageError, match=r"share 9 items of 11 and 12.*b\.json has no states"):
         held(tmp_path, "a", "b")
+
+
+def test_out_sets_that_share_no_item_are_named(tmp_path: Path) -> None:
+    """Items of a store without names are called after its file."""
+    rng = np.random.default_rng(1)
+    maps = {"predictions": np.zeros((4, 6, 6), "u1"), "novelty": rng.random((4, 6, 6), "f4")}
+    np.savez(tmp_path / "in.npz", **maps)
+    for model in ("first", "second"):
+        np.savez(tmp_path / f"{model}.npz", **maps)
+        report = uqeval.evaluate(
+            tmp_path / "in.npz", None, {"ood": {"uncertainty": "novelty"}}, classes=2,
+            out=[tmp_path / f"{model}.npz"], states=tmp_path / f"report_{model}.states.zip",
+        )  # fmt: skip
+        report.save(tmp_path / f"report_{model}.json")
+    says = "no common item out of distribution; their OUT sets are first, second"
+    with pytest.raises(UsageError, match=says):
+        held(tmp_path, "report_first", "report_second")
 
 
 def test_the_order_of_items_does_not_matter(folder: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
@@ -284,10 +284,28 @@ class _OneStore:
                     f"{reason or 'replicates must have the same items'}. Evaluate again on the "
                     "same items."
                 )
+            self._check_sets()
             self._warn(
                 f"compared over the {number_of(len(self.names), 'item')} that all models have, "
                 f"of {counts}"
             )
+
+    def _check_sets(self) -> None:
+        """Raise `UsageError` if the models share no item of any OUT set."""
+        lost: list[str] = []
+        shared = set(self.names)
+        for named in self._all:
+            report = named.report
+            names = [str(own.get("name")) for own in report.inputs.get("sets") or ()][1:]
+            out = {str(item["name"]) for item in report.items if _set_of(item) in names}
+            if not out or out & shared:
+                return
+            lost += names
+        raise UsageError(
+            f"{self._place}the models have no common item out of distribution; their OUT sets are "
+            f"{listed(list(dict.fromkeys(lost)))}. Items of a store without names are called after "
+            "its file: give the stores names of items, or OUT files of the same name."
+        )
 
     @property
     def _place(self) -> str:
@@ -295,6 +313,11 @@ class _OneStore:
 
     def _warn(self, text: str) -> None:
         self.warnings.append(self._place + text)
+
+
+def _set_of(item: Mapping[str, Any]) -> str | None:
+    """Return the set of an item, as a record of out-of-distribution detection names it."""
+    return next((r["set"] for r in item.values() if isinstance(r, Mapping) and "set" in r), None)
 
 
 def _names(named: Named) -> tuple[str, ...]:
