@@ -219,6 +219,11 @@ def test_scores_of_few_events_are_simulated() -> None:
     assert len(rows) == 2  # events of any image, and of few images
 
 
+def test_few_changes_are_simulated() -> None:
+    printed = simulation("few_changes.py", "--items", "10", "--rates", "0.05")
+    assert printed.splitlines()[-1] == "| 10 | 0.0% (no item: 63%) |"
+
+
 def test_gates_with_confidence_are_simulated() -> None:
     printed = simulation("gates.py", "--replications", "2", "--items", "10", "--size", "200",
                          "--only", "failure.aurc")  # fmt: skip
