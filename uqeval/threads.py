@@ -58,6 +58,8 @@ def uninterrupted() -> Iterator[None]:
     try:
         for number in _SIGNALS:
             handler = signal.getsignal(number)
+            while isinstance(handler, _Deferred) and not handler.waits:  # was not restored
+                handler = handler.handlers[number]
             if callable(handler):
                 deferred.handlers[number] = handler
                 signal.signal(number, deferred)
