@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ def difference(
     pair = _Pair(samples, text, metric, level, relative, runs)
     a, b = (float(score[0]) for score in pair.scores("whole"))
     is_undefined = relative and b == 0
-    if a == b and not is_undefined and _is_same_model([samples.runs[run] for run in both]):
+    if a == b and not is_undefined and _is_same_model(tuple(samples.runs[run] for run in both)):
         return Bounds(0.0, 0.0, "identical")
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
@@ -205,7 +206,8 @@ def _unless_infinite(bounds: Bounds) -> Bounds | NoBounds:
     return NoBounds("it is a fraction of the baseline's value, whose interval begins at 0")
 
 
-def _is_same_model(runs: Sequence[Scoring]) -> bool:
+@lru_cache(maxsize=4)
+def _is_same_model(runs: tuple[Scoring, ...]) -> bool:
     """Return whether all runs evaluated the same predictions: their fingerprints and all scores of
     all items are equal.
 
