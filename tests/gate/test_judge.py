@@ -377,9 +377,32 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         verdicts(tmp_path, text, baseline=[before])
     with pytest.raises(UsageError, match="ignore_index is 255 in this report and 0"):
         verdicts(tmp_path, text, baseline=[named(inputs={"ignore_index": 0})])
+    scaled = named(inputs={"ignore_index": 255, "options": {"median_scaling": True}})
+    with pytest.raises(UsageError, match=r"median-scaling is True in this report and False in"):
+        verdicts(tmp_path, text, scaled, baseline=[named()])
+
+
+def test_thresholds_of_other_reports(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {max_drop: 0.1}"
+
+    def taken(threshold: float) -> Named:
+        rule = {"window": 4, "threshold": repr(threshold), "threshold_from": "main.json"}
+        return with_threshold(threshold, rule)
+
+    def with_threshold(threshold: float, rule: dict[str, Any]) -> Named:
+        own = named()
+        own.report.settings["pavpu"] = rule
+        own.report.results["pavpu"]["uncertainty_threshold"] = threshold
+        return own
+
+    mean = with_threshold(0.3, named().report.settings["pavpu"])
     # A threshold taken from the baseline is the same threshold.
-    taken = {"pavpu": {"window": 4, "threshold": "0.3", "threshold_from": "main.json"}}
-    assert only(tmp_path, text, named(settings=taken), baseline=[named()]).status == "pass"
+    same = only(tmp_path, text, taken(0.3), baseline=[mean])
+    assert same.status == "pass" and not same.notes
+    with pytest.raises(UsageError, match=r"threshold is '1 \(from main.json\)' in this report"):
+        verdicts(tmp_path, text, taken(1.0), baseline=[mean])
+    (note,) = only(tmp_path, text, taken(1.0), baseline=[taken(0.3)]).notes
+    assert note.startswith("the threshold is 1 in this report and 0.3 in the baseline")
 
 
 def test_folders_are_matched_by_name(tmp_path: Path) -> None:
