@@ -17,6 +17,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.records.folder import Named
+from uqeval.records.resampling import NoInterval
 from uqeval.report.verdict_table import table
 
 
@@ -297,6 +298,25 @@ def test_without_states_the_message_says_what_to_do(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match=r"city.states.zip: is not there.*--ci 0\.99"):
         verdicts(tmp_path, text, resampler=Empty(Interval(0.9, 0, 1)))
+
+
+@pytest.mark.parametrize("inconclusive", ["pass", "fail"])
+def test_a_value_without_an_interval(tmp_path: Path, inconclusive: str) -> None:
+    """`inconclusive` applies inside the limit only: a value beyond it fails."""
+
+    class Without(Known):
+        def interval(self, report: Path, address: Any, level: float) -> Interval:
+            raise NoInterval("no interval: there is one item; 2 are needed")
+
+    def found(limit: str) -> Verdict:
+        text = f"pavpu.pavpu: {{{limit}, confidence: 0.99, inconclusive: {inconclusive}}}"
+        return only(tmp_path, text, resampler=Without(Interval(0.9, 0, 1)))
+
+    inside, beyond = found("min: 0.7"), found("min: 0.9")
+    assert (inside.status, inside.counts_as) == ("inconclusive", inconclusive)
+    assert inside.reason is not None and "there is one item" in inside.reason
+    assert (beyond.status, beyond.counts_as, beyond.reason) == ("fail", "fail", None)
+    assert "there is one item" in beyond.notes[-1]
 
 
 def test_a_debiased_value_has_no_interval(tmp_path: Path) -> None:

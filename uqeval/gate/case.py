@@ -90,16 +90,16 @@ class Case:
             try:
                 interval = self._interval(limits.confidence)
             except NoInterval as error:
-                return Verdict(
-                    **record,
-                    status="inconclusive",
-                    counts_as=limits.inconclusive,
-                    reason=str(error),
-                )
-            record["notes"] = (*record["notes"], *notes_on(interval.units))
-            status = self._status(_exact(interval.low), _exact(interval.high))
-            record["units"] = interval.units
-            record["interval"] = interval.negated if "drop" in self.kind else interval
+                if status == "pass":
+                    counts = limits.inconclusive
+                    reason = str(error)
+                    return Verdict(**record, status="inconclusive", counts_as=counts, reason=reason)
+                record["notes"] = (*record["notes"], str(error))
+            else:
+                record["notes"] = (*record["notes"], *notes_on(interval.units))
+                status = self._status(_exact(interval.low), _exact(interval.high))
+                record["units"] = interval.units
+                record["interval"] = interval.negated if "drop" in self.kind else interval
         if status == "pass":
             return Verdict(**record, status=status, counts_as="pass")
         if status == "inconclusive" and interval is not None:
