@@ -225,6 +225,8 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("gate: {rules: [{a.b: {min: 1}}]}", ":1: 'rules' is not an address of a value"),
         ("gate: {rules: {a.b: {min: 1}}}", ":1: 'rules' is not an address of a value"),
         ("gate: {a.b: {min: 1}, a/a.b: {min: 1}, 'a.\"b\"': {min: 2}}", "has a rule on line 1"),
+        ("stores: {.: {predictions: x}}", ": '.'; expected a name without / and \\, not only of"),
+        ("stores: {'. .': {predictions: x}}", ": '. .'; expected a name without"),
         ("slices: {tabel: m.csv}", ":1: slices.tabel: unknown key; did you mean 'table'?"),
         ("slices: {table: m.csv, column: w}", "slices.column: unknown key; expected one of table"),
         ("slices: {by: w}", ":1: slices: lacks the key 'table'; give it."),

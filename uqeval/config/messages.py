@@ -58,7 +58,8 @@ _NOUNS = {
     "bool_type": "true or false", "dict_type": "keys with values", "float_type": "a number",
     "int_type": "a whole number", "list_type": "a list", "model_type": "keys with values",
     "string_type": "a text", "finite_number": "a finite number", "string_too_short": "some text",
-    "string_pattern_mismatch": "a name without / and \\", "too_short": "at least one of them",
+    "string_pattern_mismatch": "a name without / and \\, not only of dots and spaces",
+    "too_short": "at least one of them",
 }  # fmt: skip
 _BOUNDS = {
     "greater_than": "above {gt:g}", "greater_than_equal": "of at least {ge:g}",
